@@ -1,0 +1,40 @@
+"""Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of guesses."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ladechat.decoder.candidate_tree import ROOT, CandidateTree
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The outcome of a step: the accepted `path` of nodes, and its tokens followed by the model's own next one."""
+
+    path: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+
+def accept(tree: CandidateTree, choose: Callable[[int], int]) -> Acceptance:
+    """Follow the guesses for as long as they say what the model says.
+
+    `choose(node)` is the model's own next token after `node` (or `ROOT`). It is called exactly once for each token
+    that is emitted, in order: the last of them is the bonus token, which no guess had to foresee.
+    """
+    path: list[int] = []
+    tokens: list[int] = []
+    node: int | None = ROOT
+    while node is not None:
+        tokens.append(choose(node))
+        node = tree.child(node, tokens[-1])
+        if node is not None:
+            path.append(node)
+    return Acceptance(tuple(path), tuple(tokens))
+
+
+def log_probabilities(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:
+    """The natural log-probability of `tokens[i]` under row `rows[i]` of `logits` (T, vocabulary)."""
+    chosen = logits[list(rows)].float()
+    picked = chosen.gather(1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
+    return tuple((picked - chosen.logsumexp(-1)).tolist())

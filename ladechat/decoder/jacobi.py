@@ -1,0 +1,84 @@
+"""The lookahead branch: Jacobi iteration over a window of future tokens, whose trajectory yields n-grams.
+
+Fu et al. 2024 (arXiv 2402.02057), section 3.1. With W = 5 and N = 4 the window is three rows, each the answer of one
+pass, the oldest on top; row r, column i stands at position r + i after the last token ``I``::
+
+    position    0   1   2   3   4   5   6
+    row 0       I  a1  a2  a3  a4                two passes old
+    row 1          b1  b2  b3  b4  b5            one pass old
+    row 2              c1  c2  c3  c4  c5        written by the last pass
+    fresh                  d1  d2  d3  d4  d5    what this pass writes below row 2
+
+Each column, read downwards, is a chain of tokens at successive positions. With the fresh token at its foot it is an
+n-gram: (I, b1, c1, d1), (a1, b2, c2, d2), … So are the newer ends of it: (b1, c1, d1), (c1, d1). Then row 0 leaves at
+the top, and the window moves on by the number of tokens that the step accepted.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+Successor = Callable[[int], int]
+"""A guess at the token that follows a given one; it fills places of the window that no pass has written yet."""
+
+
+class JacobiWindow:
+    """The last N − 1 iterates of W future tokens. `rows[0][0]` is always the last accepted token."""
+
+    def __init__(self, last_token: int, width: int, ngram: int, successor: Successor) -> None:
+        self.rows: list[list[int]] = [[last_token]]
+        self.resize(width, ngram, successor)
+
+    @property
+    def width(self) -> int:
+        return len(self.rows[0])
+
+    @property
+    def ngram(self) -> int:
+        return len(self.rows) + 1
+
+    def resize(self, width: int, ngram: int, successor: Successor) -> None:
+        """Change W and N. Places that exist before and after keep their tokens: a prefix of a chain is a chain."""
+        del self.rows[ngram - 1 :]
+        for row in self.rows:
+            del row[width:]
+        _extend(self.rows[0], width, successor)
+        while len(self.rows) < ngram - 1:
+            # Column i of a new row stands where column i + 1 of the row above does: begin with the same tokens.
+            self.rows.append(self.rows[-1][1:])
+        for row, above in zip(self.rows[1:], self.rows, strict=False):
+            if not row:
+                row.append(successor(above[0]))
+            _extend(row, width, successor)
+
+    def ngrams(self, fresh: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """The n-grams that this pass completed: the ends, of 2 to N tokens, of each column with `fresh[i]` at its foot.
+
+        The paper takes the whole column only; its newer ends guess better (measured: `docs/lookahead.md`). They come in
+        the order of their worth to a pool that prefers what it learnt last: long ones and near columns late.
+        """
+        columns = list(zip(*self.rows, fresh, strict=True))
+        for length in range(2, self.ngram + 1):
+            for column in reversed(columns):
+                yield column[-length:]
+
+    def advance(self, fresh: Sequence[int], accepted: Sequence[int], successor: Successor) -> None:
+        """Drop row 0, take `fresh` (W tokens) in at the bottom, and move on by the accepted tokens (at least one).
+
+        Every token keeps its absolute position. Columns that enter at the right begin with what the row below says
+        of the same position, which is one pass newer.
+        """
+        width, shift = self.width, len(accepted) - 1
+        below: list[int] = []
+        moved: list[list[int]] = []
+        for row in reversed([*self.rows[1:], list(fresh)]):
+            kept = row[shift:] or [successor(accepted[-1])]
+            kept.extend(below[len(kept) - 1 : width - 1])
+            _extend(kept, width, successor)
+            moved.append(kept)
+            below = kept
+        self.rows = moved[::-1]
+        self.rows[0][0] = accepted[-1]
+
+
+def _extend(row: list[int], width: int, successor: Successor) -> None:
+    while len(row) < width:
+        row.append(successor(row[-1]))

@@ -1,0 +1,191 @@
+"""Lookahead decoding: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ladechat.decoder.acceptance import accept, log_probabilities
+from ladechat.decoder.candidate_tree import ROOT, CandidateTree
+from ladechat.decoder.jacobi import JacobiWindow
+from ladechat.decoder.ngram_pool import NGramPool, Tail
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.step import Candidate, Draft, Limits, PoolSnapshot, Source, Step, Verdict, WindowSnapshot
+from ladechat.decoder.verify_mask import StepLayout, column_guess, lay_out
+
+SHOWN_UNTRIED = 8
+"""How many n-grams beyond the guess limit a step reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookaheadSettings:
+    """W, N, G, and what enters the pool besides the window's trajectory.
+
+    Raises:
+        ValueError: W < 1, N < 2 or G < 0.
+    """
+
+    window: int = 5
+    ngram: int = 3
+    guesses: int = 5
+    pool_prompt: bool = True
+    pool_accepted: bool = True
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("W", self.window, 1), ("N", self.ngram, 2), ("G", self.guesses, 0)):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, not {value}.")
+
+
+class LookaheadDecoder:
+    """Greedy lookahead decoding, one to N tokens a step.
+
+    `settings` may be assigned between any two steps: window, pool and cache carry over. The pool also carries over from
+    run to run; `pool.clear()` starts afresh.
+    """
+
+    def __init__(self, runner: Runner, settings: LookaheadSettings | None = None) -> None:
+        self.runner = runner
+        self.settings = settings or LookaheadSettings()
+        self.pool = NGramPool()
+
+    def run(self, prompt: Sequence[int], limits: Limits) -> Iterator[Step]:
+        """See `ladechat.decoder.step.Decoder.run`."""
+        for _ in self.runner.prefill(prompt):
+            pass
+        room = limits.room(len(prompt), self.runner.context_length)
+        generation = _Generation(prompt, self.pool, self.settings)
+        while room > 0:
+            generation.follow(self.settings)
+            step = self._step(generation, room, limits)
+            yield step
+            room -= len(step.tokens)
+            if step.tokens[-1] in limits.eos_ids:
+                return
+
+    def _step(self, generation: "_Generation", room: int, limits: Limits) -> Step:
+        cache_length = len(self.runner.tokens)
+        draft = generation.draft(room, self.runner.context_length)
+
+        started = time.perf_counter()
+        logits = self.runner.forward(draft.layout)
+        choices: list[int] = logits.argmax(-1).tolist()
+        forward_seconds = time.perf_counter() - started
+
+        accepted = accept(draft.tree, lambda node: choices[draft.slot(node)])
+        tokens = limits.cut(accepted.tokens, room)
+        path = accepted.path[: len(tokens)]
+        # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
+        slots = [draft.slot(node) for node in (ROOT, *path)][: len(tokens)]
+        self.runner.keep(slots)
+        fresh = tuple(choices[slot] for slot in draft.layout.fresh_slots)
+        window, added = generation.learn(draft, fresh, tokens)
+        return Step(
+            tokens=tokens,
+            logprobs=log_probabilities(logits, slots, tokens),
+            origins=(*(draft.tree.sources[node] for node in path), "model")[: len(tokens)],
+            slots=len(draft.layout),
+            cache_length=cache_length,
+            forward_seconds=forward_seconds,
+            draft=draft.judged(path),
+            window=window,
+            pool=generation.pool_snapshot(draft, path, added),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _StepDraft:
+    """What one step is about to verify: `guesses` are all that the pool offered, the first `tried` of them drafted."""
+
+    key: int
+    window: JacobiWindow | None
+    guesses: list[tuple[Tail, Source]]
+    tried: int
+    tree: CandidateTree
+    layout: StepLayout
+
+    def slot(self, node: int) -> int:
+        return 0 if node == ROOT else self.layout.node_slots[node]
+
+    def judged(self, path: Sequence[int]) -> Draft:
+        on_path = {ROOT, *path}
+
+        def verdict(node: int, parent: int) -> Verdict:
+            return "accepted" if node in on_path else "rejected" if parent in on_path else "untested"
+
+        tree = self.tree
+        verdicts = tuple(verdict(node, parent) for node, parent in enumerate(tree.parents))
+        return Draft(tuple(tree.tokens), tuple(tree.parents), tuple(tree.sources), verdicts)
+
+
+class _Generation:
+    """What one run carries from step to step: the text so far, the window, and how the pool has served."""
+
+    def __init__(self, prompt: Sequence[int], pool: NGramPool, settings: LookaheadSettings) -> None:
+        self._prompt = tuple(prompt)
+        self._text = list(prompt)
+        self._pool = pool
+        self._settings = settings
+        self._random = random.Random(0)
+        self._lookups = self._hits = 0
+        self._learn_prompt()
+        self._window = JacobiWindow(prompt[-1], settings.window, settings.ngram, self._successor)
+
+    def follow(self, settings: LookaheadSettings) -> None:
+        """Take on changed settings, keeping whatever still fits."""
+        if settings == self._settings:
+            return
+        self._settings = settings
+        self._learn_prompt()
+        self._window.resize(settings.window, settings.ngram, self._successor)
+
+    def draft(self, room: int, context_length: int) -> _StepDraft:
+        """Look guesses up for the last token and lay out a pass that keeps within the context."""
+        settings, key = self._settings, self._text[-1]
+        guesses = self._pool.guesses(key, min(settings.ngram, room) - 1, settings.guesses + SHOWN_UNTRIED)
+        self._lookups += 1
+        self._hits += bool(guesses)
+        farthest = len(self._text) - 1 + settings.ngram - 2 + settings.window - 1
+        window = self._window if farthest < context_length else None
+        tree = CandidateTree()
+        if window is not None:
+            tree.add(column_guess(window), "window")
+        for tail, source in guesses[: settings.guesses]:
+            tree.add(tail, source)
+        return _StepDraft(key, window, guesses, settings.guesses, tree, lay_out(key, window, tree))
+
+    def learn(
+        self, draft: _StepDraft, fresh: tuple[int, ...], tokens: Sequence[int]
+    ) -> tuple[WindowSnapshot | None, int]:
+        """Move window and text on past the emitted `tokens`. The window as it was, and how many n-grams are new."""
+        snapshot, added = None, 0
+        if draft.window is not None:
+            snapshot = WindowSnapshot(tuple(tuple(row) for row in draft.window.rows), fresh)
+            added = sum(self._pool.add(ngram, "window") for ngram in draft.window.ngrams(fresh))
+        self._text.extend(tokens)
+        if self._settings.pool_accepted:
+            ngram = self._settings.ngram
+            added += self._pool.add_all(self._text[-(len(tokens) + ngram - 1) :], ngram, "accepted")
+        if draft.window is not None:
+            draft.window.advance(fresh, tokens, self._successor)
+        return snapshot, added
+
+    def pool_snapshot(self, draft: _StepDraft, path: Sequence[int], added: int) -> PoolSnapshot:
+        """The pool as a panel shows it, with how far each candidate got."""
+        candidates = []
+        for rank, (tail, source) in enumerate(draft.guesses):
+            tried = rank < draft.tried
+            matched = 0
+            if tried:
+                while matched < min(len(path), len(tail)) and draft.tree.tokens[path[matched]] == tail[matched]:
+                    matched += 1
+            candidates.append(Candidate(tail, source, tried, matched))
+        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
+
+    def _learn_prompt(self) -> None:
+        if self._settings.pool_prompt:
+            self._pool.add_all(self._prompt, self._settings.ngram, "prompt")
+
+    def _successor(self, token: int) -> int:
+        known = self._pool.successor(token)
+        return self._random.choice(self._text) if known is None else known

@@ -1,0 +1,41 @@
+"""The interface that a decoder needs of a model."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import torch
+
+from ladechat.decoder.verify_mask import StepLayout
+
+
+class Runner(Protocol):
+    """A model with the KV cache of one sequence. The token at index i of that sequence has position i."""
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens whose keys and values are cached, in order."""
+        ...
+
+    @property
+    def context_length(self) -> int:
+        """How many positions the model has: no slot may lie at or beyond it."""
+        ...
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
+        """Make the cache hold `tokens[:-1]`, keeping the common prefix it already holds.
+
+        Runs in chunks and yields the number of tokens cached after each, so a caller can report progress or stop:
+        closing the iterator leaves a cache that holds a shorter prefix. Yields nothing when nothing is missing.
+        """
+        ...
+
+    def forward(self, layout: StepLayout) -> torch.Tensor:
+        """One pass over the slots of `layout`; the logits, (T, vocabulary), on the model's device.
+
+        Slot 0 stands at position `len(self.tokens)`. The new keys and values are provisional until `keep`.
+        """
+        ...
+
+    def keep(self, slots: Sequence[int]) -> None:
+        """Move these slots of the last pass into the cache, in this order, and forget its other slots."""
+        ...

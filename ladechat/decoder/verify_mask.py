@@ -1,0 +1,105 @@
+"""The slots of one forward pass: lookahead branch and verification branch, side by side in one sequence.
+
+For W = 5, N = 4 and two guesses p, q (rows a, b, c of the window; a number is a position after the last token ``I``)::
+
+         I a1 a2 a3 a4|b1 b2 b3 b4 b5|c2 c3 c4 c5 c6|p1 p2 p3 q1 q2 q3
+    a2   #  #  #
+    b1   #               #
+    b5   #  #  #  #  #               #
+    c2   #               #              #
+    c6   #  #  #  #  #               #              #
+    p3   #                                              #  #  #
+    q2   #                                                       #  #
+
+Every slot sees the whole KV cache and itself. Besides, row 0 is causal; a slot further down sees row 0 up to its own
+column, and its own column above it; a guess sees ``I`` and the guess so far.
+
+The chain ``I b1 c2`` obeys the rule for a guess too: the first column of the window is a guess that costs no slot. It
+enters the tree first, and guesses that begin like it share its slots.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ladechat.decoder.candidate_tree import ROOT, CandidateTree
+from ladechat.decoder.jacobi import JacobiWindow
+
+
+@dataclass(frozen=True, slots=True)
+class StepLayout:
+    """What goes into one pass of T slots, and where its results are found.
+
+    Attributes:
+        tokens: (T,) token ids; slot 0 is the last accepted token.
+        positions: (T,) positions, counted from slot 0.
+        mask: (T, T) bool; `mask[i, j]` says that slot i sees slot j.
+        fresh_slots: the W slots of the window's last row, under which its next row appears; empty without a window.
+        node_slots: the slot of each node of the candidate tree.
+    """
+
+    tokens: tuple[int, ...]
+    positions: NDArray[np.int64]
+    mask: NDArray[np.bool_]
+    fresh_slots: tuple[int, ...]
+    node_slots: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+def column_guess(window: JacobiWindow) -> tuple[int, ...]:
+    """The tokens below ``I`` in the window's first column: a guess of N − 2 tokens whose slots are there anyway."""
+    return tuple(row[0] for row in window.rows[1:])
+
+
+def lay_out(last_token: int, window: JacobiWindow | None, tree: CandidateTree) -> StepLayout:
+    """The layout of a step. With a window, the first nodes of `tree` must be its `column_guess`.
+
+    Without a window this is pure verification, and with an empty tree besides, a plain decoding step.
+    """
+    if window is None:
+        tokens, positions, branch_mask = [last_token], np.zeros(1, np.int64), np.ones((1, 1), np.bool_)
+        fresh_slots: tuple[int, ...] = ()
+        node_slots: list[int] = []
+    else:
+        width, rows = window.width, len(window.rows)
+        tokens = [token for row in window.rows for token in row]
+        positions, branch_mask = _window_branch(width, rows)
+        fresh_slots = tuple(range((rows - 1) * width, rows * width))
+        node_slots = [row * width for row in range(1, rows)]
+
+    drafted = len(node_slots)
+    node_slots.extend(range(len(tokens), len(tokens) + len(tree) - drafted))
+    mask = np.zeros((len(tokens) + len(tree) - drafted,) * 2, np.bool_)
+    mask[: len(tokens), : len(tokens)] = branch_mask
+    for node in range(drafted, len(tree)):
+        parent = tree.parents[node]
+        slot = node_slots[node]
+        mask[slot] = mask[0 if parent == ROOT else node_slots[parent]]
+        mask[slot, slot] = True
+    return StepLayout(
+        tokens=(*tokens, *tree.tokens[drafted:]),
+        positions=np.concatenate([positions, np.asarray(tree.depths[drafted:], np.int64)]),
+        mask=mask,
+        fresh_slots=fresh_slots,
+        node_slots=tuple(node_slots),
+    )
+
+
+def causal_layout(tokens: Sequence[int]) -> StepLayout:
+    """Tokens in a row, each seeing those before it."""
+    count = len(tokens)
+    return StepLayout(tuple(tokens), np.arange(count), np.tri(count, dtype=np.bool_), (), ())
+
+
+@lru_cache(maxsize=64)
+def _window_branch(width: int, rows: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Positions and mask of the lookahead branch, which depend on nothing but its shape."""
+    row, column = np.divmod(np.arange(rows * width), width)
+    in_row_0 = (row[None, :] == 0) & (column[None, :] <= column[:, None])
+    in_column = (column[None, :] == column[:, None]) & (row[None, :] <= row[:, None])
+    return (row + column).astype(np.int64), in_row_0 | in_column

@@ -1,0 +1,111 @@
+"""Keys and values of one sequence in preallocated slabs, handed to an unmodified transformers model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+SMALLEST_CAPACITY = 512
+
+
+class SlabLayer(CacheLayerMixin):
+    """One layer of a `SlabCache`: views into its slabs. The model appends to it without a copy of what is there."""
+
+    is_sliding = False
+
+    def __init__(self, cache: "SlabCache", index: int) -> None:
+        super().__init__()
+        self._cache = cache
+        self._index = index
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Nothing to do: the slabs exist before the first pass."""
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write the (1, heads, T, head_dim) states of a pass behind the cached ones; views of all of them."""
+        start, end = self._cache.length, self._cache.length + key_states.shape[-2]
+        keys, values = self._cache.views(self._index)
+        keys[:, :, start:end] = key_states
+        values[:, :, start:end] = value_states
+        return keys[:, :, :end], values[:, :, :end]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Total length of keys for a pass of `query_length` slots, and the offset of the first."""
+        return self._cache.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        """How many tokens are cached."""
+        return self._cache.length
+
+    def get_max_length(self) -> int:
+        """No maximum: the slabs grow."""
+        return -1
+
+
+class SlabCache(Cache):  # type: ignore[misc]
+    """The KV cache of one sequence.
+
+    Layers whose keys and values have one shape share one slab (layers, heads, capacity, head_dim), so that keeping the
+    slots of an accepted path is one gather for all of them.
+
+    Args:
+        shapes: for each layer the (heads, head_dim) of its keys and of its values.
+        capacity_limit: the most tokens that are ever cached together, slots of a pass included.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[tuple[int, int], tuple[int, int]]],
+        dtype: torch.dtype,
+        device: torch.device,
+        capacity_limit: int,
+    ) -> None:
+        super().__init__(layers=[SlabLayer(self, index) for index in range(len(shapes))])
+        self.length = 0
+        self.capacity = min(SMALLEST_CAPACITY, capacity_limit)
+        self._capacity_limit = capacity_limit
+        rows_by_shape: dict[tuple[int, int], int] = {}
+        self._places: list[list[tuple[tuple[int, int], int]]] = []
+        for layer_shapes in shapes:
+            places = []
+            for shape in layer_shapes:
+                places.append((shape, rows_by_shape.get(shape, 0)))
+                rows_by_shape[shape] = places[-1][1] + 1
+            self._places.append(places)
+        self._slabs = {
+            (heads, dim): torch.empty(rows, heads, self.capacity, dim, dtype=dtype, device=device)
+            for (heads, dim), rows in rows_by_shape.items()
+        }
+
+    def views(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of a layer, (1, heads, capacity, head_dim) each."""
+        keys, values = (self._slabs[shape][row : row + 1] for shape, row in self._places[layer])
+        return keys, values
+
+    def reserve(self, slots: int) -> None:
+        """Make room for a pass of `slots` slots behind what is cached, doubling the slabs where they are too small."""
+        needed = self.length + slots
+        if needed <= self.capacity:
+            return
+        self.capacity = max(needed, min(2 * self.capacity, self._capacity_limit))
+        for shape, slab in self._slabs.items():
+            grown = slab.new_empty(slab.shape[0], slab.shape[1], self.capacity, slab.shape[3])
+            grown[:, :, : self.length] = slab[:, :, : self.length]
+            self._slabs[shape] = grown
+
+    def keep(self, slots: Sequence[int]) -> None:
+        """Append these slots of the last pass, in this order, and forget its others."""
+        start, end = self.length, self.length + len(slots)
+        if any(slot != place for place, slot in enumerate(slots)):
+            for slab in self._slabs.values():
+                source = torch.tensor(slots, device=slab.device) + start
+                slab[:, :, start:end] = slab.index_select(2, source)
+        self.length = end
+
+    def truncate(self, length: int) -> None:
+        """Forget everything from token `length` on."""
+        self.length = min(self.length, length)

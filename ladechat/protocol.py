@@ -1,0 +1,359 @@
+"""The contract between an engine and whatever watches it.
+
+Commands travel to the engine, events come back: JSON, UTF-8 (escaped to ASCII), one message a line, lines split on the
+byte ``\\n`` only. The tag of a command is ``"command"``, of an event ``"event"``; its value is the class name in snake
+case. The first event of every stream is its ``Header``, so a stream written to a file is a recording as it stands.
+
+A reader skips kinds and keys that it does not know, and is strict about the types of the fields it does know.
+``docs/protocol.md`` describes every field with its unit.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal, TypeVar, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+FORMAT = "ladechat"
+VERSION = "1.0"
+"""Major.minor. A new kind or key raises the minor; a change of meaning raises the major, and readers refuse it."""
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""The longest line a reader must take: a `Generate` carries a whole conversation."""
+
+DecoderName = Literal["lookahead", "autoregressive"]
+DECODERS: tuple[str, ...] = get_args(DecoderName)
+
+WINDOW_RANGE = (1, 64)
+NGRAM_RANGE = (2, 16)
+GUESSES_RANGE = (0, 64)
+
+Window = Annotated[int, Meta(ge=WINDOW_RANGE[0], le=WINDOW_RANGE[1])]
+Ngram = Annotated[int, Meta(ge=NGRAM_RANGE[0], le=NGRAM_RANGE[1])]
+Guesses = Annotated[int, Meta(ge=GUESSES_RANGE[0], le=GUESSES_RANGE[1])]
+
+
+class ProtocolError(ValueError):
+    """A line that is not a message of this protocol, or not one this version can read."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """A value inside a message."""
+
+
+class Settings(Record, frozen=True):
+    """What the decoder runs with: its name, W, N, G and what else feeds the pool."""
+
+    decoder: DecoderName = "lookahead"
+    window: Window = 5
+    ngram: Ngram = 3
+    guesses: Guesses = 5
+    pool_prompt: bool = True
+    pool_accepted: bool = True
+
+
+class Message(Record, frozen=True):
+    """One turn of the conversation. Past answers carry their token ids, so that the cached prefix matches exactly."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+    token_ids: list[int] | None = None
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+class Command(Struct, frozen=True, kw_only=True, tag_field="command"):
+    """Base of everything that is said to an engine."""
+
+
+class Generate(Command, frozen=True, tag="generate"):
+    """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache."""
+
+    turn: int
+    messages: list[Message]
+    max_new_tokens: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Configure(Command, frozen=True, tag="configure"):
+    """Change the settings that are named, between two steps, also of a running generation. `None` leaves one as it is."""
+
+    decoder: DecoderName | None = None
+    window: Window | None = None
+    ngram: Ngram | None = None
+    guesses: Guesses | None = None
+    pool_prompt: bool | None = None
+    pool_accepted: bool | None = None
+
+
+class Stop(Command, frozen=True, tag="stop"):
+    """End the running generation after the step, or the prefill chunk, that is under way."""
+
+
+class Shutdown(Command, frozen=True, tag="shutdown"):
+    """End the engine, now."""
+
+
+# --- events ---------------------------------------------------------------------------------------------------------
+
+
+class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
+    """Base of everything that an engine says. `seq` counts from 0 without gaps; `t` is seconds since the header."""
+
+    seq: int = 0
+    t: float = 0.0
+
+
+class Header(Event, frozen=True, tag="header"):
+    """The first line: who writes this stream, and with what it was asked to run."""
+
+    format: str
+    version: str
+    program: str
+    model: str
+    tokenizer: str | None
+    device: str
+    dtype: str
+    settings: Settings
+    seed: int | None
+    started: str
+
+
+class Loading(Event, frozen=True, tag="loading"):
+    """What the engine is doing before it can answer: stage `stage` of `stages`, and how far into it."""
+
+    stage: int
+    stages: int
+    doing: str
+    fraction: float | None = None
+
+
+class Ready(Event, frozen=True, tag="ready"):
+    """The model is loaded: facts about it, as they were found."""
+
+    model: str
+    model_type: str
+    tokenizer: str
+    parameters: int
+    layers: int
+    vocabulary: int
+    context_length: int
+    device: str
+    dtype: str
+    chat_template: Literal["checkpoint", "llama-2 (built in)"]
+    eos_ids: list[int]
+    load_seconds: float
+    settings: Settings
+
+
+class SettingsApplied(Event, frozen=True, tag="settings_applied"):
+    """The settings from the next step on."""
+
+    settings: Settings
+
+
+class HistoryTrimmed(Event, frozen=True, tag="history_trimmed"):
+    """Whole turns were left out of the prompt, oldest first, because the conversation outgrew the context."""
+
+    turn: int
+    dropped_turns: int
+    dropped_messages: int
+    tokens_before: int
+    tokens_after: int
+    context_length: int
+
+
+class TurnStarted(Event, frozen=True, tag="turn_started"):
+    """A generation begins: its prompt as it is sent to the model, and how much of that the cache already held."""
+
+    turn: int
+    messages: list[Message]
+    prompt_ids: list[int]
+    cached_tokens: int
+    max_new_tokens: int
+    settings: Settings
+
+
+class Prefilling(Event, frozen=True, tag="prefilling"):
+    """Progress of the prompt through the model, after each chunk."""
+
+    turn: int
+    done_tokens: int
+    total_tokens: int
+
+
+Source = Literal["window", "prompt", "accepted"]
+"""Where an n-gram came from: the window's trajectory, the prompt, or text already accepted."""
+
+Origin = Literal["window", "prompt", "accepted", "model"]
+"""Where an emitted token came from: a draft of that source, or the model's own next (bonus) token."""
+
+Verdict = Literal["accepted", "rejected", "untested"]
+"""`untested`: an ancestor was refused, so the model never judged this token."""
+
+
+class DraftTree(Record, frozen=True):
+    """The guesses of one step, merged by shared prefix. Node i hangs on node `parents[i]`; -1 is the last token."""
+
+    token_ids: list[int]
+    pieces: list[str]
+    parents: list[int]
+    sources: list[Source]
+    verdicts: list[Verdict]
+
+
+class WindowView(Record, frozen=True):
+    """The Jacobi window that went into one pass, and the row that came out.
+
+    Row r, column i stands at position r + i after the last accepted token, which is row 0, column 0.
+    """
+
+    rows: list[list[str]]
+    row_ids: list[list[int]]
+    fresh: list[str]
+    fresh_ids: list[int]
+
+
+class Candidate(Record, frozen=True):
+    """One n-gram of the pool that begins with the last accepted token, without that token."""
+
+    token_ids: list[int]
+    pieces: list[str]
+    source: Source
+    tried: bool
+    matched: int
+
+
+class PoolView(Record, frozen=True):
+    """The pool at one step: its size, how often it had an answer, and what it holds after the last token."""
+
+    ngrams: int
+    lookups: int
+    hits: int
+    added: int
+    after: str
+    candidates: list[Candidate]
+
+
+class Timing(Record, frozen=True):
+    """Where the time of one step went, in milliseconds, and how large its pass was."""
+
+    step_ms: float
+    forward_ms: float
+    slots: int
+    cache_length: int
+    plain_ms: float | None = None
+
+
+class Step(Event, frozen=True, tag="step"):
+    """One forward pass and what it yielded. Complete in itself: a panel draws from one of these."""
+
+    turn: int
+    index: int
+    token_ids: list[int]
+    pieces: list[str]
+    logprobs: list[float]
+    origins: list[Origin]
+    timing: Timing
+    draft: DraftTree | None = None
+    window: WindowView | None = None
+    pool: PoolView | None = None
+
+
+FinishReason = Literal["eos", "max_new_tokens", "context", "stopped", "failed"]
+
+
+class TurnFinished(Event, frozen=True, tag="turn_finished"):
+    """A generation ended. `text` is what the pieces of its steps concatenate to."""
+
+    turn: int
+    reason: FinishReason
+    text: str
+    token_ids: list[int]
+    steps: int
+    prefill_seconds: float
+    decode_seconds: float
+    estimated_speedup: float | None = None
+
+
+FailureCode = Literal[
+    "bad_command",
+    "busy",
+    "model_not_found",
+    "no_safetensors",
+    "unsupported_architecture",
+    "load_failed",
+    "message_too_long",
+    "out_of_memory",
+    "internal",
+]
+
+
+class Failed(Event, frozen=True, tag="failed"):
+    """Something could not be done: what and why in `message`, what to do in `hint`. After a fatal one the engine ends."""
+
+    code: FailureCode
+    message: str
+    hint: str
+    turn: int | None = None
+    fatal: bool = False
+
+
+COMMANDS: dict[str, type[Command]] = {cls.__struct_config__.tag: cls for cls in Command.__subclasses__()}  # type: ignore[misc]
+EVENTS: dict[str, type[Event]] = {cls.__struct_config__.tag: cls for cls in Event.__subclasses__()}  # type: ignore[misc]
+
+
+class _CommandTag(Struct):
+    kind: str = msgspec.field(name="command")
+
+
+class _EventTag(Struct):
+    kind: str = msgspec.field(name="event")
+
+
+_decode_command_tag = msgspec.json.Decoder(_CommandTag).decode
+_decode_event_tag = msgspec.json.Decoder(_EventTag).decode
+_command_decoders = {tag: msgspec.json.Decoder(cls) for tag, cls in COMMANDS.items()}
+_event_decoders = {tag: msgspec.json.Decoder(cls) for tag, cls in EVENTS.items()}
+_encoder = msgspec.json.Encoder()
+_M = TypeVar("_M")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+def encode(message: Command | Event) -> bytes:
+    """One line, its newline included. ASCII only: no character of a model's text can split a line or upset a reader."""
+    line = _encoder.encode(message)
+    if not line.isascii():
+        # Outside ASCII, JSON has nothing but the insides of strings, where an escape means the character itself.
+        line = _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], line.decode()).encode()
+    return line + b"\n"
+
+
+def decode_command(line: bytes) -> Command | None:
+    """The command in one line, or None for a kind that this version does not know.
+
+    Raises:
+        ProtocolError: the line is not JSON, or not a command, or a field it knows has another type or is out of range.
+    """
+    return _decode(line, _decode_command_tag, _command_decoders)
+
+
+def decode_event(line: bytes) -> Event | None:
+    """The event in one line, or None for a kind that this version does not know.
+
+    Raises:
+        ProtocolError: the line is not JSON, or not an event, or a field it knows has another type.
+    """
+    return _decode(line, _decode_event_tag, _event_decoders)
+
+
+def _decode(
+    line: bytes, decode_tag: Callable[[bytes], _CommandTag | _EventTag], decoders: Mapping[str, msgspec.json.Decoder[_M]]
+) -> _M | None:
+    try:
+        decoder = decoders.get(decode_tag(line).kind)
+        return None if decoder is None else decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(str(error)) from error
