@@ -350,7 +350,9 @@ def decode_event(line: bytes) -> Event | None:
 
 
 def _decode(
-    line: bytes, decode_tag: Callable[[bytes], _CommandTag | _EventTag], decoders: Mapping[str, msgspec.json.Decoder[_M]]
+    line: bytes,
+    decode_tag: Callable[[bytes], _CommandTag | _EventTag],
+    decoders: Mapping[str, msgspec.json.Decoder[_M]],
 ) -> _M | None:
     try:
         decoder = decoders.get(decode_tag(line).kind)

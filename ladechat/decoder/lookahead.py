@@ -10,7 +10,7 @@ from ladechat.decoder.candidate_tree import ROOT, CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.ngram_pool import NGramPool, Tail
 from ladechat.decoder.runner import Runner
-from ladechat.decoder.step import Candidate, Draft, Limits, PoolSnapshot, Source, Step, Verdict, WindowSnapshot
+from ladechat.decoder.step import Candidate, Draft, Limits, Origin, PoolSnapshot, Source, Step, Verdict, WindowSnapshot
 from ladechat.decoder.verify_mask import StepLayout, column_guess, lay_out
 
 SHOWN_UNTRIED = 8
@@ -80,10 +80,11 @@ class LookaheadDecoder:
         self.runner.keep(slots)
         fresh = tuple(choices[slot] for slot in draft.layout.fresh_slots)
         window, added = generation.learn(draft, fresh, tokens)
+        origins: list[Origin] = [*(draft.tree.sources[node] for node in path), "model"]
         return Step(
             tokens=tokens,
             logprobs=log_probabilities(logits, slots, tokens),
-            origins=(*(draft.tree.sources[node] for node in path), "model")[: len(tokens)],
+            origins=tuple(origins[: len(tokens)]),
             slots=len(draft.layout),
             cache_length=cache_length,
             forward_seconds=forward_seconds,

@@ -141,8 +141,12 @@ def _probe(model: PreTrainedModel) -> list[Any]:
     except TypeError as error:
         raise UnsupportedModel(f"{_name(model)} does not take a KV cache.") from error
     layers = list(cache.layers)
-    if not layers or any(getattr(layer, "keys", None) is None or hasattr(layer, "recurrent_states") for layer in layers):
-        raise UnsupportedModel(f"{_name(model)} keeps a recurrent state instead of a KV cache, so drafts cannot be undone.")
+    if not layers or any(
+        getattr(layer, "keys", None) is None or hasattr(layer, "recurrent_states") for layer in layers
+    ):
+        raise UnsupportedModel(
+            f"{_name(model)} keeps a recurrent state instead of a KV cache, so drafts cannot be undone."
+        )
     return layers
 
 

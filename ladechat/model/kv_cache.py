@@ -9,13 +9,13 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 SMALLEST_CAPACITY = 512
 
 
-class SlabLayer(CacheLayerMixin):
+class SlabLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """One layer of a `SlabCache`: views into its slabs. The model appends to it without a copy of what is there."""
 
     is_sliding = False
 
     def __init__(self, cache: "SlabCache", index: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._cache = cache
         self._index = index
         self.is_initialized = True
@@ -46,7 +46,7 @@ class SlabLayer(CacheLayerMixin):
         return -1
 
 
-class SlabCache(Cache):  # type: ignore[misc]
+class SlabCache(Cache):
     """The KV cache of one sequence.
 
     Layers whose keys and values have one shape share one slab (layers, heads, capacity, head_dim), so that keeping the

@@ -1,0 +1,240 @@
+"""Lookahead decoding writes what plain decoding writes, in fewer steps."""
+
+import json
+import random
+from pathlib import Path
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.ngram_pool import NGramPool
+from ladechat.decoder.step import Limits, Step
+from tests.tiny import VOCABULARY, demo_model, plain, random_model, run, runner_for, tokens_of
+
+PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
+WINDOW_ONLY = {"pool_prompt": False, "pool_accepted": False}
+
+
+def random_settings(dice: random.Random) -> LookaheadSettings:
+    return LookaheadSettings(
+        window=dice.randint(1, 12),
+        ngram=dice.randint(2, 7),
+        guesses=dice.randint(0, 10),
+        pool_prompt=dice.random() < 0.5,
+        pool_accepted=dice.random() < 0.5,
+    )
+
+
+def check_a_random_case(seed: int) -> None:
+    """A random model, prompt, W, N, G, limit, end-of-text ids; settings change mid-way in half of the cases."""
+    dice = random.Random(seed)
+    model = random_model(dice.randrange(6), num_key_value_heads=dice.choice([1, 2, 4]))
+    prompt = [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))]
+    limit, eos = dice.randint(1, 60), [dice.randrange(VOCABULARY) for _ in range(dice.randint(0, 3))]
+    decoder = LookaheadDecoder(runner_for(model, chunk=dice.randint(1, 40)), random_settings(dice))
+    written: list[int] = []
+    changing = dice.random() < 0.5
+    for step in decoder.run(prompt, Limits(limit, frozenset(eos))):
+        written.extend(step.tokens)
+        if changing and dice.random() < 0.3:
+            decoder.settings = random_settings(dice)
+    assert written == plain(model, prompt, limit, eos), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_output_equals_plain_decoding(seed: int) -> None:
+    check_a_random_case(seed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 500))
+def test_output_equals_plain_decoding_in_many_more_cases(seed: int) -> None:
+    check_a_random_case(seed)
+
+
+def test_plain_decoding_equals_generate() -> None:
+    model = random_model(3)
+    generated = model.generate(torch.tensor([PROMPT]), max_new_tokens=40, do_sample=False, eos_token_id=None)
+    assert plain(model, PROMPT, 40) == generated[0, len(PROMPT) :].tolist()
+
+
+def test_float64_output_equals_plain_decoding() -> None:
+    model = random_model(7, hidden_size=24).double()
+    settings = LookaheadSettings(8, 5, 8)
+    assert tokens_of(run(LookaheadDecoder(runner_for(model), settings), PROMPT, 60)) == plain(model, PROMPT, 60)
+
+
+def demo_prompts() -> Iterator[tuple[list[int], list[int]]]:
+    """Prompts for the bundled model and how it answers them."""
+    for question in [[571, 265, 501, 390, 320, 2783, 265, 1428, 20], [535, 297, 267, 298, 19, 520, 565, 37]]:
+        prompt = [1, 3, *question, 227, 4]
+        yield prompt, plain(demo_model(), prompt, 80, [2])
+
+
+@pytest.mark.parametrize("settings", [(1, 2, 4), (1, 5, 3), (5, 2, 5), (5, 3, 5), (6, 6, 0), (15, 5, 15)])
+def test_the_bundled_model_answers_the_same_in_fewer_steps(settings: tuple[int, int, int]) -> None:
+    for prompt, answer in demo_prompts():
+        steps = run(LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(*settings)), prompt, 80, [2])
+        assert tokens_of(steps) == answer
+        assert len(steps) < len(answer)
+
+
+def test_the_smallest_window_without_guesses_is_plain_decoding() -> None:
+    prompt, answer = next(demo_prompts())
+    steps = run(LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(1, 2, 0)), prompt, 80, [2])
+    assert [step.tokens for step in steps] == [(token,) for token in answer]
+    assert {step.slots for step in steps} == {1}
+
+
+def test_ngrams_of_the_window_alone_are_accepted_and_save_steps() -> None:
+    def steps_with(pool: NGramPool) -> list[Step]:
+        steps = []
+        for prompt, _ in demo_prompts():
+            decoder = LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(7, 5, 7, **WINDOW_ONLY))
+            decoder.pool = pool
+            steps += run(decoder, prompt, 80, [2])
+        return steps
+
+    with_pool, without = steps_with(NGramPool()), steps_with(NGramPool(capacity=0))
+    assert tokens_of(with_pool) == tokens_of(without)
+    assert {origin for step in with_pool for origin in step.origins} == {"window", "model"}
+    from_pool = [c for step in with_pool if step.pool for c in step.pool.candidates if c.matched]
+    assert from_pool and {candidate.source for candidate in from_pool} == {"window"}
+    assert len(with_pool) < len(without)
+
+
+def test_sources_that_are_switched_off_do_not_enter_the_pool() -> None:
+    for flags in [(True, True), (True, False), (False, True), (False, False)]:
+        prompt, _ = next(demo_prompts())
+        settings = LookaheadSettings(5, 3, 5, *flags)
+        steps = run(LookaheadDecoder(runner_for(demo_model()), settings), prompt + prompt, 60)
+        seen = {c.source for step in steps if step.pool for c in step.pool.candidates}
+        assert ("prompt" in seen, "accepted" in seen) == flags
+
+
+def test_a_full_match_keeps_the_bonus_token() -> None:
+    model = random_model(1)
+    answer = plain(model, PROMPT, 10)
+    decoder = LookaheadDecoder(runner_for(model), LookaheadSettings(1, 5, 4, **WINDOW_ONLY))
+    decoder.pool.add((PROMPT[-1], *answer[:4]), "prompt")
+    first = next(iter(decoder.run(PROMPT, Limits(10))))
+    assert list(first.tokens) == answer[:5]
+    assert "model" not in first.origins[:4]
+    assert first.origins[4] == "model"
+
+
+def test_a_step_reports_the_verdict_on_every_draft_and_how_far_candidates_matched() -> None:
+    model = random_model(1)
+    a, b, c, *_ = plain(model, PROMPT, 10)
+    wrong = (c + 1) % VOCABULARY
+    decoder = LookaheadDecoder(runner_for(model), LookaheadSettings(1, 4, 2, **WINDOW_ONLY))
+    for tail in [(wrong,), (a, b, wrong), (wrong, a, b)]:
+        decoder.pool.add((PROMPT[-1], *tail), "prompt")
+    step = next(iter(decoder.run(PROMPT, Limits(10))))
+    assert step.tokens == (a, b, c)
+    assert step.draft is not None and step.pool is not None
+    paths: list[tuple[int, ...]] = []
+    for token, parent in zip(step.draft.tokens, step.draft.parents, strict=True):
+        paths.append((*(paths[parent] if parent >= 0 else ()), token))
+    verdicts = dict(zip(paths, step.draft.verdicts, strict=True))
+    assert {path: verdicts[path] for path in [(a,), (a, b), (a, b, wrong)]} == {
+        (a,): "accepted",
+        (a, b): "accepted",
+        (a, b, wrong): "rejected",
+    }
+    assert verdicts[wrong,] == "rejected"
+    assert verdicts[wrong, a] == verdicts[wrong, a, b] == "untested"
+    assert [(c.tail, c.tried, c.matched) for c in step.pool.candidates] == [
+        ((wrong, a, b), True, 0),
+        ((a, b, wrong), True, 2),
+    ]
+
+
+def test_candidates_beyond_the_guess_limit_are_reported_as_not_tried() -> None:
+    decoder = LookaheadDecoder(runner_for(random_model(1)), LookaheadSettings(1, 2, 1, **WINDOW_ONLY))
+    for token in (40, 41, 42):
+        decoder.pool.add((PROMPT[-1], token), "prompt")
+    step = next(iter(decoder.run(PROMPT, Limits(10))))
+    assert step.pool is not None
+    assert [(c.tail, c.tried) for c in step.pool.candidates] == [((42,), True), ((41,), False), ((40,), False)]
+
+
+def test_any_of_several_end_of_text_ids_ends_the_run_inside_a_draft() -> None:
+    model = random_model(1)
+    answer = plain(model, PROMPT, 10)
+    for place in range(5):
+        ends = [answer[place], 96]
+        first = answer.index(answer[place])
+        decoder = LookaheadDecoder(runner_for(model), LookaheadSettings(4, 6, 4))
+        decoder.pool.add((PROMPT[-1], *answer[:5]), "prompt")
+        assert tokens_of(run(decoder, PROMPT, 10, ends)) == answer[: first + 1]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_no_more_tokens_than_asked_for(limit: int) -> None:
+    model = random_model(1)
+    decoder = LookaheadDecoder(runner_for(model), LookaheadSettings(4, 6, 4))
+    decoder.pool.add((PROMPT[-1], *plain(model, PROMPT, 5)), "prompt")
+    assert tokens_of(run(decoder, PROMPT, limit)) == plain(model, PROMPT, limit)
+
+
+@pytest.mark.parametrize("decoder_class", [LookaheadDecoder, AutoregressiveDecoder])
+def test_a_run_fills_the_context_to_its_end_and_no_slot_lies_beyond(
+    decoder_class: type[LookaheadDecoder] | type[AutoregressiveDecoder],
+) -> None:
+    model = random_model(2)
+    runner = runner_for(model, context_length=48)
+    decoder = decoder_class(runner)
+    if isinstance(decoder, LookaheadDecoder):
+        decoder.settings = LookaheadSettings(9, 5, 6)
+    written = tokens_of(run(decoder, PROMPT, 1000))  # the runner raises on a slot beyond the context
+    assert len(PROMPT) + len(written) == 48
+    assert written == plain(model, PROMPT, 1000)[: len(written)]
+
+
+def test_a_stopped_run_leaves_a_cache_that_the_next_one_goes_on_from() -> None:
+    model = random_model(4)
+    runner = runner_for(model)
+    decoder = LookaheadDecoder(runner, LookaheadSettings(5, 4, 5))
+    steps = decoder.run(PROMPT, Limits(60))
+    written = [token for _ in range(6) for token in next(steps).tokens]
+    steps.close()  # type: ignore[attr-defined]
+    assert list(runner.tokens) == PROMPT + written[:-1]
+    continued = tokens_of(run(AutoregressiveDecoder(runner), PROMPT + written, 20))
+    assert written + continued == plain(model, PROMPT, len(written) + 20)
+
+
+def test_log_probabilities_are_those_of_a_plain_pass() -> None:
+    model = random_model(5)
+    steps = run(LookaheadDecoder(runner_for(model), LookaheadSettings(5, 4, 5)), PROMPT, 30)
+    text = PROMPT + tokens_of(steps)
+    with torch.inference_mode():
+        expected = model(torch.tensor([text])).logits[0].log_softmax(-1)
+    places = range(len(PROMPT) - 1, len(text) - 1)
+    reported = [value for step in steps for value in step.logprobs]
+    assert reported == pytest.approx([float(expected[i, text[i + 1]]) for i in places], abs=1e-4)
+
+
+@pytest.mark.parametrize(("w", "n", "g"), [(0, 3, 5), (5, 1, 5), (5, 3, -1)])
+def test_impossible_settings_are_refused(w: int, n: int, g: int) -> None:
+    with pytest.raises(ValueError, match="must be at least"):
+        LookaheadSettings(w, n, g)
+
+
+@pytest.mark.full
+def test_fewer_steps_than_the_reference_implementation_needs() -> None:
+    """The published method's own code, run on the bundled model of version 0.1: see docs/lookahead.md."""
+    reference = json.loads((Path(__file__).parent.parent / "reference.json").read_text())
+    for settings, reference_steps in reference["total"]["reference_steps"].items():
+        window, ngram, guesses = map(int, settings.split(","))
+        count = 0
+        for prompt in reference["prompts"]:
+            decoder = LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(window, ngram, guesses))
+            steps = run(decoder, prompt["prompt_ids"], len(prompt["greedy_ids"]), [2])
+            assert tokens_of(steps) == prompt["greedy_ids"]
+            assert len(steps) < prompt["reference_steps"][settings]
+            count += len(steps)
+        assert count < reference_steps

@@ -1,0 +1,161 @@
+"""The runner: every slot's logits are those of a plain causal pass over what the slot may see."""
+
+import random
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from ladechat.decoder.candidate_tree import CandidateTree
+from ladechat.decoder.jacobi import JacobiWindow
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess, lay_out
+from ladechat.model.cost import PlainPassCost
+from ladechat.model.eager import EagerRunner, UnsupportedModel
+from tests.tiny import VOCABULARY, demo_model, plain, random_model, run, runner_for, tokens_of
+
+TOLERANCE = 1e-4
+
+
+def random_layout(dice: random.Random, vocabulary: int) -> StepLayout:
+    def token(_: int = 0) -> int:
+        return dice.randrange(vocabulary)
+
+    tree, window = CandidateTree(), None
+    if dice.random() < 0.8:
+        window = JacobiWindow(token(), dice.randint(1, 8), dice.randint(2, 6), token)
+        tree.add(column_guess(window), "window")
+    for _ in range(dice.randint(0, 5)):
+        tree.add([token() % 3 for _ in range(dice.randint(1, 4))], "prompt")
+    return lay_out(window.rows[0][0] if window else token(), window, tree)
+
+
+def check_slots_against_plain_passes(model: PreTrainedModel, runner: EagerRunner, layout: StepLayout) -> None:
+    """Each slot against the model itself, run without a cache over the cached tokens and those the slot sees."""
+    cached = list(runner.tokens)
+    logits = runner.forward(layout)
+    runner.keep([])
+    for slot in range(len(layout)):
+        seen = sorted(layout.mask[slot].nonzero()[0], key=lambda other: layout.positions[other])
+        assert seen[-1] == slot
+        text = cached + [layout.tokens[other] for other in seen]
+        with torch.inference_mode():
+            expected = model(torch.tensor([text])).logits[0, -1]
+        assert (logits[slot] - expected).abs().max() <= TOLERANCE * max(1.0, float(expected.abs().max()))
+
+
+def check_random_slots(seed: int) -> None:
+    dice = random.Random(seed)
+    model = random_model(dice.randrange(4))
+    runner = runner_for(model, chunk=dice.randint(1, 20))
+    for _ in runner.prefill([dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))]):
+        pass
+    check_slots_against_plain_passes(model, runner, random_layout(dice, VOCABULARY))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_slot_has_the_logits_of_a_plain_pass_over_what_it_sees(seed: int) -> None:
+    check_random_slots(seed)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_each_slot_has_the_logits_of_a_plain_pass_in_many_more_cases(seed: int) -> None:
+    check_random_slots(seed)
+
+
+def test_each_slot_of_the_bundled_model_has_the_logits_of_a_plain_pass() -> None:
+    runner = runner_for(demo_model())
+    for _ in runner.prefill([1, 3, 535, 297, 267, 298, 19, 520, 565, 37, 227, 4]):
+        pass
+    check_slots_against_plain_passes(demo_model(), runner, random_layout(random.Random(1), 3000))
+
+
+def sliding(model_type: str, **changes: object) -> PreTrainedModel:
+    return random_model(1, model_type, sliding_window=6, **changes)
+
+
+@pytest.mark.parametrize("model_type", ["mistral", "gemma2", "gemma3_text", "gpt2", "gpt_neox", "qwen3", "phi3"])
+def test_other_architectures_write_what_generate_writes(model_type: str) -> None:
+    """Two with sliding windows shorter than the text among them, whose mask is cut to the window."""
+    model = sliding(model_type) if model_type in ("mistral", "gemma2", "gemma3_text") else random_model(1, model_type)
+    prompt = [5, 8, 13, 21, 34, 55, 8, 13, 21]
+    generated = model.generate(torch.tensor([prompt]), max_new_tokens=30, do_sample=False, eos_token_id=None)
+    steps = run(LookaheadDecoder(runner_for(model), LookaheadSettings(6, 4, 6)), prompt, 30)
+    assert tokens_of(steps) == generated[0, len(prompt) :].tolist()
+
+
+def test_eager_attention_gets_a_mask_that_it_can_add() -> None:
+    model = random_model(3, attn_implementation="eager")
+    assert model.config._attn_implementation == "eager"
+    steps = run(LookaheadDecoder(runner_for(model), LookaheadSettings(6, 4, 6)), [4, 5, 6, 4, 5], 40)
+    assert tokens_of(steps) == plain(random_model(3), [4, 5, 6, 4, 5], 40)
+
+
+def test_prefill_in_chunks_gives_the_same_text() -> None:
+    model = random_model(2)
+    prompt = [random.Random(0).randrange(VOCABULARY) for _ in range(150)]
+    whole = plain(model, prompt, 20)
+    for chunk in (1, 7, 64):
+        runner = runner_for(model, chunk=chunk)
+        done = list(runner.prefill(prompt))
+        assert done == [*range(chunk, 149, chunk), 149]
+        assert tokens_of(run(LookaheadDecoder(runner), prompt, 20)) == whole
+
+
+def test_a_chunk_never_needs_a_mask_of_prompt_by_prompt() -> None:
+    runner = runner_for(random_model(2), chunk=16)
+    shapes = []
+    original = runner._as_attention_mask
+    runner._as_attention_mask = lambda visible: shapes.append(visible.shape) or original(visible)  # type: ignore
+    list(runner.prefill(list(range(90)) * 3))
+    assert max(rows for rows, _ in shapes) == 16
+
+
+def test_the_common_prefix_stays_cached() -> None:
+    runner = runner_for(random_model(2), chunk=4)
+    list(runner.prefill([1, 2, 3, 4, 5, 6, 7, 8, 9]))
+    assert list(runner.prefill([1, 2, 3, 4, 5, 6, 9, 9, 9, 9])) == [9]
+    assert list(runner.tokens) == [1, 2, 3, 4, 5, 6, 9, 9, 9]
+    assert list(runner.prefill([1, 2, 3])) == []
+    assert list(runner.tokens) == [1, 2]
+
+
+def test_an_interrupted_prefill_goes_on_where_it_was() -> None:
+    runner = runner_for(random_model(2), chunk=4)
+    prefill = runner.prefill(list(range(20)))
+    next(prefill)
+    prefill.close()  # type: ignore[attr-defined]
+    assert list(runner.tokens) == [0, 1, 2, 3]
+    assert list(runner.prefill(list(range(20)))) == [8, 12, 16, 19]
+
+
+def test_a_slot_beyond_the_context_is_refused() -> None:
+    runner = runner_for(random_model(2), context_length=8)
+    list(runner.prefill(list(range(8))))
+    runner.forward(causal_layout([1]))
+    runner.keep([])
+    with pytest.raises(ValueError, match="beyond a context of 8"):
+        runner.forward(causal_layout([1, 2]))
+    with pytest.raises(ValueError, match="9 tokens does not fit"):
+        list(runner.prefill(list(range(9))))
+
+
+@pytest.mark.parametrize("model_type", ["mamba", "rwkv"])
+def test_recurrent_models_are_refused_by_name(model_type: str) -> None:
+    config = AutoConfig.for_model(model_type, vocab_size=50, hidden_size=16, num_hidden_layers=2, intermediate_size=32)
+    model = AutoModelForCausalLM.from_config(config).eval()
+    with pytest.raises(UnsupportedModel, match=model_type):
+        EagerRunner(model, 64)
+
+
+def test_measuring_a_plain_pass_leaves_the_cache_as_it_is() -> None:
+    runner = runner_for(random_model(2))
+    cost = PlainPassCost(runner)
+    list(runner.prefill(list(range(20))))
+    assert cost.milliseconds(19) is None
+    cost.refresh()
+    measured = cost.milliseconds(19)
+    assert measured is not None and measured > 0
+    assert list(runner.tokens) == list(range(19))
+    assert cost.milliseconds(5000) is None

@@ -1,0 +1,78 @@
+"""The slab: what a pass writes, keeping slots, growing."""
+
+import torch
+
+from ladechat.model.kv_cache import SMALLEST_CAPACITY, SlabCache
+
+SHAPES = [((2, 4), (2, 4)), ((1, 4), (1, 8)), ((2, 4), (2, 4))]
+
+
+def cache(limit: int = 10_000) -> SlabCache:
+    return SlabCache(SHAPES, torch.float32, torch.device("cpu"), limit)
+
+
+def states(layer: int, tokens: list[float]) -> list[torch.Tensor]:
+    """Keys and values that tell their token and layer."""
+    return [torch.tensor(tokens)[None, None, :, None].expand(1, h, -1, d) + 1000 * layer for h, d in SHAPES[layer]]
+
+
+def write(slab: SlabCache, tokens: list[float]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    slab.reserve(len(tokens))
+    return [slab.update(*states(layer, tokens), layer) for layer in range(len(SHAPES))]
+
+
+def held(slab: SlabCache) -> list[float]:
+    """The tokens that the cache holds, having checked that all layers, keys and values agree."""
+    views = [view[:, :, : slab.length] for layer in range(len(SHAPES)) for view in slab.views(layer)]
+    for index, view in enumerate(views):
+        assert torch.equal(view - 1000 * (index // 2), views[0][:, :1, :, :1].expand_as(view))
+    return views[0][0, 0, :, 0].tolist()
+
+
+def test_a_pass_sees_what_is_cached_and_what_it_writes() -> None:
+    slab = cache()
+    write(slab, [1, 2, 3])
+    slab.keep([0, 1, 2])
+    for layer, seen in enumerate(write(slab, [4, 5])):
+        for view, shape in zip(seen, SHAPES[layer], strict=True):
+            assert view.shape == (1, shape[0], 5, shape[1])
+            assert view[0, 0, :, 0].tolist() == [1000 * layer + token for token in (1, 2, 3, 4, 5)]
+
+
+def test_kept_slots_move_into_place_in_all_layers_and_the_others_are_forgotten() -> None:
+    slab = cache()
+    write(slab, [1, 2])
+    slab.keep([0, 1])
+    write(slab, [10, 11, 12, 13, 14, 15])
+    slab.keep([0, 3, 5])
+    assert held(slab) == [1, 2, 10, 13, 15]
+    write(slab, [20])
+    slab.keep([])
+    assert held(slab) == [1, 2, 10, 13, 15]
+
+
+def test_growing_keeps_what_is_cached() -> None:
+    slab = cache()
+    expected: list[float] = []
+    while slab.capacity <= 4 * SMALLEST_CAPACITY:
+        tokens = [float(len(expected) + i) for i in range(100)]
+        write(slab, tokens)
+        slab.keep(range(100))
+        expected += tokens
+    assert held(slab) == expected
+
+
+def test_growing_does_not_pass_the_limit_unless_a_pass_needs_it() -> None:
+    slab = cache(limit=700)
+    write(slab, [0.0] * 600)
+    assert slab.capacity == 700
+
+
+def test_truncating_forgets_the_end() -> None:
+    slab = cache()
+    write(slab, [1, 2, 3])
+    slab.keep([0, 1, 2])
+    slab.truncate(1)
+    assert held(slab) == [1]
+    slab.truncate(5)
+    assert held(slab) == [1]

@@ -1,0 +1,40 @@
+"""A model that would decode wrongly is refused before it answers."""
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from ladechat.model.eager import EagerRunner, UnsupportedModel
+from ladechat.model.self_check import check_layouts
+from tests.tiny import demo_model, random_model, runner_for
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_models_that_follow_mask_and_positions_pass(dtype: torch.dtype) -> None:
+    config = random_model(0).config
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+    check_layouts(runner_for(model))
+
+
+def test_the_bundled_model_passes_and_leaves_an_empty_cache() -> None:
+    runner = runner_for(demo_model())
+    check_layouts(runner)
+    assert list(runner.tokens) == []
+
+
+@pytest.mark.parametrize("model_type", ["bloom", "mpt"])
+def test_models_with_alibi_are_refused_by_name(model_type: str) -> None:
+    names = {"hidden_size": 32, "n_layer": 2, "n_head": 4, "d_model": 32, "n_heads": 4, "n_layers": 2, "vocab_size": 50}
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **names)).eval()
+    with pytest.raises(UnsupportedModel, match=model_type):
+        check_layouts(EagerRunner(model, 64))
+
+
+def test_a_runner_that_ignores_the_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = runner_for(random_model(0))
+    attention_mask = runner._as_attention_mask
+    monkeypatch.setattr(runner, "_as_attention_mask", lambda visible: attention_mask(visible | True))
+    with pytest.raises(UnsupportedModel):
+        check_layouts(runner)

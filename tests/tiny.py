@@ -1,0 +1,70 @@
+"""Tiny seeded random models, in float32 unless asked otherwise: big enough to be wrong, small enough for a laptop."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.step import Decoder, Limits, Step
+from ladechat.model.eager import EagerRunner
+
+DEMO = Path(__file__).parent.parent / "ladechat" / "demo"
+VOCABULARY = 97
+
+SHAPE: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+
+
+@lru_cache(maxsize=32)
+def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> PreTrainedModel:
+    """A random decoder-only model whose greedy text does not settle into a loop at once."""
+    torch.manual_seed(seed)
+    config = AutoConfig.for_model(model_type, **{**SHAPE, **changes})
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+    return model
+
+
+@lru_cache(maxsize=1)
+def demo_model() -> PreTrainedModel:
+    """The bundled model, computed in float32."""
+    return AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+
+
+def runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 512) -> EagerRunner:
+    """A fresh runner, its cache empty."""
+    return EagerRunner(model, context_length, chunk)
+
+
+def tokens_of(steps: Sequence[Step]) -> list[int]:
+    """The text that steps add up to."""
+    return [token for step in steps for token in step.tokens]
+
+
+def run(decoder: Decoder, prompt: Sequence[int], limit: int = 40, eos: Sequence[int] = ()) -> list[Step]:
+    """All steps of one run."""
+    return list(decoder.run(prompt, Limits(limit, frozenset(eos))))
+
+
+def plain(model: PreTrainedModel, prompt: Sequence[int], limit: int = 40, eos: Sequence[int] = ()) -> list[int]:
+    """What plain decoding writes."""
+    return tokens_of(run(AutoregressiveDecoder(runner_for(model)), prompt, limit, eos))
