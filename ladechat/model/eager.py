@@ -63,9 +63,7 @@ class EagerRunner:
         if not 0 < len(tokens) <= self.context_length:
             raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
         wanted = list(tokens[:-1])
-        common = 0
-        while common < min(len(wanted), len(self._tokens)) and wanted[common] == self._tokens[common]:
-            common += 1
+        common = self.cached_prefix(wanted)
         del self._tokens[common:]
         self._cache.truncate(common)
         while len(self._tokens) < len(wanted):
@@ -73,6 +71,14 @@ class EagerRunner:
             self._pass(chunk, **self._prefill_options)
             self.keep(range(len(chunk)))
             yield len(self._tokens)
+
+    def cached_prefix(self, tokens: Sequence[int]) -> int:
+        """How many of the first of these tokens the cache holds already."""
+        pairs = zip(self._tokens, tokens, strict=False)
+        return next(
+            (index for index, (cached, token) in enumerate(pairs) if cached != token),
+            min(len(self._tokens), len(tokens)),
+        )
 
     def forward(self, layout: StepLayout) -> torch.Tensor:
         """See `Runner.forward`."""

@@ -1,0 +1,123 @@
+"""Lookahead next to plain decoding on the bundled model: steps, tokens per step, tokens per second, exactness.
+
+Run as `python -m benchmarks.demo_decoding [--rounds 5] [--json FILE]`. The decoders take turns on each prompt, so that
+a machine that slows down slows all of them. Steps of the reference implementation are those recorded, with the prompts,
+in tests/reference.json for the same checkpoint.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from transformers import AutoModelForCausalLM
+
+from benchmarks.machine import describe
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.step import Decoder, Limits
+from ladechat.model.eager import EagerRunner
+
+ROOT = Path(__file__).parent.parent
+SETTINGS = [(3, 3, 3), (5, 3, 5), (5, 4, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15)]
+
+
+@dataclass
+class Tally:
+    """What one decoder did over all prompts and rounds. Times are seconds, prefill excluded."""
+
+    steps: int = 0
+    tokens: int = 0
+    exact: bool = True
+    seconds: list[float] = field(default_factory=list)
+
+    def as_row(self, plain: "Tally") -> dict[str, Any]:
+        """Figures per round; the speedup is the median over rounds of the ratio to plain decoding in that round."""
+        ratios = [ours / mine for ours, mine in zip(plain.seconds, self.seconds, strict=True)]
+        rounds = len(self.seconds)
+        return {
+            "steps": self.steps // rounds,
+            "tokens_per_step": round(self.tokens / self.steps, 3),
+            "tokens_per_second": round(self.tokens / rounds / statistics.median(self.seconds), 1),
+            "speedup": round(statistics.median(ratios), 3),
+            "speedup_range": [round(min(ratios), 3), round(max(ratios), 3)],
+            "exact": self.exact,
+        }
+
+
+def main() -> None:
+    """Measure, print a table, and write the figures if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    reference = json.loads((ROOT / "tests" / "reference.json").read_text())
+    tallies = measure(reference["prompts"], arguments.rounds)
+    rows = {name: tally.as_row(tallies["autoregressive"]) for name, tally in tallies.items()}
+    for name, steps in reference["total"]["reference_steps"].items():
+        rows[f"lookahead {name}"]["reference_steps"] = steps
+    show(rows)
+    if arguments.json:
+        report = {"machine": describe(), "threads": torch.get_num_threads(), "dtype": "float32", "decoders": rows}
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def measure(prompts: list[dict[str, Any]], rounds: int) -> dict[str, Tally]:
+    """Every decoder on every prompt, its pool empty each time, `rounds` times after one round to warm up."""
+    model = AutoModelForCausalLM.from_pretrained(ROOT / "ladechat" / "demo", dtype=torch.float32).eval()
+    runner = EagerRunner(model, model.config.max_position_embeddings)
+
+    def decoders() -> dict[str, Decoder]:
+        by_name: dict[str, Decoder] = {"autoregressive": AutoregressiveDecoder(runner)}
+        for settings in SETTINGS:
+            name = "lookahead " + ",".join(map(str, settings))
+            by_name[name] = LookaheadDecoder(runner, LookaheadSettings(*settings))
+        return by_name
+
+    tallies = {name: Tally() for name in decoders()}
+    for number in range(-1, rounds):
+        seconds = dict.fromkeys(tallies, 0.0)
+        for prompt in prompts:
+            for name, decoder in decoders().items():
+                tally = tallies[name] if number >= 0 else Tally()
+                seconds[name] += run_one(runner, decoder, prompt, tally)
+        if number >= 0:
+            for name, total in seconds.items():
+                tallies[name].seconds.append(total)
+    return tallies
+
+
+def run_one(runner: EagerRunner, decoder: Decoder, prompt: dict[str, Any], tally: Tally) -> float:
+    """One answer; seconds of its decoding."""
+    for _ in runner.prefill(prompt["prompt_ids"]):
+        pass
+    answer: list[int] = []
+    started = time.perf_counter()
+    for step in decoder.run(prompt["prompt_ids"], Limits(len(prompt["greedy_ids"]), frozenset([2]))):
+        answer.extend(step.tokens)
+        tally.steps += 1
+    seconds = time.perf_counter() - started
+    tally.tokens += len(answer)
+    tally.exact &= answer == prompt["greedy_ids"]
+    return seconds
+
+
+def show(rows: dict[str, dict[str, Any]]) -> None:
+    """The figures as a table."""
+    table = Table("decoder W,N,G", "steps", "reference", "S", "tok/s", "speedup", "range", "exact")
+    for name, row in rows.items():
+        low, high = row["speedup_range"]
+        figures = (row["steps"], row.get("reference_steps", "–"), row["tokens_per_step"], row["tokens_per_second"])
+        exact = "yes" if row["exact"] else "NO"
+        table.add_row(name, *map(str, figures), f"{row['speedup']:.2f}×", f"{low:.2f}–{high:.2f}", exact)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

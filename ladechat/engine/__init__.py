@@ -1,0 +1,1 @@
+"""The engine: a process that owns a model and talks the protocol."""

@@ -1,0 +1,161 @@
+"""From a list of messages to the tokens of a prompt that fits the context."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from ladechat.protocol import Message
+
+LLAMA_2_TEMPLATE = (
+    "{% if messages[0]['role'] == 'system' %}"
+    "{% set system = '<<SYS>>\n' + messages[0]['content'] + '\n<</SYS>>\n\n' %}{% set turns = messages[1:] %}"
+    "{% else %}{% set system = '' %}{% set turns = messages %}{% endif %}"
+    "{% for message in turns %}"
+    "{% if message['role'] == 'user' %}"
+    "{{ bos_token + '[INST] ' + (system if loop.first else '') + message['content'].strip() + ' [/INST]' }}"
+    "{% else %}{{ ' ' + message['content'].strip() + ' ' + eos_token }}{% endif %}"
+    "{% endfor %}"
+)
+"""The chat format of Llama 2 (Touvron et al. 2023), for checkpoints that bring no template."""
+
+SHARE_KEPT_FOR_THE_ANSWER = 4
+"""One part in this many of the context, at most, is kept for the answer when history is trimmed."""
+
+
+class MessageTooLong(ValueError):
+    """The last message alone does not fit the context."""
+
+    def __init__(self, tokens: int, context_length: int) -> None:
+        super().__init__(
+            f"This message makes a prompt of {tokens:,} tokens, but the model's context holds {context_length:,} with "
+            "the answer."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Tokens for the model, and what had to be left out for them to fit."""
+
+    token_ids: list[int]
+    messages: list[Message]
+    dropped_turns: int
+    dropped_messages: int
+    tokens_before: int
+
+
+class ChatFormat:
+    """How one checkpoint wants a conversation written: its own template, or Llama 2's where it has none."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        self._special = frozenset(tokenizer.all_special_ids)
+        self.from_checkpoint = bool(tokenizer.chat_template)
+
+    def fit(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
+        """The prompt for these messages, leaving out the oldest turns until an answer fits behind it.
+
+        A turn is a user's message with the answer to it. System messages and the last user message always stay.
+
+        Raises:
+            MessageTooLong: even alone, the last message leaves no room for one token of an answer.
+        """
+        room = context_length - min(max_new_tokens, context_length // SHARE_KEPT_FOR_THE_ANSWER)
+        kept = list(messages)
+        token_ids = self.encode(kept)
+        before = len(token_ids)
+        dropped_turns = 0
+        while len(token_ids) > room:
+            shorter = _without_oldest_turn(kept)
+            if shorter is None:
+                break
+            kept, dropped_turns = shorter, dropped_turns + 1
+            token_ids = self.encode(kept)
+        if len(token_ids) >= context_length:
+            raise MessageTooLong(len(token_ids), context_length)
+        return Prompt(token_ids, kept, dropped_turns, len(messages) - len(kept), before)
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of a conversation, up to where the next answer begins.
+
+        Past answers enter as the tokens they were generated as, so that the prompt of a turn begins with everything
+        that the turn before left in the KV cache. Where that cannot be (an edited answer, another tokenizer, a template
+        that rewrites answers), their text is tokenized.
+        """
+        marks = {f"⟦answer {index}⟧": index for index, message in enumerate(messages) if self._knows_tokens_of(message)}
+        marked = [
+            {"role": message.role, "content": next((m for m, i in marks.items() if i == index), message.content)}
+            for index, message in enumerate(messages)
+        ]
+        text = self._render(marked, add_generation_prompt=True)
+        if any(text.count(mark) != 1 for mark in marks):
+            plain = [{"role": message.role, "content": message.content} for message in messages]
+            return self._tokenize(self._render(plain, add_generation_prompt=True))
+        token_ids: list[int] = []
+        for mark, index in marks.items():
+            before, _, text = text.partition(mark)
+            token_ids += self._tokenize(self._as_generation_prompt(before, marked[:index]))
+            answer = messages[index].token_ids or []
+            token_ids += answer
+            text = self._after_answer(text, answer)
+        return token_ids + self._tokenize(text)
+
+    def _as_generation_prompt(self, before: str, earlier: list[dict[str, str]]) -> str:
+        """The text in front of an answer as the model was given it: a template's padding there came with the answer."""
+        prompt = self._render(earlier, add_generation_prompt=True)
+        bare = before.rstrip()
+        return bare + prompt[len(prompt.rstrip()) :] if prompt.endswith(bare) else before
+
+    def _after_answer(self, text: str, answer: list[int]) -> str:
+        """What follows an answer, less the end of text that the answer brings itself."""
+        if answer and answer[-1] in self._special:
+            end = self._tokenizer.convert_ids_to_tokens(answer[-1])
+            if text.lstrip().startswith(end):
+                return text.lstrip()[len(end) :]
+        return text
+
+    def _knows_tokens_of(self, message: Message) -> bool:
+        if message.role != "assistant" or not message.token_ids:
+            return False
+        if max(message.token_ids) >= len(self._tokenizer) or min(message.token_ids) < 0:
+            return False
+        text = self._tokenizer.decode(message.token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text == message.content
+
+    def _render(self, messages: list[dict[str, str]], **options: Any) -> str:
+        template = None if self.from_checkpoint else LLAMA_2_TEMPLATE
+        try:
+            return self._apply(messages, chat_template=template, **options)
+        except TemplateError:
+            folded = _with_system_folded_in(messages)
+            if folded == messages:
+                raise
+            return self._apply(folded, chat_template=template, **options)
+
+    def _apply(self, messages: list[dict[str, str]], **options: Any) -> str:
+        text = self._tokenizer.apply_chat_template(messages, tokenize=False, **options)
+        assert isinstance(text, str)
+        return text
+
+    def _tokenize(self, text: str) -> list[int]:
+        token_ids = self._tokenizer.encode(text, add_special_tokens=False) if text else []
+        return list(token_ids)
+
+
+def _with_system_folded_in(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """For templates that know no system role: its text at the head of the first message."""
+    if len(messages) < 2 or messages[0]["role"] != "system":
+        return messages
+    first = {"role": messages[1]["role"], "content": f"{messages[0]['content']}\n\n{messages[1]['content']}"}
+    return [first, *messages[2:]]
+
+
+def _without_oldest_turn(messages: list[Message]) -> list[Message] | None:
+    """The conversation less its oldest user message and all up to the next one; None if only one is left."""
+    users = [index for index, message in enumerate(messages) if message.role == "user"]
+    if len(users) < 2:
+        return None
+    first, second = users[:2]
+    return messages[:first] + messages[second:]

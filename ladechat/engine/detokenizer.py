@@ -1,0 +1,91 @@
+"""Tokens to text, as they come: no half character is shown, and nothing shown is ever taken back."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from transformers import PreTrainedTokenizerBase
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+UNDECODABLE = "\ufffd"
+
+
+class Detokenizer:
+    """Decodes one answer. All pieces and `finish()`, joined, are exactly `tokenizer.decode` of all its tokens.
+
+    A token is decoded behind the last ones shown, because its text may depend on having neighbours: SentencePiece drops
+    the space of a first token. It waits while what it says may still change: a character whose last bytes are missing,
+    or a run of byte-fallback tokens, which is decoded as a whole, so that its next byte may spoil all of it.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        self._special = frozenset(tokenizer.all_special_ids)
+        self._shown: list[int] = []
+        self._shown_text = ""
+        self._waiting: list[int] = []
+
+    def push(self, token_ids: Sequence[int]) -> list[str]:
+        """One piece of text for each token; a token that completes others brings theirs along, which were empty."""
+        return [self._push(token_id) for token_id in token_ids]
+
+    def finish(self) -> str:
+        """What still waited."""
+        piece = self._decode(self._shown + self._waiting)[len(self._shown_text) :]
+        self._shown, self._shown_text, self._waiting = [], "", []
+        return piece
+
+    def _push(self, token_id: int) -> str:
+        if token_id in self._special:
+            return ""
+        self._waiting.append(token_id)
+        if is_byte_fallback(self._tokenizer.convert_ids_to_tokens(token_id)):
+            return ""
+        text = self._decode(self._shown + self._waiting)
+        if text.endswith(UNDECODABLE):
+            return ""
+        piece = text[len(self._shown_text) :]
+        alone = self._decode(self._waiting)
+        if alone:
+            self._shown, self._shown_text = self._waiting, alone
+        else:
+            self._shown, self._shown_text = self._shown + self._waiting, text
+        self._waiting = []
+        return piece
+
+    def _decode(self, token_ids: list[int]) -> str:
+        text: str = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+
+class TokenNames:
+    """Single tokens as a panel shows them: with their leading space, special tokens by name, lone bytes as ‹E4›."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        self._special = frozenset(tokenizer.all_special_ids)
+        self._anchor = tokenizer.encode("a", add_special_tokens=False)
+        self._anchor_text = tokenizer.decode(self._anchor)
+        self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
+        self.name = lru_cache(maxsize=65_536)(self._name)
+
+    def names(self, token_ids: Sequence[int]) -> list[str]:
+        """One name a token."""
+        return [self.name(token_id) for token_id in token_ids]
+
+    def _name(self, token_id: int) -> str:
+        token: str = self._tokenizer.convert_ids_to_tokens(token_id)
+        if token_id in self._special:
+            return token
+        if is_byte_fallback(token):
+            value = int(token[3:5], 16)
+            return chr(value) if value < 0x80 else f"‹{value:02X}›"
+        text = self._tokenizer.decode([*self._anchor, token_id], clean_up_tokenization_spaces=False)
+        text = text[len(self._anchor_text) :]
+        if UNDECODABLE not in text:
+            return text
+        return "".join(f"‹{self._byte_of[char]:02X}›" if char in self._byte_of else char for char in token)
+
+
+def is_byte_fallback(token: str | None) -> bool:
+    """Is this token the single byte that SentencePiece writes as `<0xE4>`?"""
+    return token is not None and len(token) == 6 and token.startswith("<0x") and token.endswith(">")

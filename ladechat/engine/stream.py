@@ -1,0 +1,80 @@
+"""The engine's two ends of the wire: events out, commands in."""
+
+import os
+import queue
+import threading
+import time
+from typing import BinaryIO
+
+import msgspec
+
+from ladechat.protocol import Command, Event, ProtocolError, Shutdown, decode_command, encode
+
+
+class EventStream:
+    """Writes events to a file descriptor, one line each, numbered and timed."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._seq = 0
+
+    @classmethod
+    def take_over_stdout(cls) -> "EventStream":
+        """Keep the real standard output for events and point descriptor 1 at 2: no print can break the stream."""
+        descriptor = os.dup(1)
+        os.dup2(2, 1)
+        return cls(descriptor)
+
+    def emit(self, event: Event) -> None:
+        """Number, time and write an event. If nobody reads any more, the engine ends."""
+        with self._lock:
+            line = encode(msgspec.structs.replace(event, seq=self._seq, t=time.monotonic() - self._started))
+            self._seq += 1
+            try:
+                while line:
+                    line = line[os.write(self._descriptor, line) :]
+            except BrokenPipeError:
+                os._exit(0)
+
+    def end_process(self) -> None:
+        """End the process between two lines, whatever else it is doing."""
+        with self._lock:
+            os._exit(0)
+
+
+class Inbox:
+    """Reads commands in a thread of its own. A shutdown, or the end of the input, ends the process in any state."""
+
+    def __init__(self, source: BinaryIO, stream: EventStream) -> None:
+        self._source = source
+        self._stream = stream
+        self._queue: queue.SimpleQueue[Command | ProtocolError] = queue.SimpleQueue()
+        threading.Thread(target=self._read, name="commands", daemon=True).start()
+
+    def wait(self) -> Command | ProtocolError:
+        """The next command, or what was wrong with the line that should have been one."""
+        return self._queue.get()
+
+    def poll(self) -> Command | ProtocolError | None:
+        """As `wait`, but None when nothing has come."""
+        try:
+            return self._queue.get_nowait()
+        except queue.Empty:
+            return None
+
+    def _read(self) -> None:
+        for line in iter(self._source.readline, b""):
+            if not line.strip():
+                continue
+            try:
+                command = decode_command(line)
+            except ProtocolError as error:
+                self._queue.put(error)
+                continue
+            if isinstance(command, Shutdown):
+                break
+            if command is not None:
+                self._queue.put(command)
+        self._stream.end_process()

@@ -1,0 +1,227 @@
+"""One answer: prompt, prefill, steps, end."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ladechat import protocol
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.step import Decoder, Limits, Step
+from ladechat.engine.conversation import ChatFormat, Prompt
+from ladechat.engine.detokenizer import Detokenizer, TokenNames
+from ladechat.engine.step_events import step_event
+from ladechat.model.cost import PlainPassCost
+from ladechat.model.loading import LoadedModel
+from ladechat.protocol import Settings
+
+DEFAULT_MAX_NEW_TOKENS = 512
+
+Emit = Callable[[protocol.Event], None]
+
+
+class Listener(Protocol):
+    """Looks for commands while a turn runs."""
+
+    def stop_wanted(self) -> bool:
+        """Has a stop come? Asked between two steps and between two chunks of the prompt."""
+        ...
+
+    def apply_changes(self) -> None:
+        """Carry out the changes of settings that have come. Called between two steps."""
+        ...
+
+
+class Decoders:
+    """The decoders of one model by name. They live as long as the engine does, and with them the n-gram pool."""
+
+    def __init__(self, loaded: LoadedModel, settings: Settings) -> None:
+        self._lookahead = LookaheadDecoder(loaded.runner)
+        self._autoregressive = AutoregressiveDecoder(loaded.runner)
+        self.settings = settings
+        self.apply(settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Use these settings from the next step on."""
+        self.settings = settings
+        self._lookahead.settings = LookaheadSettings(
+            window=settings.window,
+            ngram=settings.ngram,
+            guesses=settings.guesses,
+            pool_prompt=settings.pool_prompt,
+            pool_accepted=settings.pool_accepted,
+        )
+
+    def chosen(self) -> Decoder:
+        """The decoder that the settings name."""
+        return self._lookahead if self.settings.decoder == "lookahead" else self._autoregressive
+
+
+@dataclass(frozen=True)
+class Service:
+    """What every turn works with; it lives as long as the model does."""
+
+    loaded: LoadedModel
+    decoders: Decoders
+    chat: ChatFormat
+    names: TokenNames
+    cost: PlainPassCost
+
+    @classmethod
+    def of(cls, loaded: LoadedModel, settings: Settings) -> "Service":
+        """The service of a model that has just been loaded."""
+        return cls(
+            loaded=loaded,
+            decoders=Decoders(loaded, settings),
+            chat=ChatFormat(loaded.tokenizer),
+            names=TokenNames(loaded.tokenizer),
+            cost=PlainPassCost(loaded.runner),
+        )
+
+
+def answer(service: Service, command: protocol.Generate, emit: Emit, listener: Listener) -> None:
+    """Answer the last message of a conversation, and say everything about it in events.
+
+    Raises:
+        MessageTooLong: before anything was emitted.
+        Exception: whatever the model raises; by then the turn has been finished with reason "failed".
+    """
+    max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
+    context_length = service.loaded.context_length
+    prompt = service.chat.fit(command.messages, context_length, max_new_tokens)
+    _announce(command.turn, prompt, max_new_tokens, service, emit)
+    turn = _Turn(service, command.turn, prompt.token_ids, Limits(max_new_tokens, service.loaded.eos_ids), emit)
+    reason: protocol.FinishReason = "failed"
+    try:
+        reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
+    finally:
+        emit(turn.finished(reason))
+
+
+def _announce(turn: int, prompt: Prompt, max_new_tokens: int, service: Service, emit: Emit) -> None:
+    if prompt.dropped_turns:
+        emit(
+            protocol.HistoryTrimmed(
+                turn=turn,
+                dropped_turns=prompt.dropped_turns,
+                dropped_messages=prompt.dropped_messages,
+                tokens_before=prompt.tokens_before,
+                tokens_after=len(prompt.token_ids),
+                context_length=service.loaded.context_length,
+            )
+        )
+    emit(
+        protocol.TurnStarted(
+            turn=turn,
+            messages=prompt.messages,
+            prompt_ids=prompt.token_ids,
+            cached_tokens=service.loaded.runner.cached_prefix(prompt.token_ids),
+            max_new_tokens=max_new_tokens,
+            settings=service.decoders.settings,
+        )
+    )
+
+
+@dataclass
+class _Turn:
+    """The state of one answer. Times in milliseconds unless they say otherwise; timing plain passes is left out."""
+
+    service: Service
+    number: int
+    prompt: list[int]
+    limits: Limits
+    emit: Emit
+    token_ids: list[int] = field(default_factory=list)
+    text: str = ""
+    steps: int = 0
+    prefill_seconds: float = 0.0
+    decode_ms: float = 0.0
+    compared_ms: float = 0.0
+    plain_ms: float = 0.0
+
+    def prefill(self, listener: Listener) -> bool:
+        """Run the prompt through the model. False if it was stopped on the way."""
+        started = time.perf_counter()
+        stopped = listener.stop_wanted()
+        if not stopped:
+            for done in self.service.loaded.runner.prefill(self.prompt):
+                self.emit(protocol.Prefilling(turn=self.number, done_tokens=done, total_tokens=len(self.prompt) - 1))
+                stopped = listener.stop_wanted()
+                if stopped:
+                    break
+        self.prefill_seconds = time.perf_counter() - started
+        return not stopped
+
+    def decode(self, listener: Listener) -> protocol.FinishReason:
+        """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
+        detokenizer = Detokenizer(self.service.loaded.tokenizer)
+        while True:
+            # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
+            listener.apply_changes()
+            decoder = self.service.decoders.chosen()
+            self.service.cost.refresh()
+            started = time.perf_counter()
+            for step in decoder.run([*self.prompt, *self.token_ids], self._rest()):
+                step_ms = 1000 * (time.perf_counter() - started)
+                self.token_ids += step.tokens
+                reason = "stopped" if listener.stop_wanted() else self._end()
+                pieces = detokenizer.push(step.tokens)
+                if reason is not None:
+                    pieces[-1] += detokenizer.finish()
+                self._show(step, pieces, step_ms)
+                if reason is not None:
+                    return reason
+                listener.apply_changes()
+                if self.service.decoders.chosen() is not decoder:
+                    break
+                self.service.cost.refresh()
+                started = time.perf_counter()
+
+    def _rest(self) -> Limits:
+        return Limits(self.limits.max_new_tokens - len(self.token_ids), self.limits.eos_ids)
+
+    def _end(self) -> protocol.FinishReason | None:
+        """Why the answer is at its end, if it is."""
+        if self.token_ids[-1] in self.limits.eos_ids:
+            return "eos"
+        if len(self.token_ids) == self.limits.max_new_tokens:
+            return "max_new_tokens"
+        if len(self.prompt) + len(self.token_ids) == self.service.loaded.context_length:
+            return "context"
+        return None
+
+    def _show(self, step: Step, pieces: list[str], step_ms: float) -> None:
+        cost = self.service.cost
+        if step.slots == 1:
+            cost.observe(step.cache_length, step.forward_seconds)
+        plain_ms = cost.milliseconds(step.cache_length)
+        self.decode_ms += step_ms
+        if plain_ms is not None:
+            self.compared_ms += step_ms
+            self.plain_ms += len(step.tokens) * plain_ms
+        event = step_event(
+            step,
+            self.service.names,
+            turn=self.number,
+            index=self.steps,
+            pieces=pieces,
+            step_ms=step_ms,
+            plain_ms=plain_ms,
+        )
+        self.steps += 1
+        self.text += "".join(pieces)
+        self.emit(event)
+
+    def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:
+        """The closing event."""
+        return protocol.TurnFinished(
+            turn=self.number,
+            reason=reason,
+            text=self.text,
+            token_ids=self.token_ids,
+            steps=self.steps,
+            prefill_seconds=self.prefill_seconds,
+            decode_seconds=self.decode_ms / 1000,
+            estimated_speedup=self.plain_ms / self.compared_ms if self.compared_ms else None,
+        )

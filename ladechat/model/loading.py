@@ -1,0 +1,194 @@
+"""Loads a checkpoint into a runner, and tells what it found."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from ladechat.model.checkpoint import STAGES, LoadError, fetch, tokenizer_fingerprint
+from ladechat.model.eager import EagerRunner, UnsupportedModel
+from ladechat.model.self_check import check_layouts
+
+FALLBACK_CONTEXT = 2048
+"""For checkpoints that do not say how many positions they have."""
+
+Report = Callable[[str], None]
+"""Told what is being done, at the beginning of each of `STAGES`."""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready to run, and the facts about it."""
+
+    runner: EagerRunner
+    tokenizer: PreTrainedTokenizerBase
+    name: str
+    model_type: str
+    tokenizer_fingerprint: str
+    parameters: int
+    layers: int
+    vocabulary: int
+    context_length: int
+    device: str
+    dtype: str
+    eos_ids: frozenset[int]
+    load_seconds: float
+
+
+def load(name: str, device: str, dtype: str, report: Report) -> LoadedModel:
+    """Load a checkpoint, safetensors only, running no code that comes with it.
+
+    Args:
+        name: "demo" for the bundled model, a folder, or a hub id.
+        device: "auto", or what torch calls a device.
+        dtype: "auto", or the name of a floating-point type of torch.
+
+    Raises:
+        LoadError: it cannot be loaded here, and why.
+    """
+    started = time.perf_counter()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    report(STAGES[0])
+    folder = fetch(name)
+    config = _config(folder, name)
+    place = choose_device(device)
+    number_type = choose_dtype(dtype, place, config)
+    report(STAGES[1])
+    tokenizer = _tokenizer(folder, name)
+    model = _model(folder, name, place, number_type)
+    context_length = int(getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT)
+    report(STAGES[2])
+    try:
+        runner = EagerRunner(model, context_length)
+        check_layouts(runner)
+    except UnsupportedModel as error:
+        raise _unsupported(str(error)) from error
+    return LoadedModel(
+        runner=runner,
+        tokenizer=tokenizer,
+        name=name,
+        model_type=config.model_type,
+        tokenizer_fingerprint=tokenizer_fingerprint(folder) or "unknown",
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        layers=int(config.num_hidden_layers),
+        vocabulary=int(config.vocab_size),
+        context_length=context_length,
+        device=_device_name(place),
+        dtype=str(number_type).removeprefix("torch."),
+        eos_ids=_eos_ids(model, tokenizer),
+        load_seconds=time.perf_counter() - started,
+    )
+
+
+def choose_device(wanted: str) -> torch.device:
+    """A GPU if there is one, unless another device is wanted.
+
+    Raises:
+        LoadError: torch has no such device here.
+    """
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        hint = "Use --device auto, cpu, cuda, cuda:1 or mps."
+        raise LoadError("load_failed", f"There is no device {wanted!r} that torch could use here.", hint) from error
+    return device
+
+
+def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
+    """float32 on a CPU, where half precision is slower; elsewhere the checkpoint's own type, where it runs.
+
+    Raises:
+        LoadError: torch has no such floating-point type.
+    """
+    if wanted != "auto":
+        dtype = getattr(torch, wanted, None)
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+            hint = "Use --dtype auto, float32, bfloat16, float16 or float64."
+            raise LoadError("load_failed", f"There is no floating-point type {wanted!r}.", hint)
+        return dtype
+    if device.type == "cpu":
+        return torch.float32
+    own = getattr(config, "dtype", None) or torch.float16
+    if own == torch.bfloat16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        return torch.float16
+    return torch.float16 if own == torch.float32 or device.type == "mps" else own
+
+
+def _config(folder: Path, name: str) -> Any:
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except (ValueError, OSError, KeyError) as error:
+        raise _unsupported(f"transformers does not know the architecture of {name}: {_first_line(error)}") from error
+    if config.is_encoder_decoder or config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        raise _unsupported(f"{name} is of type {config.model_type!r}, which is not a decoder-only language model.")
+    return config
+
+
+def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except (ValueError, OSError, KeyError, ImportError) as error:
+        message = f"{name} has no tokenizer that can be read: {_first_line(error)}"
+        raise LoadError("load_failed", message, "Put tokenizer.json or tokenizer.model beside the weights.") from error
+    return tokenizer
+
+
+def _model(folder: Path, name: str, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    options: dict[str, Any] = {
+        "dtype": dtype,
+        "use_safetensors": True,
+        "trust_remote_code": False,
+        "local_files_only": True,
+    }
+    try:
+        try:
+            model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+        except ValueError:  # the architecture has no SDPA attention
+            model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", **options)
+        return model.to(device).eval()
+    except torch.OutOfMemoryError as error:
+        message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
+        raise LoadError("out_of_memory", message, "Try --dtype bfloat16, --device cpu, or a smaller model.") from error
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
+        hint = "Check that all files of the checkpoint are there and complete."
+        raise LoadError("load_failed", f"{name} cannot be loaded: {_first_line(error)}", hint) from error
+
+
+def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Every id that any part of the checkpoint calls an end of text."""
+    found: set[int] = set()
+    generation = getattr(model, "generation_config", None)
+    for owner in (generation, model.config, tokenizer):
+        ids = getattr(owner, "eos_token_id", None)
+        found.update([ids] if isinstance(ids, int) else ids or [])
+    return frozenset(found)
+
+
+def _unsupported(message: str) -> LoadError:
+    return LoadError(
+        "unsupported_architecture",
+        message,
+        "Use a decoder-only model with a KV cache: Llama, Mistral, Qwen, Gemma, Phi …",
+    )
+
+
+def _device_name(device: torch.device) -> str:
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,1 @@
+"""Sources of events: to the UI, a live engine is one of them."""

@@ -1,0 +1,116 @@
+"""A live engine: the process beside the UI, as a source of events."""
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from platformdirs import user_log_path
+
+from ladechat.protocol import (
+    MAX_LINE_BYTES,
+    Command,
+    Event,
+    ProtocolError,
+    Settings,
+    Shutdown,
+    decode_event,
+    encode,
+)
+
+SECONDS_TO_LEAVE = 3.0
+"""How long an engine that was told to end may take before it is killed."""
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What an engine is started with."""
+
+    model: str = "demo"
+    device: str = "auto"
+    dtype: str = "auto"
+    settings: Settings = field(default_factory=Settings)
+
+    def arguments(self) -> Iterator[str]:
+        """The command line of `ladechat engine`, after its name."""
+        settings = self.settings
+        yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
+        yield from ("--decoder", settings.decoder, "--window", str(settings.window))
+        yield from ("--ngram", str(settings.ngram), "--guesses", str(settings.guesses))
+        yield "--pool-prompt" if settings.pool_prompt else "--no-pool-prompt"
+        yield "--pool-accepted" if settings.pool_accepted else "--no-pool-accepted"
+
+
+class LiveEngine:
+    """Starts `ladechat engine`, talks to it, and sees to it that it ends."""
+
+    def __init__(self, options: EngineOptions, log: Path | None = None) -> None:
+        self.options = options
+        self.log = log or user_log_path("ladechat") / "engine.log"
+        self._process: asyncio.subprocess.Process | None = None
+        self._draining: asyncio.Task[None] | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code; None while the engine runs, or before it was started."""
+        return self._process.returncode if self._process else None
+
+    async def start(self) -> None:
+        """Start the process. It is ready when it says so."""
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "ladechat", "engine", *self.options.arguments()),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=MAX_LINE_BYTES,
+            start_new_session=True,  # Ctrl+C in the terminal is for the UI, which then says what it wants
+        )
+        self._draining = asyncio.create_task(self._drain())
+
+    async def send(self, command: Command) -> None:
+        """Send a command. To an engine that has ended, nothing is sent: the end of its events tells."""
+        if self._process is None or self._process.stdin is None:
+            raise RuntimeError("The engine was not started.")
+        with contextlib.suppress(ConnectionError):
+            self._process.stdin.write(encode(command))
+            await self._process.stdin.drain()
+
+    async def events(self) -> AsyncIterator[Event]:
+        """What the engine says, until it ends. A last line that its death cut short is left out."""
+        if self._process is None or self._process.stdout is None:
+            raise RuntimeError("The engine was not started.")
+        async for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                break
+            with contextlib.suppress(ProtocolError):
+                event = decode_event(line)
+                if event is not None:
+                    yield event
+        await self._process.wait()
+
+    async def close(self) -> None:
+        """End the engine: ask, wait a little, then kill."""
+        if self._process is None:
+            return
+        await self.send(Shutdown())
+        try:
+            await asyncio.wait_for(self._process.wait(), SECONDS_TO_LEAVE)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        if self._draining is not None:
+            await self._draining
+
+    async def _drain(self) -> None:
+        """Keep the engine's standard error in a rotating file: a full pipe would stop the engine."""
+        assert self._process is not None and self._process.stderr is not None
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        handler = RotatingFileHandler(self.log, maxBytes=1_000_000, backupCount=2, delay=True, errors="replace")
+        with contextlib.closing(handler):
+            async for line in self._process.stderr:
+                text = line.decode(errors="replace").rstrip()
+                handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, text, None, None))
