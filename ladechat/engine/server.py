@@ -1,5 +1,6 @@
 """The engine as a process: commands in on standard input, events out on standard output."""
 
+import itertools
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -9,14 +10,14 @@ import msgspec
 
 from ladechat import __version__, protocol
 from ladechat.engine.stream import EventStream, Inbox
-from ladechat.model.checkpoint import STAGES, LoadError, local_folder, tokenizer_fingerprint
+from ladechat.model.checkpoint import LoadError, fetch, local_folder, tokenizer_fingerprint
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
 
 if TYPE_CHECKING:
     from ladechat.engine.turn import Service
     from ladechat.model.loading import LoadedModel
 
-FIRST_STAGE = "starting PyTorch and transformers"
+STAGES = 4
 
 
 def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
@@ -112,13 +113,18 @@ class Engine:
 
 
 def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedModel":
-    stream.emit(protocol.Loading(stage=1, stages=1 + len(STAGES), doing=FIRST_STAGE))
-    from ladechat.model.loading import load
+    stage = itertools.count(1)
 
     def report(doing: str) -> None:
-        stream.emit(protocol.Loading(stage=2 + STAGES.index(doing), stages=1 + len(STAGES), doing=doing))
+        stream.emit(protocol.Loading(stage=next(stage), stages=STAGES, doing=doing))
 
-    return load(model, device, dtype, report)
+    # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
+    report("looking for the checkpoint")
+    folder = fetch(model)
+    report("starting PyTorch and transformers")
+    from ladechat.model.loading import load
+
+    return load(folder, model, device, dtype, report)
 
 
 def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:

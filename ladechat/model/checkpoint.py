@@ -9,9 +9,6 @@ from typing import Literal
 DEMO = "demo"
 """The name of the bundled model."""
 
-STAGES = ("looking for the checkpoint", "loading the weights", "checking the model")
-"""What loading goes through, in order."""
-
 WANTED_FILES = ("*.safetensors", "*.json", "*.model", "*.jinja", "tokenizer*", "merges.txt", "vocab*")
 UNSAFE_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 

@@ -11,7 +11,7 @@ import transformers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from ladechat.model.checkpoint import STAGES, LoadError, fetch, tokenizer_fingerprint
+from ladechat.model.checkpoint import LoadError, tokenizer_fingerprint
 from ladechat.model.eager import EagerRunner, UnsupportedModel
 from ladechat.model.self_check import check_layouts
 
@@ -19,7 +19,10 @@ FALLBACK_CONTEXT = 2048
 """For checkpoints that do not say how many positions they have."""
 
 Report = Callable[[str], None]
-"""Told what is being done, at the beginning of each of `STAGES`."""
+"""Told what is being done, at the beginning of each stage."""
+
+WEIGHTS_STAGE = "loading the weights"
+CHECK_STAGE = "checking that the model decodes as the method needs"
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,12 @@ class LoadedModel:
     load_seconds: float
 
 
-def load(name: str, device: str, dtype: str, report: Report) -> LoadedModel:
+def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> LoadedModel:
     """Load a checkpoint, safetensors only, running no code that comes with it.
 
     Args:
-        name: "demo" for the bundled model, a folder, or a hub id.
+        folder: where its files are (see `ladechat.model.checkpoint.fetch`).
+        name: what it is called in messages.
         device: "auto", or what torch calls a device.
         dtype: "auto", or the name of a floating-point type of torch.
 
@@ -55,16 +59,14 @@ def load(name: str, device: str, dtype: str, report: Report) -> LoadedModel:
     started = time.perf_counter()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    report(STAGES[0])
-    folder = fetch(name)
     config = _config(folder, name)
     place = choose_device(device)
     number_type = choose_dtype(dtype, place, config)
-    report(STAGES[1])
+    report(WEIGHTS_STAGE)
     tokenizer = _tokenizer(folder, name)
     model = _model(folder, name, place, number_type)
     context_length = int(getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT)
-    report(STAGES[2])
+    report(CHECK_STAGE)
     try:
         runner = EagerRunner(model, context_length)
         check_layouts(runner)

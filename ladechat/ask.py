@@ -1,0 +1,167 @@
+"""One question, one answer, for pipes and scripts: the engine's events on standard output."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from ladechat import protocol
+from ladechat.palette import Palette
+from ladechat.protocol import Event, Failed, Generate, Loading, Message, Prefilling, Ready, Step, Stop, TurnFinished
+from ladechat.session.live import EngineOptions, LiveEngine
+
+FAILED = 1
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+# What a model writes never reaches the terminal raw, but for line ends and tabs.
+VISIBLE_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+
+
+def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int | None, *, as_json: bool) -> int:
+    """Ask, print, and return the exit code: 0, 1 when it failed, 130 after Ctrl+C."""
+    printer = JsonPrinter() if as_json else AnswerPrinter()
+    try:
+        return asyncio.run(
+            _ask(options, Generate(turn=1, messages=list(messages), max_new_tokens=max_new_tokens), printer)
+        )
+    except BrokenPipeError:
+        # The reader has left. What Python still holds for it has to go somewhere when the program ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter | AnswerPrinter") -> int:
+    engine = LiveEngine(options)
+    await engine.start()
+    interrupted = asyncio.Event()
+    stopping: set[asyncio.Task[None]] = set()
+
+    def interrupt() -> None:
+        if interrupted.is_set():  # the second time: an engine that still loads cannot stop within a step
+            stopping.add(asyncio.create_task(engine.close()))
+        interrupted.set()
+        stopping.add(asyncio.create_task(engine.send(Stop())))
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+    await engine.send(question)
+    exit_code = FAILED
+    try:
+        async for event in engine.events():
+            printer.show(event)
+            if isinstance(event, Failed):
+                print(f"ladechat: {event.message} {event.hint}", file=sys.stderr)
+                break
+            if isinstance(event, TurnFinished):
+                exit_code = 0
+                break
+            if isinstance(event, Loading | Ready) and interrupted.is_set():
+                break
+        else:
+            print(f"ladechat: The engine ended before the answer did; its log is {engine.log}.", file=sys.stderr)
+    finally:
+        await engine.close()
+    return INTERRUPTED if interrupted.is_set() else exit_code
+
+
+class JsonPrinter:
+    """The stream as it is on the wire."""
+
+    def show(self, event: Event) -> None:
+        """Print one event."""
+        sys.stdout.write(protocol.encode(event).decode())
+        sys.stdout.flush()
+
+
+class AnswerPrinter:
+    """The answer as it comes, and a summary on standard error."""
+
+    def __init__(self) -> None:
+        self._out = Console(highlight=False, soft_wrap=True)
+        self._status = Status()
+        self._palette = Palette.detect()
+        self._ready: Ready | None = None
+        self._settings = protocol.Settings()
+        self._begun = False
+
+    def show(self, event: Event) -> None:
+        """Print what an event adds."""
+        match event:
+            case Loading():
+                self._status.show(f"{event.doing} ({event.stage} of {event.stages})")
+            case Ready():
+                self._ready = event
+                self._status.show("reading the question")
+            case Prefilling():
+                self._status.show(f"reading the question: {event.done_tokens} of {event.total_tokens} tokens")
+            case protocol.TurnStarted():
+                self._settings = event.settings
+            case Step():
+                self._status.clear()
+                self._show_step(event)
+            case TurnFinished():
+                self._status.clear()
+                if self._begun:
+                    self._out.print()
+                print(self._summary(event), file=sys.stderr)
+            case Failed():
+                self._status.clear()
+
+    def _show_step(self, step: Step) -> None:
+        text = "".join(step.pieces)
+        if not self._begun:
+            text = text.lstrip()
+        if not text:
+            return
+        self._begun = True
+        if self._out.is_terminal:
+            text = text.translate(VISIBLE_CONTROLS)
+            self._out.print(Text(text, self._palette.step(step.index, len(step.token_ids))), end="")
+        else:
+            sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def _summary(self, event: TurnFinished) -> str:
+        parts = [f"{len(event.token_ids)} tokens", f"{event.steps} steps"]
+        if event.steps:
+            parts.append(f"S {len(event.token_ids) / event.steps:.2f}")
+        if event.decode_seconds:
+            parts.append(f"{len(event.token_ids) / event.decode_seconds:.0f} tok/s")
+        if event.estimated_speedup is not None:
+            parts.append(f"estimated speedup {event.estimated_speedup:.2f}×")
+        settings = self._settings
+        if settings.decoder == "lookahead":
+            parts.append(f"lookahead W {settings.window} N {settings.ngram} G {settings.guesses}")
+        else:
+            parts.append(settings.decoder)
+        if self._ready is not None:
+            parts += [self._ready.model, self._ready.device, self._ready.dtype]
+        if event.reason not in ("eos", "stopped"):
+            parts.append(f"ended by {event.reason.replace('_', ' ')}")
+        return " · ".join(parts + (["stopped"] if event.reason == "stopped" else []))
+
+
+class Status:
+    """One line on a terminal's standard error that is rewritten; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = False
+        self._enabled = sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._enabled:
+            sys.stderr.write(f"\r\x1b[2K{text} …")
+            sys.stderr.flush()
+            self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+            self._shown = False

@@ -1,0 +1,157 @@
+"""The commands. Thin: each says what it takes, checks it, and hands over."""
+
+import sys
+from typing import Annotated, NoReturn, get_args
+
+import typer
+
+from ladechat import __version__
+from ladechat.protocol import DECODERS, GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Message, Settings
+from ladechat.session.live import EngineOptions
+
+USAGE_ERROR = 2
+DEFAULTS = Settings()
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+Model = Annotated[str, typer.Option("--model", "-m", help="A folder, a hub id, or demo, the bundled model.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
+Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what is fast there.")]
+DecoderChoice = Annotated[str, typer.Option(help=f"{' or '.join(DECODERS)}.")]
+Window = Annotated[int, typer.Option("--window", "-W", help="W: how many future positions the window works on.")]
+Ngram = Annotated[int, typer.Option("--ngram", "-N", help="N: tokens in an n-gram.")]
+Guesses = Annotated[int, typer.Option("--guesses", "-G", help="G: how many n-grams a step verifies.")]
+PoolPrompt = Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")]
+PoolAccepted = Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")]
+MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
+System = Annotated[str | None, typer.Option(help="A system message: how the model should behave.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="ladechat")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"ladechat {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def chat(
+    context: typer.Context,
+    model: Model = "demo",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    decoder: DecoderChoice = DEFAULTS.decoder,
+    window: Window = DEFAULTS.window,
+    ngram: Ngram = DEFAULTS.ngram,
+    guesses: Guesses = DEFAULTS.guesses,
+    pool_prompt: PoolPrompt = True,
+    pool_accepted: PoolAccepted = True,
+    max_new_tokens: MaxNewTokens = None,
+    system: System = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Chat through lookahead decoding, and watch it work."""
+    if context.invoked_subcommand is not None:
+        return
+    options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
+    _check_length(max_new_tokens)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        _fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
+    from ladechat.app import run
+
+    raise typer.Exit(run(options, system=system, max_new_tokens=max_new_tokens))
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="What to ask; - reads it from standard input.")],
+    model: Model = "demo",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    decoder: DecoderChoice = DEFAULTS.decoder,
+    window: Window = DEFAULTS.window,
+    ngram: Ngram = DEFAULTS.ngram,
+    guesses: Guesses = DEFAULTS.guesses,
+    pool_prompt: PoolPrompt = True,
+    pool_accepted: PoolAccepted = True,
+    max_new_tokens: MaxNewTokens = None,
+    system: System = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
+) -> None:
+    """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
+    options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
+    _check_length(max_new_tokens)
+    text = sys.stdin.read() if question == "-" else question
+    if not text.strip():
+        _fail('The question is empty; give one, as in: ladechat ask "What is the n-gram pool?".')
+    from ladechat.ask import run
+
+    messages = [Message(role="system", content=system)] if system else []
+    messages.append(Message(role="user", content=text))
+    raise typer.Exit(run(options, messages, max_new_tokens, as_json=json))
+
+
+@app.command()
+def engine(
+    model: Model = "demo",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    decoder: DecoderChoice = DEFAULTS.decoder,
+    window: Window = DEFAULTS.window,
+    ngram: Ngram = DEFAULTS.ngram,
+    guesses: Guesses = DEFAULTS.guesses,
+    pool_prompt: PoolPrompt = True,
+    pool_accepted: PoolAccepted = True,
+) -> None:
+    """Serve a model: commands in on standard input, events out on standard output (docs/protocol.md)."""
+    options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
+    from ladechat.engine.server import serve
+
+    raise typer.Exit(serve(options.model, options.device, options.dtype, options.settings))
+
+
+def _options(
+    model: str,
+    device: str,
+    dtype: str,
+    decoder: str,
+    window: int,
+    ngram: int,
+    guesses: int,
+    pool_prompt: bool,
+    pool_accepted: bool,
+) -> EngineOptions:
+    if decoder not in DECODERS:
+        _fail(f"There is no decoder {decoder!r}; use --decoder {' or '.join(DECODERS)}.")
+    for letter, option, value, (least, most) in (
+        ("W", "--window", window, WINDOW_RANGE),
+        ("N", "--ngram", ngram, NGRAM_RANGE),
+        ("G", "--guesses", guesses, GUESSES_RANGE),
+    ):
+        if not least <= value <= most:
+            _fail(f"{letter} has to be from {least} to {most}, not {value}; set it with {option}.")
+    settings = Settings(
+        decoder=next(name for name in get_args(DecoderName) if name == decoder),
+        window=window,
+        ngram=ngram,
+        guesses=guesses,
+        pool_prompt=pool_prompt,
+        pool_accepted=pool_accepted,
+    )
+    return EngineOptions(model=model, device=device, dtype=dtype, settings=settings)
+
+
+def _check_length(max_new_tokens: int | None) -> None:
+    if max_new_tokens is not None and max_new_tokens < 1:
+        _fail(f"--max-new-tokens has to be at least 1, not {max_new_tokens}.")
+
+
+def _fail(sentence: str) -> NoReturn:
+    print(f"ladechat: {sentence}", file=sys.stderr)
+    raise typer.Exit(USAGE_ERROR)

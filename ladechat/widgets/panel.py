@@ -1,0 +1,121 @@
+"""What the live panels share: rows of styled text, drawn line by line, at a calm pace."""
+
+import textwrap
+from collections.abc import Sequence
+from time import monotonic
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from ladechat.palette import Palette
+from ladechat.widgets.cells import SPACE, shorten
+
+FRAME_SECONDS = 1 / 15
+"""Panels are read at a glance, not character by character: they are repainted at most this often."""
+
+Span = tuple[str, Style]
+"""A printable text and its style."""
+Row = list[Span]
+
+
+class Panel(Widget):
+    """A panel that draws from the last thing it was shown. A subclass writes `rows` and calls `redraw`."""
+
+    DEFAULT_CSS = """
+    Panel { height: 1fr; width: 1fr; min-height: 1; }
+    Panel > .panel--title { text-style: bold; }
+    Panel > .panel--muted { color: $text-muted; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"panel--title", "panel--muted"}
+
+    palette: reactive[Palette] = reactive(Palette)
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._drawn_at = 0.0
+        self._next_draw: Timer | None = None
+        self._painted: list[Strip] | None = None
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """What to draw in `width` × `height` cells, from the top. Too much is cut, too little is filled up."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Repaint soon: at once, or a frame after the last time."""
+        if self._next_draw is None:
+            wait = self._drawn_at + FRAME_SECONDS - monotonic()
+            if wait > 0 and self.is_running:
+                self._next_draw = self.set_timer(wait, self._draw)
+            else:
+                self._draw()
+
+    def _draw(self) -> None:
+        self._next_draw = None
+        self._drawn_at = monotonic()
+        self.refresh()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._painted = None
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        width, height = self.content_size
+        if self._painted is None:
+            base = self.rich_style
+            self._painted = [_strip(row, base, width) for row in self.rows(width, height)[:height]]
+        return self._painted[y] if y < len(self._painted) else Strip.blank(width, self.rich_style)
+
+    # --- styles -------------------------------------------------------------------------------------------------------
+
+    @property
+    def title_style(self) -> Style:
+        return self.get_component_rich_style("panel--title")
+
+    @property
+    def muted(self) -> Style:
+        return self.get_component_rich_style("panel--muted")
+
+    def faded(self, amount: float) -> Style:
+        """The text colour, `amount` of the way to the background."""
+        _, _, background, colour = self.colors
+        return Style(color=colour.blend(background, amount, alpha=1.0).rich_color)
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    def header(self, width: int, titles: Sequence[str], facts: Sequence[str], style: Style | None = None) -> Row:
+        """A title at the left and facts at the right, each in the longest wording (first in its list) that fits.
+
+        Rather a short title than fewer facts.
+        """
+        for fact in facts:
+            for title in titles:
+                gap = width - cell_len(title) - cell_len(fact)
+                if gap >= 2:
+                    return [(title, self.title_style), (" " * gap, Style()), (fact, style or self.muted)]
+        return [(shorten(titles[-1], width), self.title_style)]
+
+    def token(self, text: str, style: Style) -> Row:
+        """A token in its style, the dots that stand for its outer spaces in a quieter one."""
+        core = text.strip(SPACE)
+        before, after = text[: text.find(core)], text[text.find(core) + len(core) :]
+        return [(before, self.muted), (core, style), (after, self.muted)]
+
+    def sentence(self, text: str, width: int) -> list[Row]:
+        """A quiet sentence, wrapped."""
+        return [[(line, self.muted)] for line in textwrap.wrap(text, max(width, 1))]
+
+
+def longest(width: int, wordings: Sequence[str]) -> str:
+    """The first of `wordings` that fits into `width` cells, or nothing."""
+    return next((wording for wording in wordings if cell_len(wording) <= width), "")
+
+
+def _strip(row: Row, base: Style, width: int) -> Strip:
+    return Strip([Segment(text, base + style) for text, style in row if text]).adjust_cell_length(width, base)

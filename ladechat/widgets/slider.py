@@ -1,0 +1,247 @@
+"""A number that is moved along a track: ``W ━━●────── 7``."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+SETTLE_SECONDS = 0.15
+"""A value that has been still for this long is what the user wants."""
+TYPING_SECONDS = 1.0
+"""A pause this long after a digit ends the number that is being typed."""
+
+
+class Slider(Widget, can_focus=True):
+    """A whole number from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed.
+
+    `value` moves at once; `Changed` follows when it has settled, and only if it is not what was last said or heard. A
+    value set from outside is taken over without a `Changed`. While the user's hand is on the knob, such a value is left
+    aside: it answers an older wish, and the newer one is on its way.
+
+    Args:
+        label: what stands before the track.
+        tooltip: one sentence, shown when the mouse rests on it.
+    """
+
+    DEFAULT_CSS = """
+    Slider { height: 1; width: 1fr; }
+    Slider > .slider--label { text-style: bold; }
+    Slider > .slider--filled, Slider > .slider--knob { color: $primary; }
+    Slider > .slider--empty { color: $foreground 35%; }
+    Slider:focus > .slider--label, Slider:focus > .slider--value { text-style: bold reverse; }
+    Slider:focus > .slider--knob, Slider:focus > .slider--filled { color: $accent; }
+    Slider > .slider--typed { color: $accent; text-style: bold underline; }
+    Slider:disabled { opacity: 60%; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "slider--label",
+        "slider--filled",
+        "slider--knob",
+        "slider--empty",
+        "slider--value",
+        "slider--typed",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,down", "move(-1)", "Less", show=False, id="slider.less"),
+        Binding("right,up", "move(1)", "More", show=False, id="slider.more"),
+        Binding("pagedown", "leap(-1)", "Much less", show=False, id="slider.much_less"),
+        Binding("pageup", "leap(1)", "Much more", show=False, id="slider.much_more"),
+        Binding("home", "move_to_end(-1)", "Least", show=False, id="slider.least"),
+        Binding("end", "move_to_end(1)", "Most", show=False, id="slider.most"),
+    ]
+
+    value: reactive[int] = reactive(0)
+    _typed: reactive[str] = reactive("")
+
+    @dataclass
+    class Changed(Message):
+        """The user has moved the slider, and it has come to rest at `value`."""
+
+        slider: "Slider"
+        value: int
+
+        @property
+        def control(self) -> "Slider":
+            return self.slider
+
+    def __init__(
+        self, label: str, value: int, minimum: int, maximum: int, *, id: str | None = None, tooltip: str | None = None
+    ) -> None:
+        super().__init__(id=id)
+        self.label, self.minimum, self.maximum = label, minimum, maximum
+        self.tooltip = tooltip
+        self._agreed = value
+        self._by_hand = False
+        self._dragging = False
+        self._settling: Timer | None = None
+        self._typing: Timer | None = None
+        self.value = value
+
+    # --- the value ----------------------------------------------------------------------------------------------------
+
+    def validate_value(self, value: int) -> int:
+        value = min(max(value, self.minimum), self.maximum)
+        if self._by_hand:
+            return value
+        self._agreed = value
+        return self.value if self._dragging or self._settling else value
+
+    def _set(self, value: int, settle: float = SETTLE_SECONDS) -> None:
+        """Take over a value that the user wants, and say so when it has been still for `settle` seconds."""
+        self._by_hand = True
+        try:
+            self.value = value
+        finally:
+            self._by_hand = False
+        if self._settling:
+            self._settling.stop()
+        self._settling = self.set_timer(settle, self._settle)
+
+    def _settle(self) -> None:
+        if self._settling:
+            self._settling.stop()
+            self._settling = None
+        if self.value != self._agreed:
+            self._agreed = self.value
+            self.post_message(self.Changed(self, self.value))
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def action_move(self, amount: int) -> None:
+        self._set(self.value + amount)
+
+    def action_leap(self, direction: int) -> None:
+        self._set(self.value + direction * max(2, (self.maximum - self.minimum) // 8))
+
+    def action_move_to_end(self, direction: int) -> None:
+        self._set(self.maximum if direction > 0 else self.minimum)
+
+    def on_key(self, event: events.Key) -> None:
+        """Collect a typed number. Enter ends it, a pause does too, Escape forgets it; otherwise those keys pass."""
+        if event.character and event.character in "0123456789":
+            self._typed = (self._typed + event.character)[-len(str(self.maximum)) :]
+            self._wait_for_digits()
+        elif self._typed and event.key == "enter":
+            self._take_typed()
+        elif self._typed and event.key == "backspace":
+            self._typed = self._typed[:-1]
+            self._wait_for_digits()
+        elif self._typed and event.key == "escape":
+            self._typed = ""
+        else:
+            self._take_typed()
+            return
+        event.stop()
+        event.prevent_default()
+
+    def on_blur(self) -> None:
+        self._take_typed()
+
+    def _wait_for_digits(self) -> None:
+        if self._typing:
+            self._typing.stop()
+        self._typing = self.set_timer(TYPING_SECONDS, self._take_typed)
+
+    def _take_typed(self) -> None:
+        if self._typing:
+            self._typing.stop()
+            self._typing = None
+        if self._typed:
+            typed, self._typed = self._typed, ""
+            self._set(int(typed))
+            self._settle()
+
+    # --- mouse --------------------------------------------------------------------------------------------------------
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        x = event.get_content_offset_capture(self).x - self._track_start
+        if event.button == 1 and 0 <= x < self._track_width:
+            self._dragging = True
+            self.capture_mouse()
+            self._follow(x)
+            event.stop()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if not self._dragging:
+            return
+        event.stop()
+        if event.button == 0:
+            # The button was let go where the terminal could not see it.
+            self._let_go()
+        else:
+            self._follow(event.get_content_offset_capture(self).x - self._track_start)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._dragging:
+            event.stop()
+            self._let_go()
+
+    def on_mouse_release(self) -> None:
+        """The mouse was given to someone else, or given back by ourselves."""
+        self._let_go()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self._set(self.value + 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self._set(self.value - 1)
+
+    def _follow(self, x: int) -> None:
+        """Bring the knob to cell `x` of the track. Where it is already, it keeps its value: several share a cell."""
+        last = self._track_width - 1
+        x = min(max(x, 0), last)
+        if x != self._knob:
+            self._set(self.minimum + round(x / max(last, 1) * (self.maximum - self.minimum)))
+
+    def _let_go(self) -> None:
+        if self._dragging:
+            self._dragging = False
+            self.release_mouse()
+            self._settle()
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _track_start(self) -> int:
+        return len(self.label) + 1
+
+    @property
+    def _track_width(self) -> int:
+        return max(1, self.content_size.width - self._track_start - 1 - len(str(self.maximum)))
+
+    @property
+    def _knob(self) -> int:
+        """The cell of the track on which the knob stands."""
+        return round((self.value - self.minimum) / max(self.maximum - self.minimum, 1) * (self._track_width - 1))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.content_size.width
+        if y:
+            return Strip.blank(width, self.rich_style)
+        knob, digits = self._knob, len(str(self.maximum))
+        number = self._typed or str(self.value)
+        base = self.rich_style
+        return Strip(
+            [
+                Segment(self.label, self._look("label")),
+                Segment(" ", base),
+                Segment("━" * knob, self._look("filled")),
+                Segment("●", self._look("knob")),
+                Segment("─" * (self._track_width - 1 - knob), self._look("empty")),
+                Segment(" " * (1 + digits - len(number)), base),
+                Segment(number, self._look("typed" if self._typed else "value")),
+            ]
+        ).adjust_cell_length(width, base)
+
+    def _look(self, part: str) -> Style:
+        return self.get_component_rich_style(f"slider--{part}")

@@ -1,0 +1,169 @@
+"""The speed of an answer as it comes: tokens of each step, tokens per second, and what that is worth."""
+
+from collections import deque
+
+from rich.cells import cell_len
+from rich.style import Style
+
+from ladechat import protocol
+from ladechat.widgets.panel import Panel, Row, longest
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+RECENT_MS = 2000.0
+"""Tokens per second are those of the latest steps that took this long together."""
+KEPT_BARS = 512
+SINGLE_FADED = 0.6
+"""How far the bars of one token step back behind those of several."""
+FEW_TOKENS = 1.2
+"""Tokens per step below which drafts are to blame for a lack of gain, rather than the price of a pass."""
+
+
+class SpeedPanel(Panel):
+    """Figures above, one bar a step below. Every figure is a sum over events of this answer.
+
+    The estimated speedup is the time that as many plain passes would have taken, as the engine measured them, divided
+    by the time that the steps took.
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._last: protocol.Step | None = None
+        self._finished: protocol.TurnFinished | None = None
+        self._bars: deque[tuple[int, int]] = deque(maxlen=KEPT_BARS)
+        self._recent: deque[tuple[int, float]] = deque()
+        self._steps = self._tokens = 0
+        self._plain_ms = self._compared_ms = self._compared_forward_ms = self._plain_pass_ms = 0.0
+
+    def show_step(self, step: protocol.Step) -> None:
+        tokens, timing = len(step.token_ids), step.timing
+        self._last = step
+        self._finished = None
+        self._bars.append((step.index, tokens))
+        self._recent.append((tokens, timing.step_ms))
+        while sum(ms for _, ms in self._recent) - self._recent[0][1] >= RECENT_MS:
+            self._recent.popleft()
+        self._steps += 1
+        self._tokens += tokens
+        if timing.plain_ms:
+            self._plain_ms += tokens * timing.plain_ms
+            self._plain_pass_ms += timing.plain_ms
+            self._compared_ms += timing.step_ms
+            self._compared_forward_ms += timing.forward_ms
+        self.redraw()
+
+    def show_finished(self, event: protocol.TurnFinished) -> None:
+        """The sum of the answer takes the place of the cost of its last pass; the other figures stay as they were."""
+        self._finished = event
+        self.redraw()
+
+    def clear(self) -> None:
+        self._reset()
+        self.redraw()
+
+    # --- figures ------------------------------------------------------------------------------------------------------
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        took = sum(ms for _, ms in self._recent)
+        return sum(tokens for tokens, _ in self._recent) / took * 1000 if took else None
+
+    @property
+    def tokens_per_step(self) -> float | None:
+        return self._tokens / self._steps if self._steps else None
+
+    @property
+    def estimated_speedup(self) -> float | None:
+        return self._plain_ms / self._compared_ms if self._compared_ms else None
+
+    @property
+    def pass_price(self) -> float | None:
+        """What a pass of this answer costs, in plain passes."""
+        return self._compared_forward_ms / self._plain_pass_ms if self._plain_pass_ms else None
+
+    def reason(self) -> str:
+        """Why there is no gain, if there is none."""
+        speedup, price, per_step = self.estimated_speedup, self.pass_price, self.tokens_per_step
+        if speedup is None or price is None or per_step is None or speedup >= 1.05 or not self._looks_ahead:
+            return ""
+        if per_step < FEW_TOKENS:
+            return "no gain: few drafts accepted"
+        return f"no gain: a pass costs {price:.1f}× a plain one"
+
+    @property
+    def _looks_ahead(self) -> bool:
+        return self._last is not None and (self._last.window is not None or self._last.pool is not None)
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        titles = ("speed · tokens per step", "speed")
+        if self._last is None:
+            return [self.header(width, titles, [""]), *self.sentence("Measured from the first step on.", width)]
+        notes = [text for text in (self.reason(), longest(width, self._cost())) if text][: max(0, height - 3)]
+        rows = [self.header(width, titles, [self._worth()], Style(bold=True)), self._figures(width)]
+        rows += self._chart(width, max(0, height - len(rows) - len(notes)))
+        return [*rows, *([(text, self.muted)] for text in notes)]
+
+    def _worth(self) -> str:
+        if not self._looks_ahead:
+            return "plain decoding"
+        speedup = self.estimated_speedup
+        if self._finished is not None and self._finished.estimated_speedup is not None:
+            speedup = self._finished.estimated_speedup
+        return "" if speedup is None else f"≈{speedup:.1f}× est."
+
+    def _figures(self, width: int) -> Row:
+        rate, per_step = self.tokens_per_second, self.tokens_per_step
+        figures = [
+            ("–" if rate is None else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}", " tok/s"),
+            ("–" if per_step is None else f"{per_step:.2f}", " tok/step"),
+            (f"{self._steps:,}", " step" if self._steps == 1 else " steps"),
+        ]
+        row: Row = []
+        for number, unit in figures:
+            gap = "   " if row else ""
+            if cell_len("".join(text for text, _ in row) + gap + number + unit) <= width:
+                row += [(gap, Style()), (number, Style(bold=True)), (unit, self.muted)]
+        return row
+
+    def _chart(self, width: int, height: int) -> list[Row]:
+        """One column a step, the newest at the right; the scale at the left goes from 1 to N, or the longest step."""
+        if height <= 0 or self._last is None:
+            return []
+        visible = list(self._bars)[-max(1, width - 3) :]
+        top = max(2, *(tokens for _, tokens in visible), len(self._last.window.rows) + 1 if self._last.window else 0)
+        scale = [f"{top:>2} ", *["   "] * (height - 2), " 1 "] if height > 1 else [f"{top:>2} "]
+        styles = [
+            Style(color=self.palette.step(index, tokens).color) if tokens > 1 else self.faded(SINGLE_FADED)
+            for index, tokens in visible
+        ]
+        eighths = [max(1, round(tokens / top * height * 8)) for _, tokens in visible]
+        blank = (" " * (width - 3 - len(visible)), Style())
+        return [
+            [
+                (label, self.muted),
+                blank,
+                *(
+                    (BLOCKS[min(max(high - 8 * (height - 1 - line), 0), 8)], style)
+                    for high, style in zip(eighths, styles, strict=True)
+                ),
+            ]
+            for line, label in enumerate(scale)
+        ]
+
+    def _cost(self) -> list[str]:
+        """What the answer took, or while it runs, what its last pass took; in ever fewer words."""
+        if (done := self._finished) is not None:
+            count, seconds = len(done.token_ids), f"{done.decode_seconds:.1f} s"
+            short = f"{count:,} tokens in {seconds}"
+            return [f"{short} · {done.steps:,} steps · prompt {done.prefill_seconds:.1f} s", short]
+        if (last := self._last) is None:
+            return []
+        timing = last.timing
+        short = f"{timing.slots} slot{'s' * (timing.slots != 1)} · {timing.forward_ms:.1f} ms"
+        if timing.plain_ms is None:
+            return [f"pass of {short}", short]
+        return [f"pass of {short} · plain {timing.plain_ms:.1f} ms", f"{short} · plain {timing.plain_ms:.1f}", short]

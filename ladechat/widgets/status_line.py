@@ -1,0 +1,72 @@
+"""One line: what model runs where, and what it is doing."""
+
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ladechat.widgets.cells import printable, shorten
+
+SEPARATOR = " · "
+MIN_MODEL_CELLS = 12
+"""A model's name is shortened rather than left out while it has this much room."""
+
+
+class StatusLine(Widget):
+    """``model · device · dtype · decoder · facts``, and at the right the activity.
+
+    What does not fit is left out, least important first: facts, the owner in the
+    model's name, dtype, device, decoder, and at last the model. The activity stays.
+    """
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; width: 1fr; }
+    StatusLine > .status-line--model { text-style: bold; }
+    StatusLine > .status-line--rest { color: $text-muted; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"status-line--model", "status-line--rest", "status-line--activity"}
+
+    model = reactive("")
+    device = reactive("")
+    dtype = reactive("")
+    decoder = reactive("")
+    facts = reactive("")
+    activity = reactive("")
+
+    def render_line(self, y: int) -> Strip:
+        width = self.content_size.width
+        if y:
+            return Strip.blank(width, self.rich_style)
+        activity = shorten(self.activity, width)
+        model, rest = self._left(width - cell_len(activity) - 2)
+        gap = width - cell_len(model) - cell_len(rest) - cell_len(activity)
+        return Strip(
+            [
+                Segment(model, self.get_component_rich_style("status-line--model")),
+                Segment(rest, self.get_component_rich_style("status-line--rest")),
+                Segment(" " * gap, self.rich_style),
+                Segment(activity, self.get_component_rich_style("status-line--activity")),
+            ]
+        ).adjust_cell_length(width, self.rich_style)
+
+    def _left(self, room: int) -> tuple[str, str]:
+        """The model, and what else of the left side fits with it into `room` cells."""
+        model = printable(self.model)
+        rest = {name: printable(getattr(self, name)) for name in ("device", "dtype", "decoder", "facts")}
+        for least in ("facts", "owner", "dtype", "device", "decoder"):
+            tail = _tail(model, list(filter(None, rest.values())))
+            if cell_len(model) + cell_len(tail) <= room:
+                return model, tail
+            if least == "owner":
+                model = model.rsplit("/", 1)[-1]
+            else:
+                rest[least] = ""
+        return (shorten(model, room) if room >= min(MIN_MODEL_CELLS, cell_len(model)) else ""), ""
+
+
+def _tail(model: str, parts: list[str]) -> str:
+    """`parts`, and between them, and before them if a model is named, what separates them."""
+    return SEPARATOR * bool(model and parts) + SEPARATOR.join(parts)
