@@ -1,0 +1,374 @@
+"""The app: what is on the screen, which key does what, and which event goes where."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
+from ladechat.palette import Look, Palette
+from ladechat.protocol import (
+    GUESSES_RANGE,
+    NGRAM_RANGE,
+    WINDOW_RANGE,
+    Command,
+    Configure,
+    Event,
+    Failed,
+    HistoryTrimmed,
+    Loading,
+    Prefilling,
+    Ready,
+    Settings,
+    SettingsApplied,
+    Step,
+    Stop,
+    TurnFinished,
+    TurnStarted,
+)
+from ladechat.session.conversation import Conversation
+from ladechat.session.live import EngineOptions, LiveEngine
+from ladechat.session.pacing import Pacer
+from ladechat.session.source import EngineSource
+from ladechat.widgets.panel import Panel
+from ladechat.widgets.pool_panel import PoolPanel
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.slider import Slider
+from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.window_panel import WindowPanel
+
+FRAMES_PER_SECOND = 30
+SLOW_MOTION_FRAMES = 8
+QUIT_SECONDS = 2.0
+
+NewEngine = Callable[[Settings], EngineSource]
+"""Makes an engine with these settings; called at the start, and for each restart."""
+
+
+class LadechatApp(App[int]):
+    """A conversation at the left, and at the right how its answers come about.
+
+    Args:
+        new_engine: makes the source of events.
+        settings: what the decoder starts with.
+    """
+
+    CSS_PATH = "app.tcss"
+    TITLE = "ladechat"
+    ENABLE_COMMAND_PALETTE = True
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (36, "-tall")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer that is being written."),
+        Binding("f2", "toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
+        Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Lookahead or plain decoding."),
+        Binding("f4", "switch_look", "Colours", id="look", tooltip="A hue for each step, or blue for parallel ones."),
+        Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
+        Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
+        Binding("ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation."),
+        Binding(
+            "ctrl+c",
+            "interrupt",
+            "Copy or stop",
+            show=False,
+            priority=True,
+            id="interrupt",
+            tooltip="Copy the selection; without one stop the answer; twice: quit.",
+        ),
+        Binding("ctrl+q", "quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
+    ]
+
+    palette: reactive[Palette] = reactive(Palette)
+    answering: reactive[bool] = reactive(False)
+
+    def __init__(self, new_engine: NewEngine, settings: Settings, conversation: Conversation) -> None:
+        super().__init__()
+        self._new_engine = new_engine
+        self._engine: EngineSource | None = None
+        self._settings = settings
+        self._conversation = conversation
+        self._queued: list[str] = []
+        self._pacer = Pacer()
+        self._quit_next = False
+        self._model = "model"
+
+    def compose(self) -> ComposeResult:
+        settings = self._settings
+        with Horizontal(id="body"):
+            yield Transcript(id="transcript")
+            with Vertical(id="side"):
+                yield WindowPanel(id="window")
+                yield PoolPanel(id="pool")
+                yield SpeedPanel(id="speed")
+                with Vertical(id="sliders"):
+                    yield Slider("W", settings.window, *WINDOW_RANGE, id="slider-window", tooltip="Positions ahead.")
+                    yield Slider("N", settings.ngram, *NGRAM_RANGE, id="slider-ngram", tooltip="Tokens in an n-gram.")
+                    yield Slider(
+                        "G", settings.guesses, *GUESSES_RANGE, id="slider-guesses", tooltip="N-grams tried in a step."
+                    )
+        yield Prompt(id="prompt")
+        yield StatusLine(id="status")
+        yield Footer(show_command_palette=True)
+
+    def on_mount(self) -> None:
+        self.theme_changed_signal.subscribe(self, lambda _: self._match_theme())
+        self._match_theme()
+        self.query_one(Prompt).focus()
+        self._show_decoder(self._settings)
+        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self._run_engine()
+
+    # --- the engine ---------------------------------------------------------------------------------------------------
+
+    @work(exclusive=True, group="engine")
+    async def _run_engine(self) -> None:
+        """Start an engine and queue what it says, until it ends."""
+        self._engine = engine = self._new_engine(self._settings)
+        self._say("starting the engine …")
+        try:
+            await engine.start()
+            async for event in engine.events():
+                self._pacer.put(event)
+        finally:
+            await engine.close()
+        self._engine = None
+        self._pacer.put(Failed(code="internal", message="The engine has ended.", hint="F5 starts it again.", fatal=True))
+
+    def _frame(self) -> None:
+        """Show what is due: the transcript takes all steps of a frame in one go, panels repaint at their own pace."""
+        events = self._pacer.frame()
+        steps = [event for event in events if isinstance(event, Step)]
+        if steps and len(steps) == len(events):
+            self._show_steps(steps)
+            return
+        for event in events:
+            self._show(event)
+
+    def _show_steps(self, steps: list[Step]) -> None:
+        self.query_one(Transcript).add_steps(steps)
+        for panel in (self.query_one(WindowPanel), self.query_one(PoolPanel), self.query_one(SpeedPanel)):
+            for step in steps:
+                panel.show_step(step)
+
+    def _show(self, event: Event) -> None:
+        transcript = self.query_one(Transcript)
+        match event:
+            case Step():
+                self._show_steps([event])
+            case Loading():
+                self._say(f"{event.doing} ({event.stage}/{event.stages}) …")
+            case Ready():
+                self._show_ready(event)
+            case SettingsApplied():
+                self._show_settings(event.settings)
+            case HistoryTrimmed():
+                transcript.notice(describe_trimming(event))
+            case TurnStarted():
+                self._show_settings(event.settings)
+                self._clear_panels()
+                transcript.start("model", self._model)
+                self._say("reading the question …")
+            case Prefilling():
+                self._say("answering …")
+                if event.done_tokens < event.total_tokens:
+                    self._say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
+            case TurnFinished():
+                self._finish(event)
+            case Failed():
+                self._fail(event)
+
+    def _show_ready(self, event: Ready) -> None:
+        status = self.query_one(StatusLine)
+        self._model = "demo model" if event.model == "demo" else event.model.rstrip("/").rsplit("/", 1)[-1]
+        status.model, status.device, status.dtype = self._model, event.device, event.dtype
+        status.facts = describe_model(event)
+        self._show_settings(event.settings)
+        self._say("ready")
+
+    def _show_settings(self, settings: Settings) -> None:
+        self._settings = settings
+        self.query_one("#slider-window", Slider).value = settings.window
+        self.query_one("#slider-ngram", Slider).value = settings.ngram
+        self.query_one("#slider-guesses", Slider).value = settings.guesses
+        self._show_decoder(settings)
+
+    def _show_decoder(self, settings: Settings) -> None:
+        plain = settings.decoder == "autoregressive"
+        self.query_one(StatusLine).decoder = "plain decoding" if plain else settings.decoder
+        self.query_one("#sliders").disabled = plain
+
+    def _finish(self, event: TurnFinished) -> None:
+        self.query_one(SpeedPanel).show_finished(event)
+        transcript = self.query_one(Transcript)
+        transcript.notice(describe_finish(event))
+        self._conversation.answered(event)
+        self._next_question()
+
+    def _fail(self, event: Failed) -> None:
+        self.query_one(Transcript).notice(describe_failure(event), "alert")
+        if event.fatal:
+            self._say("the engine has ended · F5 starts it again")
+        if event.fatal or event.turn is not None:
+            self._next_question(answer_more=not event.fatal)
+
+    def _next_question(self, answer_more: bool = True) -> None:
+        """After an answer, or for want of one: a question that got none goes back to the prompt."""
+        self.answering = False
+        unanswered = self._conversation.give_up()
+        if unanswered is not None:
+            self.query_one(Prompt).offer(unanswered)
+        if answer_more:
+            self._say("ready")
+            if self._queued:
+                self._ask(self._queued.pop(0))
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    @on(Prompt.Sent)
+    def _take_question(self, event: Prompt.Sent) -> None:
+        transcript = self.query_one(Transcript)
+        if self._engine is None:
+            self.query_one(Prompt).offer(event.text)
+            self.notify("The engine has ended. F5 starts it again.", severity="warning")
+            return
+        transcript.anchor()
+        if self.answering:
+            self._queued.append(event.text)
+            self.notify("Sent as soon as this answer has ended.")
+        else:
+            self._ask(event.text)
+
+    def _ask(self, text: str) -> None:
+        """Show the question and send it. An engine that still loads answers it when it has loaded."""
+        transcript = self.query_one(Transcript)
+        transcript.start("user", "You")
+        transcript.add(text)
+        self.answering = True
+        self._send(self._conversation.ask(text))
+
+    def _send(self, command: Command) -> None:
+        if self._engine is not None:
+            self.run_worker(self._engine.send(command), group="commands")
+
+    @on(Slider.Changed)
+    def _configure(self, event: Slider.Changed) -> None:
+        name = (event.slider.id or "").removeprefix("slider-")
+        self._send(Configure(**{name: event.value}))
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def action_stop(self) -> None:
+        """Stop the answer; steps that are shown in slow motion are shown at once."""
+        self._pacer.frames_per_step = 0
+        if self.answering:
+            self._send(Stop())
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one stop the answer; without that quit, at the second time."""
+        prompt = self.query_one(Prompt)
+        selected = prompt.selected_text or self.screen.get_selected_text()
+        if selected:
+            self.copy_to_clipboard(selected)
+            self.screen.clear_selection()
+            self.notify("Copied.")
+        elif self.answering and not self._quit_next:
+            self.action_stop()
+            self._arm_quit("Stopping. Ctrl+C again quits.")
+        elif self._quit_next:
+            self.exit(0)
+        else:
+            self._arm_quit("Ctrl+C again quits.")
+
+    def _arm_quit(self, text: str) -> None:
+        self._quit_next = True
+        self.notify(text, timeout=QUIT_SECONDS)
+        self.set_timer(QUIT_SECONDS, self._disarm_quit)
+
+    def _disarm_quit(self) -> None:
+        self._quit_next = False
+
+    def action_toggle_panels(self) -> None:
+        """Show or hide the panels."""
+        side = self.query_one("#side")
+        side.display = not side.display
+
+    def action_switch_decoder(self) -> None:
+        """Lookahead or plain decoding, from the next step on."""
+        other = "autoregressive" if self._settings.decoder == "lookahead" else "lookahead"
+        self._send(Configure(decoder=other))
+
+    def action_switch_look(self) -> None:
+        """A hue for each step, or the two colours of the method's demo figure."""
+        look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
+        self.palette = replace(self.palette, look=look)
+
+    def action_slow_motion(self) -> None:
+        """Show about four steps a second, or as they come."""
+        slow = not self._pacer.frames_per_step
+        self._pacer.frames_per_step = SLOW_MOTION_FRAMES if slow else 0
+        self.notify("Slow motion: about four steps a second are shown." if slow else "Steps are shown as they come.")
+
+    def action_restart_engine(self) -> None:
+        """End the engine and start a new one. The conversation stays."""
+        unanswered = self._conversation.give_up()
+        if unanswered is not None:
+            self.query_one(Prompt).offer(unanswered)
+        self.answering = False
+        self._run_engine()
+
+    def action_new_conversation(self) -> None:
+        """Forget the conversation, once nothing is being answered any more."""
+        if self.answering:
+            self.notify("Stop the answer first (Esc).", severity="warning")
+            return
+        self._conversation.restart()
+        self.query_one(Transcript).clear()
+        self._clear_panels()
+
+    async def action_quit(self) -> None:
+        """End the engine and leave."""
+        self.exit(0)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key's action, by name, in the command palette."""
+        yield from super().get_system_commands(screen)
+        for binding in self.BINDINGS:
+            if isinstance(binding, Binding) and binding.id not in ("quit", "interrupt"):
+                yield SystemCommand(binding.description, binding.tooltip, getattr(self, f"action_{binding.action}"))
+
+    # --- looks --------------------------------------------------------------------------------------------------------
+
+    def watch_palette(self, palette: Palette) -> None:
+        for widget in self.query(Panel):
+            widget.palette = palette
+        self.query_one(Transcript).palette = palette
+
+    def _match_theme(self) -> None:
+        self.palette = replace(Palette.detect(dark=self.current_theme.dark), look=self.palette.look)
+
+    def _clear_panels(self) -> None:
+        self.query_one(WindowPanel).clear()
+        self.query_one(PoolPanel).clear()
+        self.query_one(SpeedPanel).clear()
+
+    def _say(self, activity: str) -> None:
+        self.query_one(StatusLine).activity = activity
+
+
+def run(options: EngineOptions, system: str | None = None, max_new_tokens: int | None = None) -> int:
+    """Run the app with a live engine; the exit code."""
+
+    def new_engine(settings: Settings) -> EngineSource:
+        return LiveEngine(replace(options, settings=settings))
+
+    app = LadechatApp(new_engine, options.settings, Conversation(system, max_new_tokens))
+    return app.run() or 0

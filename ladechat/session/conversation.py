@@ -1,0 +1,49 @@
+"""The conversation, which lives with the user: an engine is told all of it for each answer."""
+
+from ladechat.protocol import Generate, Message, TurnFinished
+
+
+class Conversation:
+    """Messages sent and answered, and the one that waits for its answer.
+
+    Args:
+        system: how the model should behave; said before everything else.
+        max_new_tokens: the longest answer; None leaves it to the engine.
+    """
+
+    def __init__(self, system: str | None = None, max_new_tokens: int | None = None) -> None:
+        self.messages: list[Message] = [Message(role="system", content=system)] if system else []
+        self.pending: Message | None = None
+        self._max_new_tokens = max_new_tokens
+        self._turn = 0
+
+    @property
+    def turn(self) -> int:
+        """The number of the turn that was asked for last."""
+        return self._turn
+
+    def ask(self, text: str) -> Generate:
+        """The command that has `text` answered."""
+        self._turn += 1
+        self.pending = Message(role="user", content=text)
+        return Generate(
+            turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens
+        )
+
+    def answered(self, event: TurnFinished) -> None:
+        """Take in the answer, or what there is of it. A question that got none is as if it had not been asked."""
+        if self.pending is not None and event.turn == self._turn and event.token_ids:
+            answer = Message(role="assistant", content=event.text, token_ids=event.token_ids)
+            self.messages += [self.pending, answer]
+            self.pending = None
+
+    def give_up(self) -> str | None:
+        """The question that still waits, which is then no longer part of the conversation."""
+        text = self.pending.content if self.pending else None
+        self.pending = None
+        return text
+
+    def restart(self) -> None:
+        """Begin anew. The system message stays."""
+        self.messages = [message for message in self.messages if message.role == "system"]
+        self.pending = None

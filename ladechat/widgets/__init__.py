@@ -1,0 +1,1 @@
+"""One panel a file; each draws what the events say."""

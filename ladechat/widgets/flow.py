@@ -1,0 +1,114 @@
+"""Text in several inks, wrapped at words, growing at its end without being wrapped again from the start."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from rich.cells import get_character_cell_size
+
+from ladechat.widgets.cells import printable
+
+TAB = "    "
+
+
+class Ink(NamedTuple):
+    """What a stretch of text is. A step's ink says which step, and how many tokens it yielded."""
+
+    kind: Literal["plain", "label", "muted", "alert", "step"]
+    index: int = 0
+    tokens: int = 0
+
+
+PLAIN = Ink("plain")
+
+Run = tuple[str, Ink]
+"""A text without line breaks, and its ink."""
+
+
+@dataclass
+class Line:
+    """One line of the screen. `joint` is what stood between it and the next: a line break, or a space, or nothing."""
+
+    runs: list[Run] = field(default_factory=list)
+    joint: str = "\n"
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.runs)
+
+
+class Flow:
+    """Wraps text to `width` cells as it arrives.
+
+    A line above the last can no longer change, because lines are filled greedily; so an append wraps the last line and
+    the new text, and nothing else.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = max(width, 1)
+        self.lines: list[Line] = [Line()]
+
+    def append(self, text: str, ink: Ink) -> int:
+        """Add text at the end; the index of the first line that is not as it was."""
+        first_changed = len(self.lines) - 1
+        parts = safe(text).split("\n")
+        for number, part in enumerate(parts):
+            if number:
+                self.lines[-1].joint = "\n"
+                self.lines.append(Line())
+            if part:
+                last = self.lines.pop()
+                self.lines.extend(wrap([*last.runs, (part, ink)], self.width))
+        return first_changed
+
+
+def wrap(runs: Iterable[Run], width: int) -> list[Line]:
+    """Break text without line breaks into lines of at most `width` cells, at spaces where there are any."""
+    characters = [(character, ink) for text, ink in runs for character in text]
+    lines: list[Line] = []
+    start = 0
+    while True:
+        end, following = _line_end(characters, start, width)
+        gap = "".join(character for character, _ in characters[end:following])
+        lines.append(Line(_as_runs(characters[start:end]), joint=gap))
+        if following >= len(characters):
+            lines[-1].joint = "\n"
+            return lines
+        start = following
+
+
+def safe(text: str) -> str:
+    """`text` as a terminal may be given it, line by line."""
+    text = text.replace("\r\n", "\n").replace("\t", TAB)
+    # A mark at the head of a piece belongs to the character before, which the leading letter stands for.
+    return "\n".join(printable("x" + line)[1:] for line in text.split("\n"))
+
+
+def _line_end(characters: list[tuple[str, Ink]], start: int, width: int) -> tuple[int, int]:
+    """Where the line that begins at `start` ends, and where the next one begins."""
+    cells = 0
+    last_space = None
+    for place in range(start, len(characters)):
+        character = characters[place][0]
+        if character == " ":
+            last_space = place
+            if cells >= width:
+                return place, place + 1
+        size = get_character_cell_size(character)
+        if cells + size > width and place > start:
+            has_words = last_space is not None and any(c != " " for c, _ in characters[start:last_space])
+            if has_words and last_space is not None:
+                return last_space, last_space + 1
+            return place, place
+        cells += size
+    return len(characters), len(characters)
+
+
+def _as_runs(characters: list[tuple[str, Ink]]) -> list[Run]:
+    runs: list[Run] = []
+    for character, ink in characters:
+        if runs and runs[-1][1] == ink:
+            runs[-1] = (runs[-1][0] + character, ink)
+        else:
+            runs.append((character, ink))
+    return runs

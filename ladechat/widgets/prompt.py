@@ -1,0 +1,78 @@
+"""Where the question is typed."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+
+class Prompt(TextArea):
+    """Several lines of input: Enter sends, Ctrl+J or Shift+Enter breaks the line, up and down walk through the past."""
+
+    DEFAULT_CSS = """
+    Prompt { height: auto; min-height: 1; max-height: 6; padding: 0 1; border: none; background: $surface; }
+    Prompt:focus { border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "Send", id="prompt.send", priority=True, tooltip="Send the question."),
+        Binding("ctrl+j,shift+enter", "break_line", "New line", show=False, id="prompt.break_line"),
+        Binding("up", "earlier", "Earlier question", show=False, id="prompt.earlier"),
+        Binding("down", "later", "Later question", show=False, id="prompt.later"),
+    ]
+
+    @dataclass
+    class Sent(Message):
+        """The user wants `text` answered."""
+
+        text: str
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            id=id,
+            compact=True,
+            highlight_cursor_line=False,
+            placeholder="Ask something. Enter sends, Ctrl+J begins a new line.",
+        )
+        self._past: list[str] = []
+        self._place = 0
+
+    def action_send(self) -> None:
+        """Say what was typed, unless it is nothing."""
+        text = self.text.strip()
+        if text:
+            if not self._past or self._past[-1] != text:
+                self._past.append(text)
+            self._place = len(self._past)
+            self.clear()
+            self.post_message(self.Sent(text))
+
+    def action_break_line(self) -> None:
+        """Begin a new line."""
+        self.insert("\n")
+
+    def action_earlier(self) -> None:
+        """On the first line, bring back the question before; elsewhere go up."""
+        if self.cursor_location[0] > 0 or not self._past:
+            self.action_cursor_up()
+        else:
+            self._recall(self._place - 1)
+
+    def action_later(self) -> None:
+        """On the last line, the question after; elsewhere go down."""
+        if self.cursor_location[0] < self.document.line_count - 1 or not self._past:
+            self.action_cursor_down()
+        else:
+            self._recall(self._place + 1)
+
+    def offer(self, text: str) -> None:
+        """Put a text back that could not be answered, unless the user has begun another."""
+        if not self.text:
+            self.load_text(text)
+            self.move_cursor(self.document.end)
+
+    def _recall(self, place: int) -> None:
+        self._place = min(max(place, 0), len(self._past))
+        self.load_text(self._past[self._place] if self._place < len(self._past) else "")
+        self.move_cursor(self.document.end)

@@ -1,0 +1,238 @@
+"""The conversation, each token in the colour of the step that yielded it."""
+
+from typing import ClassVar, Literal
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from ladechat import protocol
+from ladechat.palette import Palette
+from ladechat.widgets.flow import PLAIN, Flow, Ink, Line
+
+INDENT = 2
+MARGIN = 1
+NEW_BELOW = " ↓ more below · End "
+
+Kind = Literal["user", "model", "notice"]
+
+
+class Block:
+    """One message, or one notice: what it consists of, wrapped for the present width."""
+
+    def __init__(self, kind: Kind, name: str, width: int) -> None:
+        self.kind = kind
+        self.name = name
+        self._parts: list[tuple[str, Ink]] = []
+        self._flow = Flow(width)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The name, the text indented below it, and an empty line."""
+        head = [Line([(self.name, Ink("label"))])] if self.name else []
+        return [*head, *(Line([(" " * INDENT, PLAIN), *line.runs], line.joint) for line in self._flow.lines), Line()]
+
+    def append(self, text: str, ink: Ink) -> None:
+        """Add text at the end. A message begins with its first visible character."""
+        if not any(part for part, _ in self._parts):
+            text = text.lstrip()
+        if text:
+            self._parts.append((text, ink))
+            self._flow.append(text, ink)
+
+    def wrap(self, width: int) -> None:
+        """Wrap everything anew."""
+        self._flow = Flow(width)
+        for text, ink in self._parts:
+            self._flow.append(text, ink)
+
+
+class Transcript(ScrollView, can_focus=True):
+    """The whole conversation as lines of a scroll view: each drawn when it is seen, and kept until it changes.
+
+    It follows its end until the user scrolls up; then a mark at the bottom says that there is more.
+    """
+
+    DEFAULT_CSS = """
+    Transcript { padding: 0; scrollbar-size-vertical: 1; }
+    Transcript > .transcript--label { text-style: bold; color: $text-muted; }
+    Transcript > .transcript--muted { color: $text-muted; }
+    Transcript > .transcript--alert { color: $text-error; }
+    Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "transcript--label",
+        "transcript--muted",
+        "transcript--alert",
+        "transcript--below",
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
+    ]
+    ALLOW_SELECT = True
+
+    palette: reactive[Palette] = reactive(Palette)
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._blocks: list[Block] = []
+        self._lines: list[Line] = []
+        self._last_start = 0
+        self._strips: dict[int, Strip] = {}
+        self._wrapped_width = 0
+
+    def on_mount(self) -> None:
+        self.anchor()
+
+    # --- content ------------------------------------------------------------------------------------------------------
+
+    def start(self, kind: Kind, name: str = "") -> None:
+        """Begin a message or a notice, which what comes next is added to."""
+        self._blocks.append(Block(kind, name, self._text_width))
+        self._last_start = len(self._lines)
+        self._update_last(self._last_start)
+
+    def add(self, text: str, ink: Ink = PLAIN) -> None:
+        """Add text to the last message."""
+        self._blocks[-1].append(text, ink)
+        self._update_last(self._last_start)
+
+    def add_steps(self, steps: list[protocol.Step]) -> None:
+        """Add what steps have yielded to the last message, in one go."""
+        for step in steps:
+            ink = Ink("step", step.index, len(step.token_ids))
+            self._blocks[-1].append("".join(step.pieces), ink)
+        self._update_last(self._last_start)
+
+    def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
+        """A remark of the program's own."""
+        self.start("notice")
+        self.add(text, Ink(kind))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._blocks.clear()
+        self._lines.clear()
+        self._last_start = 0
+        self._update_last(0)
+
+    def _update_last(self, start: int) -> None:
+        old, new = self._lines[start:], self._blocks[-1].lines if self._blocks else []
+        same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+        self._lines[start + same :] = new[same:]
+        for y in [y for y in self._strips if y >= start + same]:
+            del self._strips[y]
+        self.virtual_size = Size(self._wrapped_width, len(self._lines))
+        self.refresh()
+
+    # --- geometry -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _text_width(self) -> int:
+        return max(self._wrapped_width - INDENT - MARGIN, 1)
+
+    def on_resize(self) -> None:
+        width = self.scrollable_content_region.width
+        if width and width != self._wrapped_width:
+            self._wrapped_width = width
+            for block in self._blocks:
+                block.wrap(self._text_width)
+            self._lines = [line for block in self._blocks for line in block.lines]
+            self._last_start = len(self._lines) - len(self._blocks[-1].lines) if self._blocks else 0
+            self._redraw()
+            self.virtual_size = Size(width, len(self._lines))
+
+    @property
+    def follows_end(self) -> bool:
+        """Is the last line in view?"""
+        return self.scroll_offset.y >= self.max_scroll_y - 1
+
+    def action_scroll_to_end(self) -> None:
+        """Go to the end, and follow it again."""
+        self.anchor()
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def watch_palette(self) -> None:
+        self._redraw()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def _redraw(self) -> None:
+        self._strips.clear()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == self.size.height - 1 and not self.follows_end:
+            style = self.get_component_rich_style("transcript--below")
+            shown = NEW_BELOW[:width]
+            left = (width - cell_len(shown)) // 2
+            pad = self.rich_style
+            return Strip([Segment(" " * left, pad), Segment(shown, style)]).adjust_cell_length(width, pad)
+        place = self.scroll_offset.y + y
+        if place >= len(self._lines):
+            return Strip.blank(width, self.rich_style)
+        selection = self.text_selection
+        if selection is not None:
+            return self._strip(place, width, selection)
+        if place not in self._strips:
+            self._strips[place] = self._strip(place, width, None)
+        return self._strips[place]
+
+    def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
+        base = self.rich_style
+        segments = [Segment(text, base + self._style(ink)) for text, ink in self._lines[place].runs]
+        strip = Strip(segments)
+        span = selection.get_span(place) if selection else None
+        if span is not None:
+            start, end = span
+            chosen = self.screen.get_component_rich_style("screen--selection")
+            strip = _restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
+        return strip.adjust_cell_length(width, base).apply_offsets(0, place)
+
+    def _style(self, ink: Ink) -> Style:
+        if ink.kind == "step":
+            return self.palette.step(ink.index, ink.tokens)
+        if ink.kind == "plain":
+            return Style()
+        return self.get_component_rich_style(f"transcript--{ink.kind}", partial=True)
+
+    # --- selection ----------------------------------------------------------------------------------------------------
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
+        parts: list[str] = []
+        for place, line in enumerate(self._lines):
+            span = selection.get_span(place)
+            if span is None:
+                continue
+            start, end = span
+            text = line.text
+            shift = INDENT if text.startswith(" " * INDENT) else 0
+            parts.append(text[max(start, shift) : len(text) if end == -1 else end])
+            parts.append(line.joint if end == -1 else "")
+        return "".join(parts), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+
+def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> Strip:
+    """The segments with characters `start` to `end` in another style too."""
+    restyled: list[Segment] = []
+    place = 0
+    for text, own, _ in segments:
+        for character in text:
+            inside = start <= place < end
+            restyled.append(Segment(character, (own or Style()) + style if inside else own))
+            place += 1
+    return Strip(Segment.simplify(restyled))

@@ -1,0 +1,60 @@
+"""What the tests of the widgets share: a small app around one widget, and ways to read it and to wait for it."""
+
+from collections.abc import Callable
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from ladechat.widgets.panel import Panel
+
+
+class Host(App[None]):
+    """One widget, as wide and as high as asked for."""
+
+    def __init__(self, widget: Widget, width: int = 60, height: int = 12) -> None:
+        super().__init__()
+        self.widget = widget
+        widget.styles.width = width
+        widget.styles.height = height
+
+    def compose(self) -> ComposeResult:
+        yield self.widget
+
+
+def lines(widget: Widget) -> list[str]:
+    """What the widget shows, line by line; each as wide as the widget, measured in cells."""
+    width, height = widget.content_size
+    strips = widget.render_lines(widget.size.region)
+    assert len(strips) == height
+    texts = [strip.text for strip in strips]
+    assert [cell_len(text) for text in texts] == [width] * height
+    return [text.rstrip() for text in texts]
+
+
+def style_of(widget: Widget, text: str, line: int | None = None) -> Style:
+    """The style of the first piece of the screen, in one line or in any, that is this text."""
+    strips = widget.render_lines(widget.size.region)
+    for strip in strips if line is None else [strips[line]]:
+        for segment in strip:
+            if segment.text.strip() == text:
+                return segment.style or Style()
+    raise AssertionError(f"{text!r} is not shown: {[strip.text for strip in strips]}")
+
+
+async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
+    """Wait for something that a timer brings about."""
+    for _ in range(400):
+        if true():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError("never came true")
+
+
+async def drawn(pilot: Pilot[None], panel: Panel) -> list[str]:
+    """What a panel shows once it has drawn all it was told."""
+    await until(pilot, lambda: panel._next_draw is None)
+    await pilot.pause()
+    return lines(panel)

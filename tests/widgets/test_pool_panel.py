@@ -1,0 +1,122 @@
+"""Claims about the panel of the n-gram pool."""
+
+import msgspec
+import pytest
+
+from ladechat.palette import Palette
+from ladechat.widgets.pool_panel import PoolPanel
+from tests.widgets.hosting import Host, drawn, lines, style_of
+from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step
+
+KNOWN = [
+    candidate([" keeps", " n", "-gram", " s"], "window", matched=2),
+    candidate([" is", " a", " dict"], "prompt", matched=0),
+    candidate([" keeps", " n", "-grams"], "accepted", matched=3),
+    candidate([" was", " full"], "accepted", tried=False),
+]
+
+
+def pool_step(index: int = 3) -> PoolPanel:
+    panel = PoolPanel()
+    panel.show_step(step([" keeps", " n", "-grams", "."], index=index, pool=pool_view(" pool", KNOWN)))
+    return panel
+
+
+async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None:
+    panel = pool_step()
+    async with Host(panel, 50, 8).run_test():
+        shown = lines(panel)
+        assert " ".join(shown[0].split()) == "n-gram pool 412 · hit 61 %"
+        assert shown[1] == "after ‹·pool›:"
+        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"]
+        assert shown[3].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
+        assert shown[4].split() == ["✓✓✓", "·keeps", "·n", "-grams", "accepted"]
+        assert shown[5].split() == ["–", "·was", "·full", "not", "tried", "·", "accepted"]
+
+
+async def test_what_matched_wears_the_style_of_the_step_and_the_rest_does_not() -> None:
+    panel = pool_step()
+    async with Host(panel, 50, 8).run_test():
+        assert style_of(panel, "keeps").color == Palette().step(3, 4).color
+        assert style_of(panel, "n").color == style_of(panel, "keeps").color
+        assert style_of(panel, "-gram").color != style_of(panel, "keeps").color
+        assert style_of(panel, "window").color == Palette().source("window").color
+
+
+async def test_a_narrow_panel_keeps_marks_tokens_and_the_letter_of_the_source() -> None:
+    panel = pool_step()
+    async with Host(panel, 28, 6).run_test():
+        shown = lines(panel)
+        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "w"]
+        assert shown[3].split() == ["✗··", "·is", "·a", "·dict", "p"]
+
+
+async def test_a_token_that_was_never_in_the_tree_is_not_called_refused() -> None:
+    panel = PoolPanel()
+    cut = candidate([" keeps", " n"], "window", matched=1)
+    only_first = candidate([" keeps"], "window", matched=1)
+    tree = step([" keeps", " n"], pool=pool_view(" pool", [only_first])).draft
+    shown_step = step([" keeps", " n"], pool=pool_view(" pool", [cut]))
+    panel.show_step(msgspec.structs.replace(shown_step, draft=tree))
+    async with Host(panel, 50, 8).run_test():
+        assert lines(panel)[2].startswith("✓· ")
+
+
+async def test_tested_and_accepted_drafts_are_counted_over_the_answer_each_node_once() -> None:
+    panel = pool_step()
+    async with Host(panel, 50, 8).run_test() as pilot:
+        # keeps ✓, n ✓, -gram ✗, s untested, is ✗, a and dict untested, -grams ✓ (keeps and n are shared)
+        assert lines(panel)[-1].startswith("3 of 5 tested draft tokens accepted")
+        panel.show_step(step([" keeps", " n", "-grams", "."], pool=pool_view(" pool", KNOWN)))
+        assert (await drawn(pilot, panel))[-1].startswith("6 of 10 tested draft tokens accepted")
+        panel.clear()
+        panel.show_step(step(["."], pool=pool_view(" pool", [])))
+        assert (await drawn(pilot, panel))[-1].startswith("no draft tested yet")
+
+
+async def test_what_is_not_known_yet_is_a_dash_not_a_nought() -> None:
+    panel = PoolPanel()
+    panel.show_step(step(["."], pool=pool_view("\n", [], ngrams=0, lookups=0, hits=0)))
+    async with Host(panel, 40, 6).run_test():
+        assert lines(panel)[0].endswith("0 · hit –")
+        assert lines(panel)[1] == "nothing known after ‹⏎›"
+
+
+async def test_candidates_without_a_line_are_counted() -> None:
+    panel = pool_step()
+    async with Host(panel, 40, 4).run_test():
+        assert lines(panel)[1].split() == ["after", "‹·pool›:", "+2", "more"]
+        assert len(lines(panel)) == 4
+
+
+async def test_a_tail_cut_short_says_so() -> None:
+    panel = PoolPanel()
+    panel.show_step(step(["x"], pool=pool_view(" pool", [candidate([" one", " two", " three", " four"], "window")])))
+    async with Host(panel, 28, 6).run_test():
+        assert lines(panel)[2].split()[-2].endswith("…")
+
+
+@pytest.mark.parametrize("size", [(28, 4), (28, 6), (44, 10), (70, 20), (10, 2), (3, 1)])
+@pytest.mark.parametrize("settings", [(7, 5, 5), (1, 2, 0), (5, 16, 64)])
+async def test_any_pool_fits_any_size(size: tuple[int, int], settings: tuple[int, int, int]) -> None:
+    panel = PoolPanel()
+    async with Host(panel, *size).run_test() as pilot:
+        for each in answer(*settings)[:6]:
+            panel.show_step(each)
+            await drawn(pilot, panel)
+
+
+@pytest.mark.parametrize("odd", ["日本語の文", "👩\u200d🚀", "e\u0301te\u0301", "\x1b[31m", "", "\n    ", "\ufffd"])
+async def test_odd_tokens_leave_the_source_at_the_edge(odd: str) -> None:
+    panel = PoolPanel()
+    panel.show_step(step([odd], pool=pool_view(odd, [candidate([odd, odd, "x"], "prompt")])))
+    async with Host(panel, 28, 6).run_test():
+        assert lines(panel)[2].endswith(" p")
+
+
+async def test_without_a_pool_a_sentence_says_so() -> None:
+    panel = PoolPanel()
+    async with Host(panel, 28, 4).run_test() as pilot:
+        assert lines(panel)[1] == "Fills with the first step."
+        panel.show_step(plain_step())
+        assert (await drawn(pilot, panel))[1] == "Plain decoding: no pool."

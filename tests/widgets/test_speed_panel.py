@@ -1,0 +1,132 @@
+"""Claims about the speed panel: every figure is a sum over events."""
+
+import pytest
+
+from ladechat.palette import Palette
+from ladechat.protocol import Step
+from ladechat.widgets.speed_panel import BLOCKS, SpeedPanel
+from tests.widgets.hosting import Host, drawn, lines, style_of
+from tests.widgets.sample_steps import answer, finished, plain_step, pool_view, step, timing, window_view
+
+
+def look_ahead(tokens: int, step_ms: float, plain_ms: float | None = 10.0, index: int = 0, ngram: int = 5) -> Step:
+    return step(
+        ["x"] * tokens,
+        index=index,
+        window=window_view([["a"]] * (ngram - 1), ["b"]),
+        pool=pool_view("a", []),
+        time=timing(15, step_ms=step_ms, plain_ms=plain_ms),
+    )
+
+
+def shown(*steps: Step) -> SpeedPanel:
+    panel = SpeedPanel()
+    for each in steps:
+        panel.show_step(each)
+    return panel
+
+
+async def test_the_figures_are_those_of_the_steps() -> None:
+    panel = shown(look_ahead(3, 20), look_ahead(1, 12), look_ahead(2, 16))
+    async with Host(panel, 50, 8).run_test():
+        text = lines(panel)
+        # 6 tokens in 48 ms; a plain pass takes 10 ms, so 60 ms for the same.
+        assert " ".join(text[0].split()) == "speed · tokens per step ≈1.2× est."
+        assert text[1] == "125 tok/s   2.00 tok/step   3 steps"
+        assert text[-1] == "pass of 15 slots · 14.5 ms · plain 10.0 ms"
+
+
+async def test_tokens_per_second_are_those_of_the_last_two_seconds() -> None:
+    panel = shown(*[look_ahead(1, 100)] * 50)
+    assert panel.tokens_per_second == pytest.approx(10)
+    for _ in range(10):
+        panel.show_step(look_ahead(4, 100))
+    assert panel.tokens_per_second == pytest.approx((10 * 4 + 10 * 1) / 2.0)
+    assert panel.tokens_per_step == pytest.approx((50 + 40) / 60), "that one is of the whole answer"
+
+
+async def test_a_single_slow_step_is_a_reading_too() -> None:
+    assert shown(look_ahead(2, 8000)).tokens_per_second == pytest.approx(0.25)
+
+
+async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> None:
+    panel = shown(look_ahead(5, 10, plain_ms=None), look_ahead(2, 10, plain_ms=8))
+    assert panel.estimated_speedup == pytest.approx(1.6)
+    never = shown(look_ahead(5, 10, plain_ms=None))
+    async with Host(never, 50, 8).run_test():
+        assert never.estimated_speedup is None
+        assert "×" not in lines(never)[0]
+        assert lines(never)[-1] == "pass of 15 slots · 8.5 ms"
+
+
+async def test_no_gain_has_a_reason_and_a_gain_has_none() -> None:
+    assert shown(look_ahead(1, 12), look_ahead(1, 12)).reason() == "no gain: few drafts accepted"
+    assert shown(look_ahead(2, 41.5), look_ahead(2, 41.5)).reason() == "no gain: a pass costs 4.0× a plain one"
+    assert shown(look_ahead(3, 12)).reason() == ""
+    assert shown(plain_step()).reason() == "", "plain decoding promises none"
+    slow = shown(look_ahead(1, 20))
+    async with Host(slow, 28, 6).run_test():
+        assert "no gain: few drafts accepted" in lines(slow)
+
+
+async def test_one_bar_a_step_the_newest_at_the_right_up_to_n() -> None:
+    panel = shown(look_ahead(1, 10), look_ahead(5, 10, index=1), look_ahead(3, 10, index=2))
+    async with Host(panel, 40, 8).run_test():
+        text = lines(panel)
+        assert [line[:3].strip() for line in text[2:7]] == ["5", "", "", "", "1"]
+        columns = ["".join(line.ljust(40)[x] for line in text[2:7]) for x in range(36, 40)]
+        assert columns == [" " * 5, "    █", "█████", "  ███"]
+        assert text[2].index("█") == 38
+
+
+async def test_a_bar_has_the_colour_of_its_step() -> None:
+    panel = shown(look_ahead(5, 10, index=3))
+    async with Host(panel, 40, 8).run_test():
+        assert style_of(panel, "█").color == Palette().step(3, 5).color
+
+
+async def test_more_steps_than_columns_show_the_latest() -> None:
+    panel = shown(*[look_ahead(1, 10)] * 60, look_ahead(5, 10))
+    async with Host(panel, 28, 4).run_test():
+        bars = lines(panel)[2]
+        assert bars.startswith(" 5 ")
+        assert len(bars) == 28
+        assert bars[-1] == "█"
+        assert set(bars[3:-1]) <= set(BLOCKS[1:4])
+
+
+async def test_the_end_of_an_answer_is_summed_up_and_the_last_reading_stays() -> None:
+    steps = answer()
+    panel = shown(*steps)
+    async with Host(panel, 50, 8).run_test() as pilot:
+        before = lines(panel)
+        panel.show_finished(finished(steps, estimated_speedup=1.7))
+        after = await drawn(pilot, panel)
+        assert after[1] == before[1]
+        assert after[0].endswith("≈1.7× est.")
+        tokens = sum(len(each.token_ids) for each in steps)
+        assert after[-1].startswith(f"{tokens} tokens in 0.")
+        assert after[-1].endswith(f"{len(steps)} steps · prompt 0.3 s")
+
+
+async def test_clearing_begins_anew() -> None:
+    panel = shown(look_ahead(5, 10))
+    async with Host(panel, 40, 8).run_test() as pilot:
+        panel.clear()
+        assert (await drawn(pilot, panel))[1] == "Measured from the first step on."
+        panel.show_step(look_ahead(1, 10))
+        assert panel.tokens_per_step == 1
+
+
+async def test_plain_decoding_is_called_so_and_has_no_estimate() -> None:
+    panel = shown(plain_step())
+    async with Host(panel, 50, 8).run_test():
+        assert lines(panel)[0].endswith("plain decoding")
+        assert lines(panel)[-1].startswith("pass of 1 slot ·")
+
+
+@pytest.mark.parametrize("size", [(28, 4), (28, 6), (44, 10), (70, 20), (10, 3), (3, 1)])
+async def test_any_answer_fits_any_size(size: tuple[int, int]) -> None:
+    panel = shown(*answer(5, 16))
+    async with Host(panel, *size).run_test():
+        lines(panel)

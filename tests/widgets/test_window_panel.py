@@ -1,0 +1,121 @@
+"""Claims about the panel of the Jacobi window."""
+
+import pytest
+from rich.cells import cell_len
+
+from ladechat.palette import Palette
+from ladechat.widgets.window_panel import WindowPanel
+from tests.widgets.hosting import Host, drawn, lines, style_of, until
+from tests.widgets.sample_steps import answer, plain_step, step, window_view
+
+ROWS = [["the", " pool", " keeps"], [" pool", " holds", " n"], [" keeps", " n", "-grams"]]
+FRESH = [" n", "-grams", " of"]
+
+
+def four_gram_step() -> WindowPanel:
+    panel = WindowPanel()
+    panel.show_step(step([" pool", " keeps", " all"], index=4, window=window_view(ROWS, FRESH)))
+    return panel
+
+
+async def test_columns_read_downwards_as_ngrams_under_the_position_where_they_begin() -> None:
+    panel = four_gram_step()
+    async with Host(panel, 40, 8).run_test():
+        shown = lines(panel)
+        assert shown[0].split() == ["Jacobi", "window", "W", "3", "·", "N", "4"]
+        assert [line.split() for line in shown[1:6]] == [
+            ["from", "+0", "+1", "+2"],
+            ["−3", "the", "·pool", "·keeps"],
+            ["−2", "·pool", "·holds", "·n"],
+            ["−1", "·keeps", "·n", "-grams"],
+            ["new", "·n", "-grams", "·of"],
+        ]
+        assert (
+            len({line.index(word) for line, word in zip(shown[1:6], ["+1", "·p", "·h", "·n", "-g"], strict=True)}) == 1
+        )
+
+
+async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> None:
+    panel = four_gram_step()
+    async with Host(panel, 40, 8).run_test():
+        marked = Palette().step(4, 3)
+        plain = style_of(panel, "the")
+        for word, line in [("pool", 2), ("keeps", 2), ("pool", 3), ("keeps", 4)]:
+            style = style_of(panel, word, line)
+            assert (style.color, style.underline, style.reverse) != (plain.color, plain.underline, plain.reverse)
+            assert marked.color is None or style.color == marked.color
+        assert style_of(panel, "holds", 3).color != style_of(panel, "pool", 3).color, "a wrong guess is not marked"
+        assert style_of(panel, "n", 3).color == style_of(panel, "holds", 3).color, "nor one beyond the step"
+
+
+async def test_older_rows_step_back() -> None:
+    panel = four_gram_step()
+    async with Host(panel, 40, 8).run_test():
+        shades = [style_of(panel, word).color for word in ("the", "holds", "-grams")]
+        assert len(set(shades)) == 3
+
+
+async def test_columns_that_do_not_fit_are_counted() -> None:
+    panel = WindowPanel()
+    panel.show_step(answer(15, 5)[0])
+    async with Host(panel, 40, 10).run_test() as pilot:
+        assert "+10 more" in lines(panel)[-3]
+        assert lines(panel)[1].split() == ["from", "+0", "+1", "+2", "+3", "+4"]
+        panel.styles.height = 6
+        panel.styles.width = 34
+        await until(pilot, lambda: panel.content_size.height == 6)
+        assert "+11 more" in lines(panel)[0], "where there is no line for the legend, the header says it"
+
+
+async def test_when_short_the_newest_rows_are_shown_and_the_cut_is_marked() -> None:
+    panel = WindowPanel()
+    panel.show_step(answer(4, 9)[2])
+    async with Host(panel, 40, 5).run_test():
+        labels = [line.split()[0] for line in lines(panel)[1:]]
+        assert labels == ["…−3", "−2", "−1", "new"]
+
+
+@pytest.mark.parametrize("size", [(28, 4), (28, 6), (44, 10), (70, 20), (10, 2), (3, 1)])
+@pytest.mark.parametrize("settings", [(7, 5), (1, 2), (15, 2), (64, 16), (1, 16)])
+async def test_any_window_fits_any_size(size: tuple[int, int], settings: tuple[int, int]) -> None:
+    panel = WindowPanel()
+    panel.show_step(answer(*settings)[3])
+    async with Host(panel, *size).run_test():
+        shown = lines(panel)
+        if size[0] >= 28:
+            assert shown[0].endswith(f"W {settings[0]} · N {settings[1]}") or "more" in shown[0]
+            assert any(line.split()[:1] == ["new"] for line in shown)
+
+
+@pytest.mark.parametrize("odd", ["日本語の文", "👩\u200d🚀", "e\u0301te\u0301", "\x1b[31m", "", "\n    ", "\ufffd"])
+async def test_odd_tokens_leave_the_columns_where_they_are(odd: str) -> None:
+    panel = WindowPanel()
+    panel.show_step(step(["x"], window=window_view([[odd, "mark"], ["a", "mark"]], [odd, "mark"])))
+    async with Host(panel, 28, 5).run_test():
+        assert len({cell_len(line[: line.index("mark")]) for line in lines(panel)[2:5]}) == 1
+
+
+async def test_without_a_window_a_sentence_says_so() -> None:
+    panel = WindowPanel()
+    async with Host(panel, 28, 4).run_test() as pilot:
+        assert lines(panel)[1] == "Fills with the first step."
+        panel.show_step(plain_step())
+        assert (await drawn(pilot, panel))[1] == "Plain decoding: no window."
+        panel.clear()
+        assert (await drawn(pilot, panel))[1] == "Fills with the first step."
+
+
+async def test_a_burst_of_steps_is_painted_a_few_times_and_ends_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = WindowPanel()
+    async with Host(panel, 40, 8).run_test() as pilot:
+        await pilot.pause()
+        painted: list[str] = []
+        monkeypatch.setattr(panel, "refresh", lambda: painted.append("a frame"))
+        for each in answer(3, 4):
+            panel.show_step(each)
+        panel.show_step(step([" pool"], window=window_view([["last"]], ["one"])))
+        assert len(painted) <= 1
+        await until(pilot, lambda: len(painted) == 2)
+        monkeypatch.undo()
+        panel.refresh()
+        assert "last" in lines(panel)[2]
