@@ -49,6 +49,11 @@ from ladechat.widgets.window_panel import WindowPanel
 FRAMES_PER_SECOND = 30
 SLOW_MOTION_FRAMES = 8
 QUIT_SECONDS = 2.0
+RESTART = "The conversation is still here; F5 starts the engine again."
+WELCOME = (
+    "Ask the bundled model about what you see, for instance: What is the n-gram pool? How do I choose W, N and G? "
+    "Write a Python function that reverses a string."
+)
 
 NewEngine = Callable[[Settings], EngineSource]
 """Makes an engine with these settings; called at the start, and for each restart."""
@@ -60,6 +65,7 @@ class LadechatApp(App[int]):
     Args:
         new_engine: makes the source of events.
         settings: what the decoder starts with.
+        welcome: said in the transcript before anything else.
     """
 
     CSS_PATH = "app.tcss"
@@ -90,8 +96,11 @@ class LadechatApp(App[int]):
     palette: reactive[Palette] = reactive(Palette)
     answering: reactive[bool] = reactive(False)
 
-    def __init__(self, new_engine: NewEngine, settings: Settings, conversation: Conversation) -> None:
+    def __init__(
+        self, new_engine: NewEngine, settings: Settings, conversation: Conversation, welcome: str = ""
+    ) -> None:
         super().__init__()
+        self._welcome = welcome
         self._new_engine = new_engine
         self._engine: EngineSource | None = None
         self._settings = settings
@@ -124,6 +133,8 @@ class LadechatApp(App[int]):
         self._match_theme()
         self.query_one(Prompt).focus()
         self._show_decoder(self._settings)
+        if self._welcome:
+            self.query_one(Transcript).notice(self._welcome)
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self._run_engine()
 
@@ -134,14 +145,20 @@ class LadechatApp(App[int]):
         """Start an engine and queue what it says, until it ends."""
         self._engine = engine = self._new_engine(self._settings)
         self._say("starting the engine …")
-        try:
-            await engine.start()
-            async for event in engine.events():
-                self._pacer.put(event)
-        finally:
-            await engine.close()
+        told_why = False
+        await engine.start()
+        async for event in engine.events():
+            self._pacer.put(event)
+            told_why = isinstance(event, Failed) and event.fatal
         self._engine = None
-        self._pacer.put(Failed(code="internal", message="The engine has ended.", hint="F5 starts it again.", fatal=True))
+        await engine.close()
+        if not told_why:
+            self._pacer.put(Failed(code="internal", message="The engine has ended.", hint=RESTART, fatal=True))
+
+    async def on_unmount(self) -> None:
+        """However the app ends, the engine ends first."""
+        if self._engine is not None:
+            await self._engine.close()
 
     def _frame(self) -> None:
         """Show what is due: the transcript takes all steps of a frame in one go, panels repaint at their own pace."""
@@ -317,8 +334,11 @@ class LadechatApp(App[int]):
         self._pacer.frames_per_step = SLOW_MOTION_FRAMES if slow else 0
         self.notify("Slow motion: about four steps a second are shown." if slow else "Steps are shown as they come.")
 
-    def action_restart_engine(self) -> None:
+    async def action_restart_engine(self) -> None:
         """End the engine and start a new one. The conversation stays."""
+        self.workers.cancel_group(self, "engine")
+        if self._engine is not None:
+            await self._engine.close()
         unanswered = self._conversation.give_up()
         if unanswered is not None:
             self.query_one(Prompt).offer(unanswered)
@@ -370,5 +390,6 @@ def run(options: EngineOptions, system: str | None = None, max_new_tokens: int |
     def new_engine(settings: Settings) -> EngineSource:
         return LiveEngine(replace(options, settings=settings))
 
-    app = LadechatApp(new_engine, options.settings, Conversation(system, max_new_tokens))
+    welcome = WELCOME if options.model == EngineOptions.model else ""
+    app = LadechatApp(new_engine, options.settings, Conversation(system, max_new_tokens), welcome)
     return app.run() or 0

@@ -175,7 +175,7 @@ class _Turn:
                 listener.apply_changes()
                 if self.service.decoders.chosen() is not decoder:
                     break
-                self.service.cost.refresh()
+                self.service.cost.refresh(step_ms / 1000)
                 started = time.perf_counter()
 
     def _rest(self) -> Limits:

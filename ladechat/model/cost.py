@@ -10,8 +10,10 @@ from ladechat.model.eager import EagerRunner
 REACH = 256
 """A measurement speaks for cache lengths in the same stretch of this many tokens."""
 
-PROBES = 3
-KEPT_SAMPLES = 15
+FIRST_PROBES = 3
+KEPT_SAMPLES = 7
+BUDGET = 0.01
+"""The share of the decoding time that further probes may take: conditions change while an answer runs."""
 
 
 class PlainPassCost:
@@ -20,21 +22,32 @@ class PlainPassCost:
     def __init__(self, runner: EagerRunner) -> None:
         self._runner = runner
         self._samples: dict[int, deque[float]] = {}
+        self._allowance = 0.0
 
-    def refresh(self) -> None:
-        """Time a few plain passes at the present cache length, where none was timed yet. The cache stays as it is.
+    def refresh(self, decoded_seconds: float = 0.0) -> None:
+        """Time plain passes at the present cache length: a few where none was timed yet, else one where it is due.
 
-        One slot of the context must be free: call it before a step, not after the last.
+        The cache stays as it is. One slot of the context must be free: call it before a step, not after the last.
+
+        Args:
+            decoded_seconds: the time that steps have taken since the last call.
         """
         cache_length = len(self._runner.tokens)
-        if cache_length // REACH in self._samples:
-            return
-        layout = causal_layout([0])
-        for _ in range(PROBES):
-            started = time.perf_counter()
-            int(self._runner.forward(layout)[0].argmax())
-            self.observe(cache_length, time.perf_counter() - started)
-            self._runner.keep([])
+        self._allowance += BUDGET * decoded_seconds
+        known = self.milliseconds(cache_length)
+        if known is None:
+            for _ in range(FIRST_PROBES):
+                self._probe(cache_length)
+        elif 1000 * self._allowance >= known:
+            self._allowance -= self._probe(cache_length)
+
+    def _probe(self, cache_length: int) -> float:
+        started = time.perf_counter()
+        int(self._runner.forward(causal_layout([0]))[0].argmax())
+        seconds = time.perf_counter() - started
+        self._runner.keep([])
+        self.observe(cache_length, seconds)
+        return seconds
 
     def observe(self, cache_length: int, seconds: float) -> None:
         """Take in a plain pass that was timed anyway."""

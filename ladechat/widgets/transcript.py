@@ -60,7 +60,7 @@ class Transcript(ScrollView, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    Transcript { padding: 0; scrollbar-size-vertical: 1; }
+    Transcript { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
     Transcript > .transcript--label { text-style: bold; color: $text-muted; }
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--alert { color: $text-error; }
@@ -204,7 +204,7 @@ class Transcript(ScrollView, can_focus=True):
             return self.palette.step(ink.index, ink.tokens)
         if ink.kind == "plain":
             return Style()
-        return self.get_component_rich_style(f"transcript--{ink.kind}", partial=True)
+        return self.get_component_rich_style(f"transcript--{ink.kind}")
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
