@@ -12,7 +12,6 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
 from ladechat.palette import Look, Palette
 from ladechat.protocol import (
     GUESSES_RANGE,
@@ -45,6 +44,7 @@ from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.window_panel import WindowPanel
+from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
 
 FRAMES_PER_SECOND = 30
 SLOW_MOTION_FRAMES = 8
@@ -59,7 +59,7 @@ NewEngine = Callable[[Settings], EngineSource]
 """Makes an engine with these settings; called at the start, and for each restart."""
 
 
-class LadechatApp(App[int]):
+class LadechatApp(App[int], inherit_bindings=False):
     """A conversation at the left, and at the right how its answers come about.
 
     Args:
@@ -71,14 +71,21 @@ class LadechatApp(App[int]):
     CSS_PATH = "app.tcss"
     TITLE = "ladechat"
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (36, "-tall")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer that is being written."),
         Binding("f2", "toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
         Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Lookahead or plain decoding."),
         Binding("f4", "switch_look", "Colours", id="look", tooltip="A hue for each step, or blue for parallel ones."),
-        Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
+        Binding(
+            "f6",
+            "slow_motion",
+            "Slow",
+            priority=True,  # in a text area, F6 selects the line
+            id="slow",
+            tooltip="Show about four steps a second, or as they come.",
+        ),
         Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
         Binding("ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation."),
         Binding(
@@ -278,8 +285,13 @@ class LadechatApp(App[int]):
 
     @on(Slider.Changed)
     def _configure(self, event: Slider.Changed) -> None:
-        name = (event.slider.id or "").removeprefix("slider-")
-        self._send(Configure(**{name: event.value}))
+        match event.slider.label:
+            case "W":
+                self._send(Configure(window=event.value))
+            case "N":
+                self._send(Configure(ngram=event.value))
+            case "G":
+                self._send(Configure(guesses=event.value))
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -320,8 +332,8 @@ class LadechatApp(App[int]):
 
     def action_switch_decoder(self) -> None:
         """Lookahead or plain decoding, from the next step on."""
-        other = "autoregressive" if self._settings.decoder == "lookahead" else "lookahead"
-        self._send(Configure(decoder=other))
+        plain = self._settings.decoder == "autoregressive"
+        self._send(Configure(decoder="lookahead" if plain else "autoregressive"))
 
     def action_switch_look(self) -> None:
         """A hue for each step, or the two colours of the method's demo figure."""

@@ -52,12 +52,13 @@ def chat(
     pool_accepted: PoolAccepted = True,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
-    version: Annotated[
+    _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Chat through lookahead decoding, and watch it work."""
     if context.invoked_subcommand is not None:
+        _refuse_misplaced_options(context)
         return
     options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
     _check_length(max_new_tokens)
@@ -114,6 +115,15 @@ def engine(
     from ladechat.engine.server import serve
 
     raise typer.Exit(serve(options.model, options.device, options.dtype, options.settings))
+
+
+def _refuse_misplaced_options(context: typer.Context) -> None:
+    """What stands before a command's name would be ignored without a word."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            _fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
 
 
 def _options(

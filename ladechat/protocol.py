@@ -78,7 +78,7 @@ class Generate(Command, frozen=True, tag="generate"):
 
 
 class Configure(Command, frozen=True, tag="configure"):
-    """Change the settings that are named, between two steps, also of a running generation. `None` leaves one as it is."""
+    """Change the settings that are named, between two steps, mid-generation too. `None` leaves one as it is."""
 
     decoder: DecoderName | None = None
     window: Window | None = None
@@ -292,7 +292,7 @@ FailureCode = Literal[
 
 
 class Failed(Event, frozen=True, tag="failed"):
-    """Something could not be done: what and why in `message`, what to do in `hint`. After a fatal one the engine ends."""
+    """Something could not be done: what and why in `message`, what to do in `hint`. A fatal one ends the engine."""
 
     code: FailureCode
     message: str

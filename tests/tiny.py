@@ -36,7 +36,7 @@ def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> Pr
     """A random decoder-only model whose greedy text does not settle into a loop at once."""
     torch.manual_seed(seed)
     config = AutoConfig.for_model(model_type, **{**SHAPE, **changes})
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
@@ -47,7 +47,15 @@ def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> Pr
 @lru_cache(maxsize=1)
 def demo_model() -> PreTrainedModel:
     """The bundled model, computed in float32."""
-    return AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+    return model
+
+
+def generated(model: Any, prompt: Sequence[int], limit: int) -> list[int]:
+    """What transformers' own greedy `generate` writes."""
+    output = model.generate(torch.tensor([prompt]), max_new_tokens=limit, do_sample=False, eos_token_id=None)
+    tokens: list[int] = output[0, len(prompt) :].tolist()
+    return tokens
 
 
 def runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 512) -> EagerRunner:

@@ -11,7 +11,7 @@ Verdict = Literal["accepted", "rejected", "untested"]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The tokens that one pass verified: a tree, node i hanging on `parents[i]`, or on the last token where that is -1."""
+    """The tokens that one pass verified, as a tree: node i hangs on `parents[i]`, or on the last token for -1."""
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
@@ -79,7 +79,7 @@ class Limits:
     eos_ids: Set[int] = field(default_factory=frozenset)
 
     def room(self, prompt_length: int, context_length: int) -> int:
-        """How many tokens a run may emit: the last one emitted may stand just beyond the context, where none follows."""
+        """How many tokens a run may emit. The last one may stand just beyond the context: none follows it."""
         return min(self.max_new_tokens, context_length - prompt_length)
 
     def cut(self, tokens: Sequence[int], room: int) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class Decoder(Protocol):
     def run(self, prompt: Sequence[int], limits: Limits) -> Iterator[Step]:
         """Generate after `prompt` (at least one token) until the limits or the end of the model's context.
 
-        Greedy: the concatenated `Step.tokens` are the tokens that plain decoding emits. Closing the iterator between two
-        steps leaves the runner's cache consistent.
+        Greedy: the concatenated `Step.tokens` are the tokens that plain decoding emits. Closing the iterator between
+        two steps leaves the runner's cache consistent.
         """
         ...

@@ -111,7 +111,7 @@ class ChatFormat:
     def _after_answer(self, text: str, answer: list[int]) -> str:
         """What follows an answer, less the end of text that the answer brings itself."""
         if answer and answer[-1] in self._special:
-            end = self._tokenizer.convert_ids_to_tokens(answer[-1])
+            end = str(self._tokenizer.convert_ids_to_tokens(answer[-1]))
             if text.lstrip().startswith(end):
                 return text.lstrip()[len(end) :]
         return text

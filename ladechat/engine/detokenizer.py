@@ -38,7 +38,7 @@ class Detokenizer:
         if token_id in self._special:
             return ""
         self._waiting.append(token_id)
-        if is_byte_fallback(self._tokenizer.convert_ids_to_tokens(token_id)):
+        if is_byte_fallback(str(self._tokenizer.convert_ids_to_tokens(token_id))):
             return ""
         text = self._decode(self._shown + self._waiting)
         if text.endswith(UNDECODABLE):
@@ -53,8 +53,8 @@ class Detokenizer:
         return piece
 
     def _decode(self, token_ids: list[int]) -> str:
-        text: str = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text
+        text = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(text)
 
 
 class TokenNames:
@@ -64,7 +64,7 @@ class TokenNames:
         self._tokenizer = tokenizer
         self._special = frozenset(tokenizer.all_special_ids)
         self._anchor = tokenizer.encode("a", add_special_tokens=False)
-        self._anchor_text = tokenizer.decode(self._anchor)
+        self._anchor_text = str(tokenizer.decode(self._anchor))
         self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
         self.name = lru_cache(maxsize=65_536)(self._name)
 
@@ -73,19 +73,19 @@ class TokenNames:
         return [self.name(token_id) for token_id in token_ids]
 
     def _name(self, token_id: int) -> str:
-        token: str = self._tokenizer.convert_ids_to_tokens(token_id)
+        token = str(self._tokenizer.convert_ids_to_tokens(token_id))
         if token_id in self._special:
             return token
         if is_byte_fallback(token):
             value = int(token[3:5], 16)
             return chr(value) if value < 0x80 else f"‹{value:02X}›"
-        text = self._tokenizer.decode([*self._anchor, token_id], clean_up_tokenization_spaces=False)
+        text = str(self._tokenizer.decode([*self._anchor, token_id], clean_up_tokenization_spaces=False))
         text = text[len(self._anchor_text) :]
         if UNDECODABLE not in text:
             return text
         return "".join(f"‹{self._byte_of[char]:02X}›" if char in self._byte_of else char for char in token)
 
 
-def is_byte_fallback(token: str | None) -> bool:
+def is_byte_fallback(token: str) -> bool:
     """Is this token the single byte that SentencePiece writes as `<0xE4>`?"""
-    return token is not None and len(token) == 6 and token.startswith("<0x") and token.endswith(">")
+    return len(token) == 6 and token.startswith("<0x") and token.endswith(">")

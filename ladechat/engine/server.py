@@ -38,7 +38,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
     )
-    inbox = Inbox(sys.stdin.buffer, stream)
+    inbox = Inbox(sys.stdin.fileno(), stream)
     try:
         loaded = _load(model, device, dtype, stream)
     except LoadError as error:

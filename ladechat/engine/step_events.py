@@ -23,9 +23,9 @@ def step_event(
             cache_length=step.cache_length,
             plain_ms=None if plain_ms is None else round(plain_ms, 3),
         ),
-        draft=step.draft and _draft(step.draft, names),
-        window=step.window and _window(step.window, names),
-        pool=step.pool and _pool(step.pool, names),
+        draft=None if step.draft is None else _draft(step.draft, names),
+        window=None if step.window is None else _window(step.window, names),
+        pool=None if step.pool is None else _pool(step.pool, names),
     )
 
 

@@ -4,7 +4,7 @@ import os
 import queue
 import threading
 import time
-from typing import BinaryIO
+from collections.abc import Iterator
 
 import msgspec
 
@@ -47,8 +47,8 @@ class EventStream:
 class Inbox:
     """Reads commands in a thread of its own. A shutdown, or the end of the input, ends the process in any state."""
 
-    def __init__(self, source: BinaryIO, stream: EventStream) -> None:
-        self._source = source
+    def __init__(self, descriptor: int, stream: EventStream) -> None:
+        self._descriptor = descriptor
         self._stream = stream
         self._queue: queue.SimpleQueue[Command | ProtocolError] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="commands", daemon=True).start()
@@ -65,7 +65,7 @@ class Inbox:
             return None
 
     def _read(self) -> None:
-        for line in iter(self._source.readline, b""):
+        for line in self._lines():
             if not line.strip():
                 continue
             try:
@@ -78,3 +78,12 @@ class Inbox:
             if command is not None:
                 self._queue.put(command)
         self._stream.end_process()
+
+    def _lines(self) -> Iterator[bytes]:
+        """Lines, without a buffered reader: its lock, held by a waiting thread, would abort Python when it exits."""
+        rest = b""
+        while part := os.read(self._descriptor, 1 << 16):
+            *lines, rest = (rest + part).split(b"\n")
+            yield from lines
+        if rest:
+            yield rest

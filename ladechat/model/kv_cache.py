@@ -9,7 +9,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 SMALLEST_CAPACITY = 512
 
 
-class SlabLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+class SlabLayer(CacheLayerMixin):
     """One layer of a `SlabCache`: views into its slabs. The model appends to it without a copy of what is there."""
 
     is_sliding = False
@@ -97,6 +97,7 @@ class SlabCache(Cache):
             grown[:, :, : self.length] = slab[:, :, : self.length]
             self._slabs[shape] = grown
 
+    @torch.inference_mode()
     def keep(self, slots: Sequence[int]) -> None:
         """Append these slots of the last pass, in this order, and forget its others."""
         start, end = self.length, self.length + len(slots)

@@ -52,6 +52,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> Lo
         name: what it is called in messages.
         device: "auto", or what torch calls a device.
         dtype: "auto", or the name of a floating-point type of torch.
+        report: told of each stage.
 
     Raises:
         LoadError: it cannot be loaded here, and why.
@@ -161,7 +162,9 @@ def _model(folder: Path, name: str, device: torch.device, dtype: torch.dtype) ->
             model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
         except ValueError:  # the architecture has no SDPA attention
             model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", **options)
-        return model.to(device).eval()
+        model.to(device)  # type: ignore[arg-type]
+        model.eval()
+        return model
     except torch.OutOfMemoryError as error:
         message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
         raise LoadError("out_of_memory", message, "Try --dtype bfloat16, --device cpu, or a smaller model.") from error

@@ -49,6 +49,6 @@ def _mixed_layout(last_token: int) -> StepLayout:
 def _unsupported(runner: EagerRunner) -> UnsupportedModel:
     model_type = runner.model.config.model_type
     return UnsupportedModel(
-        f"Models of type {model_type!r} do not follow explicit positions with a 4-D attention mask (models with ALiBi do "
-        "not), and without these several tokens cannot be verified in one pass."
+        f"Models of type {model_type!r} do not follow explicit positions with a 4-D attention mask (those with ALiBi "
+        "do not), and without these several tokens cannot be verified in one pass."
     )

@@ -26,9 +26,7 @@ class Conversation:
         """The command that has `text` answered."""
         self._turn += 1
         self.pending = Message(role="user", content=text)
-        return Generate(
-            turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens
-        )
+        return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens)
 
     def answered(self, event: TurnFinished) -> None:
         """Take in the answer, or what there is of it. A question that got none is as if it had not been asked."""

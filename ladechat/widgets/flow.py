@@ -15,7 +15,7 @@ class Ink(NamedTuple):
     """What a stretch of text is. A step's ink says which step, and how many tokens it yielded."""
 
     kind: Literal["plain", "label", "muted", "alert", "step"]
-    index: int = 0
+    step: int = 0
     tokens: int = 0
 
 
@@ -72,6 +72,8 @@ def wrap(runs: Iterable[Run], width: int) -> list[Line]:
         gap = "".join(character for character, _ in characters[end:following])
         lines.append(Line(_as_runs(characters[start:end]), joint=gap))
         if following >= len(characters):
+            if gap:  # a space that has no room: it stands between this line and what will come
+                lines.append(Line())
             lines[-1].joint = "\n"
             return lines
         start = following

@@ -201,7 +201,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _style(self, ink: Ink) -> Style:
         if ink.kind == "step":
-            return self.palette.step(ink.index, ink.tokens)
+            return self.palette.step(ink.step, ink.tokens)
         if ink.kind == "plain":
             return Style()
         return self.get_component_rich_style(f"transcript--{ink.kind}")

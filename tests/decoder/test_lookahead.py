@@ -2,8 +2,8 @@
 
 import json
 import random
-from pathlib import Path
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import NGramPool
 from ladechat.decoder.step import Limits, Step
-from tests.tiny import VOCABULARY, demo_model, plain, random_model, run, runner_for, tokens_of
+from tests.tiny import VOCABULARY, demo_model, generated, plain, random_model, run, runner_for, tokens_of
 
 PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
 WINDOW_ONLY = {"pool_prompt": False, "pool_accepted": False}
@@ -57,8 +57,7 @@ def test_output_equals_plain_decoding_in_many_more_cases(seed: int) -> None:
 
 def test_plain_decoding_equals_generate() -> None:
     model = random_model(3)
-    generated = model.generate(torch.tensor([PROMPT]), max_new_tokens=40, do_sample=False, eos_token_id=None)
-    assert plain(model, PROMPT, 40) == generated[0, len(PROMPT) :].tolist()
+    assert plain(model, PROMPT, 40) == generated(model, PROMPT, 40)
 
 
 def test_float64_output_equals_plain_decoding() -> None:

@@ -83,7 +83,7 @@ def test_tokens_stand_where_the_window_and_the_tree_say(step: tuple[JacobiWindow
     assert layout.tokens[0] == LAST
     assert [layout.tokens[slot] for slot in layout.node_slots] == tree.tokens
     if window:
-        assert layout.tokens[: window.width * len(window.rows)] == tuple(sum(window.rows, []))
+        assert layout.tokens[: window.width * len(window.rows)] == tuple(token for row in window.rows for token in row)
         assert [layout.tokens[slot] for slot in layout.fresh_slots] == window.rows[-1]
 
 

@@ -12,7 +12,7 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess, lay_out
 from ladechat.model.cost import PlainPassCost
 from ladechat.model.eager import EagerRunner, UnsupportedModel
-from tests.tiny import VOCABULARY, demo_model, plain, random_model, run, runner_for, tokens_of
+from tests.tiny import VOCABULARY, demo_model, generated, plain, random_model, run, runner_for, tokens_of
 
 TOLERANCE = 1e-4
 
@@ -80,9 +80,8 @@ def test_other_architectures_write_what_generate_writes(model_type: str) -> None
     """Two with sliding windows shorter than the text among them, whose mask is cut to the window."""
     model = sliding(model_type) if model_type in ("mistral", "gemma2", "gemma3_text") else random_model(1, model_type)
     prompt = [5, 8, 13, 21, 34, 55, 8, 13, 21]
-    generated = model.generate(torch.tensor([prompt]), max_new_tokens=30, do_sample=False, eos_token_id=None)
     steps = run(LookaheadDecoder(runner_for(model), LookaheadSettings(6, 4, 6)), prompt, 30)
-    assert tokens_of(steps) == generated[0, len(prompt) :].tolist()
+    assert tokens_of(steps) == generated(model, prompt, 30)
 
 
 def test_eager_attention_gets_a_mask_that_it_can_add() -> None:
@@ -103,11 +102,20 @@ def test_prefill_in_chunks_gives_the_same_text() -> None:
         assert tokens_of(run(LookaheadDecoder(runner), prompt, 20)) == whole
 
 
+def test_a_text_that_outgrows_the_first_slab_is_decoded_the_same() -> None:
+    model = random_model(2, max_position_embeddings=2048)
+    prompt = [random.Random(0).randrange(VOCABULARY) for _ in range(480)]
+    for length in (480, 600):
+        text = (prompt + prompt)[:length]
+        runner = runner_for(model, context_length=2048)
+        assert tokens_of(run(LookaheadDecoder(runner), text, 100)) == generated(model, text, 100)
+
+
 def test_a_chunk_never_needs_a_mask_of_prompt_by_prompt() -> None:
     runner = runner_for(random_model(2), chunk=16)
     shapes = []
     original = runner._as_attention_mask
-    runner._as_attention_mask = lambda visible: shapes.append(visible.shape) or original(visible)  # type: ignore
+    runner._as_attention_mask = lambda visible: shapes.append(visible.shape) or original(visible)  # type: ignore[method-assign,func-returns-value]
     list(runner.prefill(list(range(90)) * 3))
     assert max(rows for rows, _ in shapes) == 16
 

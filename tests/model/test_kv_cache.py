@@ -18,7 +18,10 @@ def states(layer: int, tokens: list[float]) -> list[torch.Tensor]:
 
 def write(slab: SlabCache, tokens: list[float]) -> list[tuple[torch.Tensor, torch.Tensor]]:
     slab.reserve(len(tokens))
-    return [slab.update(*states(layer, tokens), layer) for layer in range(len(SHAPES))]
+    return [
+        slab.update(keys, values, layer)
+        for layer, (keys, values) in enumerate(states(layer, tokens) for layer in range(len(SHAPES)))
+    ]
 
 
 def held(slab: SlabCache) -> list[float]:
