@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
@@ -16,7 +17,7 @@ class Prompt(TextArea):
     Prompt:focus { border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send", id="prompt.send", priority=True, tooltip="Send the question."),
+        Binding("enter", "send", "Send", id="prompt.send", tooltip="Send the question."),
         Binding("ctrl+j,shift+enter", "break_line", "New line", show=False, id="prompt.break_line"),
         Binding("up", "earlier", "Earlier question", show=False, id="prompt.earlier"),
         Binding("down", "later", "Later question", show=False, id="prompt.later"),
@@ -37,6 +38,13 @@ class Prompt(TextArea):
         )
         self._past: list[str] = []
         self._place = 0
+
+    def on_key(self, event: events.Key) -> None:
+        """Send on Enter, which a text area takes for a line break. A binding with priority would overtake the typing."""
+        if event.key == "enter":
+            event.prevent_default()
+            event.stop()
+            self.action_send()
 
     def action_send(self) -> None:
         """Say what was typed, unless it is nothing."""

@@ -106,27 +106,33 @@ def plain_step(piece: str = " pool", index: int = 0) -> protocol.Step:
     return step([piece], index=index, time=timing(1, step_ms=9.8))
 
 
-def answer(window: int = 7, ngram: int = 5, guesses: int = 5, seed: int = 7) -> list[protocol.Step]:
-    """A whole answer in steps, with as many columns, rows and candidates as asked for."""
+def answer(
+    window: int = 7, ngram: int = 5, guesses: int = 5, seed: int = 7, text: Sequence[str] = TEXT
+) -> list[protocol.Step]:
+    """A whole answer in steps, with as many columns, rows and candidates as asked for.
+
+    Args:
+        text: the tokens; the first belongs to the question, and the last ends the answer.
+    """
     chance = random.Random(seed)
     steps: list[protocol.Step] = []
     done = 1
-    while done < len(TEXT) - 1:
-        count = min(LENGTHS[len(steps) % len(LENGTHS)], ngram, len(TEXT) - done)
-        emitted = TEXT[done : done + count]
+    while done < len(text) - 1:
+        count = min(LENGTHS[len(steps) % len(LENGTHS)], ngram, len(text) - done)
+        emitted = text[done : done + count]
         rows = [
-            [_token(done - 1 + row + column, chance, (ngram - row) * column / 40) for column in range(window)]
+            [_token(text, done - 1 + row + column, chance, (ngram - row) * column / 40) for column in range(window)]
             for row in range(ngram - 1)
         ]
-        fresh = [_token(done + ngram - 2 + column, chance, column / 20) for column in range(window)]
+        fresh = [_token(text, done + ngram - 2 + column, chance, column / 20) for column in range(window)]
         steps.append(
             step(
                 emitted,
                 index=len(steps),
                 window=window_view(rows, fresh),
                 pool=pool_view(
-                    TEXT[done - 1],
-                    _candidates(done, count - 1, ngram - 1, guesses, chance),
+                    text[done - 1],
+                    _candidates(text, done, count - 1, ngram - 1, guesses, chance),
                     ngrams=60 + 5 * len(steps),
                     lookups=len(steps) + 1,
                     hits=(len(steps) + 2) * 2 // 3,
@@ -152,15 +158,17 @@ def finished(steps: Sequence[protocol.Step], estimated_speedup: float | None = N
     )
 
 
-def _token(position: int, chance: random.Random, mistake: float) -> str:
-    return chance.choice(OTHERS) if chance.random() < mistake or position >= len(TEXT) else TEXT[position]
+def _token(text: Sequence[str], position: int, chance: random.Random, mistake: float) -> str:
+    return chance.choice(OTHERS) if chance.random() < mistake or position >= len(text) else text[position]
 
 
-def _candidates(done: int, matched: int, length: int, guesses: int, chance: random.Random) -> list[protocol.Candidate]:
+def _candidates(
+    text: Sequence[str], done: int, matched: int, length: int, guesses: int, chance: random.Random
+) -> list[protocol.Candidate]:
     """The best guess first matches `matched` tokens; one refused at once, one not tried for want of guesses."""
     if matched == 0 and chance.random() < 0.4:
         return []
-    true = TEXT[done : done + length]
+    true = text[done : done + length]
     best = [*true[:matched], *(_other(true[matched:], chance) for _ in range(length - matched))]
     sources: tuple[protocol.Source, ...] = ("window", "prompt", "accepted")
     found = [candidate(best, chance.choice(sources), matched)]

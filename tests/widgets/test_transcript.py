@@ -1,0 +1,227 @@
+"""The conversation: which token wears what, where the view stands, and what is copied."""
+
+from collections.abc import Sequence
+
+import pytest
+from rich.cells import cell_len
+from rich.style import Style
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from ladechat import protocol
+from ladechat.palette import Look, Palette
+from ladechat.widgets.transcript import INDENT, NEW_BELOW, Transcript
+from tests.widgets.hosting import Host, lines, style_of, until
+from tests.widgets.sample_steps import TEXT, answer, step
+
+LONG = "Every word of this sentence is long enough to be wrapped somewhere, and none of them may be lost. " * 3
+
+
+def steps_of(groups: Sequence[Sequence[str]], first: int = 0) -> list[protocol.Step]:
+    return [step(pieces, index=first + number) for number, pieces in enumerate(groups)]
+
+
+def filled(transcript: Transcript, lines_wanted: int = 60) -> None:
+    transcript.start("model", "demo model")
+    transcript.add("\n".join(f"line {number}" for number in range(lines_wanted)))
+
+
+def look_of(style: Style) -> tuple[object, bool, bool]:
+    return style.color, bool(style.underline), bool(style.bold)
+
+
+def read(transcript: Transcript) -> str:
+    """All of the text, however it is wrapped, without names and indents."""
+    return (transcript.get_selection(Selection(None, None)) or ("", ""))[0]
+
+
+async def test_blocks_have_a_name_an_indented_text_and_an_empty_line() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 12).run_test():
+        transcript.start("user", "You")
+        transcript.add("What is it?")
+        transcript.start("model", "demo model")
+        transcript.add_steps(steps_of([[" A"], [" pool", "."]]))
+        transcript.notice("3 tokens")
+        shown = [line.rstrip() for line in lines(transcript)]
+        assert shown[:8] == ["You", "  What is it?", "", "demo model", "  A pool.", "", "  3 tokens", ""]
+
+
+async def test_tokens_of_a_step_share_a_style_and_the_next_step_has_another() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 60, 8).run_test():
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["aa", "bb", "cc"], ["dd", "ee"], ["ff"], ["gg", "hh"]]))
+        own = [look_of(style_of(transcript, text)) for text in ("aabbcc", "ddee", "ff", "gghh")]
+        plain = look_of(transcript.rich_style)
+        assert own[2] == plain
+        assert len({own[0], own[1], plain}) == 3
+        assert own[3] not in (plain, own[0])
+        assert own[0][1:] != own[1][1:]
+
+
+async def test_the_style_of_a_step_goes_on_in_the_next_line() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 20, 8).run_test():
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["a" * 10, " ", "b" * 10]]))
+        assert look_of(style_of(transcript, "a" * 10)) == look_of(style_of(transcript, "b" * 10))
+
+
+async def test_another_look_recolours_what_is_already_there() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 60, 8).run_test() as pilot:
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["aa", "bb"], ["cc", "dd"]]))
+        assert style_of(transcript, "aabb").color != style_of(transcript, "ccdd").color
+        transcript.palette = Palette(look=Look.DEMO)
+        await pilot.pause()
+        assert style_of(transcript, "aabb").color == style_of(transcript, "ccdd").color
+        transcript.palette = Palette(colour=False)
+        await pilot.pause()
+        assert style_of(transcript, "aabb").color == transcript.rich_style.color
+        assert style_of(transcript, "aabb").underline and style_of(transcript, "ccdd").bold
+
+
+@pytest.mark.parametrize("width", [12, 25, 61])
+async def test_resizing_keeps_the_text_and_the_width(width: int) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        transcript.start("user", "You")
+        transcript.add(LONG)
+        transcript.start("model", "m")
+        transcript.add_steps(answer())
+        before = read(transcript)
+        transcript.styles.width = width
+        await until(pilot, lambda: transcript.virtual_size.width == width - 1)
+        assert read(transcript) == before
+        assert all(cell_len(line) <= width for line in lines(transcript))
+        transcript.add("!")
+        assert read(transcript).rstrip("\n") == before.rstrip("\n") + "!"
+
+
+async def test_it_follows_its_end_until_the_user_scrolls_up_and_again_after_end() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        filled(transcript)
+        await until(pilot, lambda: transcript.follows_end)
+        assert any("line 59" in line for line in lines(transcript))
+
+        transcript.scroll_up(animate=False)
+        transcript.scroll_up(animate=False)
+        transcript.scroll_up(animate=False)
+        await until(pilot, lambda: not transcript.follows_end)
+        place = transcript.scroll_offset.y
+        transcript.add("\nand more\nand more")
+        await pilot.pause()
+        assert transcript.scroll_offset.y == place
+        assert lines(transcript)[-1].strip() == NEW_BELOW.strip()
+
+        transcript.focus()
+        await pilot.press("end")
+        await until(pilot, lambda: transcript.follows_end)
+        assert not any(NEW_BELOW.strip() in line for line in lines(transcript))
+        transcript.add("\nthe very last")
+        await until(pilot, lambda: any("the very last" in line for line in lines(transcript)))
+
+
+async def test_all_of_a_long_answer_in_bursts_is_there_and_in_view() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 60, 12).run_test() as pilot:
+        transcript.start("model", "m")
+        pieces = [f" w{number}" for number in range(4000)]
+        steps = steps_of([pieces[at : at + 4] for at in range(0, 4000, 4)])
+        for at in range(0, len(steps), 50):
+            transcript.add_steps(steps[at : at + 50])
+        await until(pilot, lambda: any("w3999" in line for line in lines(transcript)))
+        assert read(transcript).split() == ["m", *(piece.strip() for piece in pieces)]
+
+
+async def test_escape_characters_never_reach_the_terminal() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 60, 10).run_test():
+        transcript.start("user", "You")
+        transcript.add("\x1b[2J\x07\x9b31m and \x1b]0;title\x07 \u202eright to left")
+        transcript.add_steps(steps_of([["\x1b", "[31m"], ["\x00", "ok"]]))
+        text = "".join(strip.text for strip in transcript.render_lines(transcript.size.region))
+        assert text.isprintable()
+        assert "ok" in text
+
+
+async def test_a_selection_is_copied_without_indent_and_without_the_breaks_of_wrapping() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 30, 12).run_test():
+        transcript.start("model", "m")
+        transcript.add("one two three four five six seven eight nine\n    indented")
+        shown = lines(transcript)
+        assert shown[1:4] == ["  one two three four five", "  six seven eight nine", "      indented"]
+        chosen = transcript.get_selection(Selection(Offset(INDENT + 4, 1), Offset(len(shown[3]), 3)))
+        assert chosen is not None
+        assert chosen[0] == "two three four five six seven eight nine\n    indented"
+
+
+async def test_a_word_broken_over_lines_is_copied_whole() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 16, 8).run_test():
+        transcript.start("model")
+        transcript.add("a" * 30)
+        chosen = transcript.get_selection(Selection(Offset(0, 0), Offset(INDENT + 30, 2)))
+        assert chosen is not None
+        assert chosen[0].rstrip("\n") == "a" * 30
+
+
+async def test_a_dragged_selection_is_what_lies_between_also_behind_wide_characters() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 8).run_test() as pilot:
+        transcript.start("model", "m")
+        transcript.add("漢字 word 漢字")
+        await pilot.mouse_down(transcript, offset=(7, 1))
+        await pilot.hover(transcript, offset=(11, 1))
+        await pilot.mouse_up(transcript, offset=(11, 1))
+        assert (pilot.app.screen.get_selected_text() or "").strip() == "word"
+
+
+async def test_what_is_selected_is_marked() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 8).run_test() as pilot:
+        transcript.start("model", "m")
+        transcript.add("one two three")
+        pilot.app.screen.selections = {transcript: Selection(Offset(INDENT + 4, 1), Offset(INDENT + 7, 1))}
+        await pilot.pause()
+        assert style_of(transcript, "two").bgcolor != style_of(transcript, "three").bgcolor
+
+
+async def test_an_alert_differs_from_a_remark() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 8).run_test():
+        transcript.notice("remark")
+        transcript.notice("alert", "alert")
+        assert style_of(transcript, "remark").color != style_of(transcript, "alert").color
+
+
+async def test_an_answer_begins_with_its_first_visible_character() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 8).run_test():
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([[" "], ["\n", " "], [" Yes"]]))
+        assert lines(transcript)[1] == "  Yes"
+
+
+async def test_cleared_is_empty_and_can_be_filled_again() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 8).run_test():
+        filled(transcript)
+        transcript.clear()
+        assert not any(lines(transcript))
+        transcript.notice("anew")
+        assert lines(transcript)[0] == "  anew"
+
+
+async def test_the_pieces_of_an_answer_are_its_text() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 44, 8).run_test():
+        transcript.start("model")
+        transcript.add_steps(answer(text=["", *TEXT, ""]))
+        assert read(transcript).rstrip("\n") == "".join(TEXT).rstrip("\n")
+
+
