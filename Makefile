@@ -1,0 +1,55 @@
+# Everything happens in .venv, which is made from python3 alone. `make` says what there is.
+
+VENV ?= .venv
+ARGS ?=
+IN_VENV := $(VENV)/bin
+
+# A stamp is as new as the last installation: nothing is installed again until one of these files changes.
+APP := $(VENV)/app.stamp
+DEV := $(VENV)/dev.stamp
+VERSIONS := pyproject.toml constraints.txt tools/setup_venv.sh
+
+.DEFAULT_GOAL := help
+.PHONY: help run setup test test-full check format snapshots screenshots clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: $(APP) ## start ladechat (options in ARGS="…")
+	@$(IN_VENV)/python -m ladechat $(ARGS)
+
+setup: $(APP) ## install what the app needs into .venv
+
+test: $(DEV) ## run the tests
+	$(IN_VENV)/python -m pytest $(ARGS)
+
+test-full: $(DEV) ## run the tests, the long counts included
+	$(IN_VENV)/python -m pytest -m "" --timeout 3600 $(ARGS)
+
+check: $(DEV) ## lint, format, types and import contracts
+	$(IN_VENV)/ruff check
+	$(IN_VENV)/ruff format --check
+	$(IN_VENV)/mypy
+	$(IN_VENV)/lint-imports
+
+format: $(DEV) ## put the code into its format
+	$(IN_VENV)/ruff check --fix --select I
+	$(IN_VENV)/ruff format
+
+snapshots: $(DEV) ## write the pictures the tests compare with anew
+	$(IN_VENV)/python -m pytest -m "" --snapshot-update -k snapshot $(ARGS)
+
+screenshots: $(DEV) ## take the pictures in docs/ anew, of the running app
+	$(IN_VENV)/python tools/screenshots.py
+
+clean: ## remove .venv and everything else that was made
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache snapshot_report.html
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(APP): $(VERSIONS)
+	@tools/setup_venv.sh $(VENV) app
+	@touch $@
+
+$(DEV): $(APP) $(VERSIONS)
+	@tools/setup_venv.sh $(VENV) dev
+	@touch $@

@@ -1,0 +1,23 @@
+"""What every test runs with: no network, no settings of the person who runs them, no clock over hypothesis."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+
+settings.register_profile("ladechat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ladechat")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Logs and state that ladechat writes go to a folder of this run, in every process that a test starts."""
+    home = tmp_path_factory.mktemp("home")
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        os.environ[name] = str(home)

@@ -1,0 +1,132 @@
+"""The whole program in a real terminal: the app, its engine process, and the bundled model."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ladechat.palette import HUES
+from tests.terminal.tmux import Terminal, coloured_text
+
+pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
+
+QUESTION = "What is the n-gram pool?"
+SUMMARY = re.compile(r"\d+ tokens · \d+ steps")
+SLOW = ["--window", "64", "--ngram", "16", "--guesses", "64", "--dtype", "float64"]
+"""Settings under which an answer of the bundled model takes long enough to be stopped on the way."""
+
+Start = Callable[..., Terminal]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts ladechat in a terminal of a given size, with options, and waits for its first frame."""
+    if shutil.which("tmux") is None:
+        assert not os.environ.get("LADECHAT_TESTS_NEED_TMUX"), "tmux is missing"
+        pytest.skip("needs tmux")
+    terminals: list[Terminal] = []
+
+    def start(size: tuple[int, int], *options: str) -> Terminal:
+        terminal = Terminal([sys.executable, "-m", "ladechat", *options], tmp_path, size)
+        terminals.append(terminal)
+        terminal.wait_for("The prompt", lambda screen: "Ask something" in screen)
+        return terminal
+
+    yield start
+    for terminal in terminals:
+        terminal.close()
+
+
+@pytest.fixture(scope="module")
+def plain_answer() -> str:
+    """What plain decoding answers, in a pipe."""
+    command = [sys.executable, "-m", "ladechat", "ask", QUESTION, "--decoder", "autoregressive"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def hues_on(screen: str) -> set[str]:
+    """The hues of steps that letters on a coloured screen have."""
+    hues = {";".join(["2", *(str(int(hue[i : i + 2], 16)) for i in (1, 3, 5))]) for hue in HUES[True]}
+    return hues & {colour for text, colour in coloured_text(screen) if any(map(str.isalpha, text))}
+
+
+def engine_process(terminal: Terminal) -> int:
+    [engine] = [number for number, command in terminal.processes().items() if "ladechat engine" in command]
+    return engine
+
+
+def still_runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=["80x24", "200x60"])
+def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
+    start: Start, plain_answer: str, size: tuple[int, int]
+) -> None:
+    terminal = start(size)
+    terminal.type(QUESTION)  # the engine still loads
+    terminal.press("Enter")
+    screen = terminal.wait_for("The end of the answer", SUMMARY.search)
+
+    assert re.search(r"Jacobi window +W 5 · N 3", screen)
+    assert re.search(r"n-gram pool.* hit \d+ %", screen)
+    assert re.search(r"[\d.]+ tok/s +[\d.]+ tok/step", screen)
+    assert re.search(r"cpu · float32|cuda", screen)
+    assert re.search(r"[✓✗]", screen)
+
+    terminal.press("F2")  # without the panels, the lines of the answer have the screen to themselves
+    screen = terminal.wait_for("The screen without panels", lambda screen: "Jacobi window" not in screen)
+    assert words(plain_answer) in words(screen)
+    assert len(hues_on(terminal.coloured_screen())) >= 3
+
+
+def test_quitting_leaves_no_process_and_a_clean_terminal(start: Start) -> None:
+    terminal = start((80, 24))
+    processes = terminal.wait_for("The engine's process", lambda _: len(terminal.processes()) > 1) and terminal.processes()
+    terminal.press("C-q")
+    assert terminal.wait_for_exit() == 0
+    assert "Traceback" not in terminal.screen()
+    terminal.wait_for("The end of all processes", lambda _: not any(map(still_runs, processes)))
+
+
+def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
+    terminal = start((120, 40), *SLOW)
+    terminal.type(QUESTION)
+    terminal.press("Enter")
+    terminal.wait_for("The beginning of the answer", lambda screen: re.search(r"^ +The n-gram", screen, re.MULTILINE))
+    terminal.press("Escape")
+    screen = terminal.wait_for("The end of the answer", SUMMARY.search)
+    assert "stopped" in screen
+    assert "The n-gram" in screen
+
+
+def test_an_engine_that_was_killed_leaves_the_conversation_and_can_be_started_again(start: Start) -> None:
+    terminal = start((120, 40))
+    terminal.type(QUESTION)
+    terminal.press("Enter")
+    terminal.wait_for("The end of the answer", SUMMARY.search)
+    os.kill(engine_process(terminal), signal.SIGKILL)
+    screen = terminal.wait_for("What happened", lambda screen: "F5" in screen)
+    assert QUESTION in screen
+    assert "Traceback" not in screen
+
+    terminal.press("F5")
+    terminal.wait_for("The new engine", lambda screen: re.search(r"ready$", screen, re.MULTILINE))
+    terminal.type("And the Jacobi window?")
+    terminal.press("Enter")
+    screen = terminal.wait_for("The second answer", lambda screen: len(SUMMARY.findall(screen)) == 2)
+    assert QUESTION in screen

@@ -1,0 +1,109 @@
+"""A program in a terminal of a given size: type, and look at the screen."""
+
+import contextlib
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+DEADLINE_SECONDS = 150
+"""Until a state that must come is given up. Loading torch on a busy machine takes long; nothing here measures time."""
+
+
+class Terminal:
+    """One tmux server of its own, with one pane in which `command` runs.
+
+    Args:
+        folder: where the server's socket goes.
+        size: columns and rows.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path, size: tuple[int, int]) -> None:
+        self._socket = folder / "tmux"
+        self._last = ""
+        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
+        width, height = map(str, size)
+        start = ["-f", os.devnull, "new-session", "-d", "-x", width, "-y", height, *command]
+        keep = [";", "set-option", "-w", "remain-on-exit", "on"]
+        self._tmux(*start, *keep, environment=environment)
+
+    def _tmux(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
+        command = ["tmux", "-u", "-S", str(self._socket), *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, encoding="utf-8", env=environment
+        ).stdout
+
+    def type(self, text: str) -> None:
+        self._tmux("send-keys", "-l", text)
+
+    def press(self, *keys: str) -> None:
+        """Keys by tmux's names: Enter, Escape, C-q."""
+        self._tmux("send-keys", *keys)
+
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    def coloured_screen(self) -> str:
+        """The screen with its escape sequences."""
+        return self._tmux("capture-pane", "-p", "-e")
+
+    def wait_for(self, what: str, condition: Callable[[str], object]) -> str:
+        """The first screen that meets `condition`; an assertion with the last one seen if none does."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < deadline:
+            screen = self.screen()
+            if condition(screen):
+                return screen
+            time.sleep(0.1)
+        raise AssertionError(f"{what} did not come. The screen was:\n{screen}")
+
+    @property
+    def exit_status(self) -> int | None:
+        """What the program ended with; None while it runs."""
+        dead, status = self._tmux("display-message", "-p", "#{pane_dead},#{pane_dead_status}").strip().split(",")
+        return int(status) if dead == "1" and status else None
+
+    def wait_for_exit(self) -> int:
+        self.wait_for("The end of the program", lambda _: self.exit_status is not None)
+        status = self.exit_status
+        assert status is not None
+        return status
+
+    def processes(self) -> dict[int, str]:
+        """The program and all that it started, as they are now: command lines by process id."""
+        root = int(self._tmux("display-message", "-p", "#{pane_pid}"))
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+        rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+        found = {root: ""}
+        for _ in rows:
+            new = {int(pid): args for pid, parent, *args in rows if int(parent) in found and int(pid) not in found}
+            if not new:
+                break
+            found.update({pid: " ".join(args) for pid, args in new.items()})
+        return found
+
+    def close(self) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self._tmux("kill-server")
+
+
+def coloured_text(screen: str) -> Iterator[tuple[str, str]]:
+    """The runs of text in a screen with escape sequences, each with its foreground colour's codes ("" for none)."""
+    colour = ""
+    for text, codes in re.findall(r"([^\x1b]*)(?:\x1b\[([0-9;]*)m)?", screen):
+        if text:
+            yield text, colour
+        parts = iter(codes.split(";")) if codes is not None else iter(())
+        for code in parts:
+            if code == "38":
+                kind = next(parts)
+                colour = ";".join([kind, *(next(parts) for _ in range(3 if kind == "2" else 1))])
+            elif code == "48":
+                for _ in range(3 if next(parts) == "2" else 1):
+                    next(parts)
+            elif code in ("0", "39"):
+                colour = ""
+            elif len(code) == 2 and code[0] in "39":
+                colour = code

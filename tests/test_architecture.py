@@ -1,0 +1,60 @@
+"""The arrows between the rooms point one way, and what is started for the screen stays light."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "ladechat").rglob("*.py"))
+
+
+def modules_loaded_by(statement: str) -> set[str]:
+    """The top-level modules in a fresh interpreter after `statement`, which must print nothing."""
+    code = f"import sys; {statement}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1, "importing printed something"
+    return set(lines[0].split())
+
+
+def third_party_imports() -> set[str]:
+    """The top-level modules that ladechat itself imports, standard library and its own left out."""
+    found: set[str] = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names) - {"ladechat"}
+
+
+def test_the_import_contracts_hold() -> None:
+    tool = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([tool, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("module", ["app", "cli", "widgets", "session.live", "palette", "protocol"])
+def test_importing_the_ui_imports_no_torch(module: str) -> None:
+    loaded = modules_loaded_by(f"import ladechat.{module}")
+    assert not loaded & {"torch", "transformers", "numpy", "tokenizers", "huggingface_hub"}
+
+
+def test_importing_the_command_line_imports_no_screen() -> None:
+    assert "textual" not in modules_loaded_by("import ladechat.cli")
+
+
+@pytest.mark.parametrize("module", ["engine.server", "decoder.lookahead", "model.eager"])
+def test_importing_the_engine_imports_no_screen(module: str) -> None:
+    assert "textual" not in modules_loaded_by(f"import ladechat.{module}")
+
+
+def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {line.partition(">")[0].replace("-", "_") for line in project["dependencies"]}
+    assert third_party_imports() == declared

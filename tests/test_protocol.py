@@ -1,0 +1,206 @@
+"""The contract: what is encoded comes back, readers skip what is new and refuse what is wrong."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from ladechat import protocol
+from ladechat.protocol import (
+    COMMANDS,
+    EVENTS,
+    Command,
+    Configure,
+    Event,
+    Failed,
+    Generate,
+    Message,
+    ProtocolError,
+    Shutdown,
+    Stop,
+    decode_command,
+    decode_event,
+    encode,
+)
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+AWKWARD = '\u2028\u2029\x85\x1e\x0b\r\n\t"\\\x00\x7fé漢𝔸🙂\ud7ff\ue000\uffff'
+
+
+def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    """Every value that a field of this type may have."""
+    match kind:
+        case inspect.IntType(ge=ge, le=le):
+            return st.integers(-(2**63) if ge is None else ge, 2**63 - 1 if le is None else le)
+        case inspect.FloatType():
+            return st.floats(allow_nan=False, allow_infinity=False)
+        case inspect.StrType():
+            return TEXT
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.NoneType():
+            return st.none()
+        case inspect.LiteralType(values=choices):
+            return st.sampled_from(choices)
+        case inspect.ListType(item_type=item):
+            return st.lists(values(item), max_size=3)
+        case inspect.UnionType(types=kinds):
+            return st.one_of(*(values(each) for each in kinds))
+        case inspect.StructType(cls=cls, fields=fields):
+            return st.builds(cls, **{field.name: values(field.type) for field in fields})
+    raise AssertionError(f"The protocol has a type that this test does not know: {kind}")
+
+
+def any_of(kinds: dict[str, type[Any]]) -> st.SearchStrategy[Any]:
+    return st.one_of(*(values(inspect.type_info(cls)) for cls in kinds.values()))
+
+
+@given(any_of(COMMANDS))
+def test_a_command_survives_the_wire(command: Command) -> None:
+    assert decode_command(encode(command)) == command
+
+
+@given(any_of(EVENTS))
+def test_an_event_survives_the_wire(event: Event) -> None:
+    assert decode_event(encode(event)) == event
+
+
+@given(st.one_of(any_of(COMMANDS), any_of(EVENTS)))
+def test_a_message_is_one_line_of_ascii_json(message: Command | Event) -> None:
+    line = encode(message)
+    assert line.isascii()
+    assert line.endswith(b"\n")
+    assert len(line.decode().splitlines()) == 1
+    assert isinstance(json.loads(line), dict)
+
+
+def test_no_character_of_a_text_splits_a_line_or_changes() -> None:
+    command = Generate(turn=1, messages=[Message(role="user", content=AWKWARD)])
+    line = encode(command)
+    assert len(line.decode("ascii").splitlines()) == 1
+    assert decode_command(line) == command
+    assert json.loads(line)["messages"][0]["content"] == AWKWARD
+
+
+def test_a_kind_is_named_by_its_class_in_snake_case() -> None:
+    for tag, cls in {**COMMANDS, **EVENTS}.items():
+        assert tag.replace("_", "") == cls.__name__.lower()
+    assert json.loads(encode(Stop())) == {"command": "stop"}
+    assert json.loads(encode(Failed(code="busy", message="m", hint="h")))["event"] == "failed"
+
+
+def test_every_message_class_has_a_kind() -> None:
+    assert set(COMMANDS.values()) == set(Command.__subclasses__())
+    assert set(EVENTS.values()) == set(Event.__subclasses__())
+
+
+@pytest.mark.parametrize(
+    ("decode", "line"),
+    [(decode_command, b'{"command":"tune","budget":3}'), (decode_event, b'{"event":"raced","turn":1}\n')],
+)
+def test_an_unknown_kind_is_skipped(decode: Callable[[bytes], object], line: bytes) -> None:
+    assert decode(line) is None
+
+
+def test_an_unknown_key_is_skipped_at_any_depth() -> None:
+    line = b'{"command":"generate","turn":1,"hurry":true,"messages":[{"role":"user","content":"a","mood":[1]}]}'
+    assert decode_command(line) == Generate(turn=1, messages=[Message(role="user", content="a")])
+
+
+def test_a_missing_optional_key_takes_its_default() -> None:
+    assert decode_command(b'{"command":"configure","window":7}') == Configure(window=7)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"hello",
+        b"[]",
+        b"null",
+        b'"stop"',
+        b"{}",
+        b'{"command":7}',
+        b'{"event":"step"}',
+        b'{"command":"stop"',
+        b'{"command":"stop"} {"command":"stop"}',
+        b'{"command":"\xff"}',
+    ],
+)
+def test_what_is_not_a_command_is_refused(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_command(line)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"window": "7"},
+        {"window": 7.5},
+        {"window": True},
+        {"window": 0},
+        {"window": 65},
+        {"ngram": 1},
+        {"ngram": 17},
+        {"guesses": -1},
+        {"guesses": 65},
+        {"decoder": "quantum"},
+        {"pool_prompt": 1},
+    ],
+)
+def test_a_setting_of_another_type_or_out_of_range_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match=next(iter(fields))):
+        decode_command(json.dumps({"command": "configure", **fields}).encode())
+
+
+@pytest.mark.parametrize("missing", ["turn", "messages"])
+def test_a_required_key_that_is_missing_is_named(missing: str) -> None:
+    message = {"command": "generate", "turn": 1, "messages": []}
+    del message[missing]
+    with pytest.raises(ProtocolError, match=missing):
+        decode_command(json.dumps(message).encode())
+
+
+@given(any_of(EVENTS), st.data())
+def test_a_field_of_another_type_is_refused(event: Event, data: st.DataObject) -> None:
+    wire = json.loads(encode(event))
+    name = data.draw(st.sampled_from(sorted(set(wire) - {"event"})))
+    wire[name] = {"not": "of any field's type"} if not isinstance(wire[name], dict) else "a word"
+    with pytest.raises(ProtocolError):
+        decode_event(json.dumps(wire).encode())
+
+
+@given(st.binary())
+def test_no_line_brings_down_a_reader(line: bytes) -> None:
+    for decode in (decode_command, decode_event):
+        try:
+            message = decode(line)
+        except ProtocolError:
+            continue
+        assert message is None or isinstance(message, Command | Event)
+
+
+def test_the_limits_of_w_n_g_are_those_that_settings_have() -> None:
+    limits = {"window": protocol.WINDOW_RANGE, "ngram": protocol.NGRAM_RANGE, "guesses": protocol.GUESSES_RANGE}
+    for name, limit in limits.items():
+        for value in limit:
+            command = msgspec.structs.replace(Configure(), **{name: value})
+            assert decode_command(encode(command)) == command
+
+
+def test_messages_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        Shutdown().turn = 1  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        Generate(turn=1, messages=[]).turn = 2  # type: ignore[misc]
+
+
+def test_settings_have_the_same_fields_as_configure() -> None:
+    named = {field.name for field in msgspec.structs.fields(protocol.Settings)}
+    assert named == {field.name for field in msgspec.structs.fields(Configure)}

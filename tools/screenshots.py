@@ -1,0 +1,134 @@
+"""Takes the pictures in docs/: the real app with a real engine and the bundled model, in the middle of an answer.
+
+    python tools/screenshots.py [--svg FOLDER]
+
+Needs the font DejaVu Sans Mono and the cairo library (Debian and Ubuntu: fonts-dejavu-core, libcairo2).
+"""
+
+import argparse
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cairosvg
+
+from ladechat.app import WELCOME, LadechatApp
+from ladechat.protocol import Event, Settings, Step, TurnFinished
+from ladechat.session.conversation import Conversation
+from ladechat.session.live import EngineOptions, LiveEngine
+from ladechat.widgets.prompt import Prompt
+
+DOCS = Path(__file__).parent.parent / "docs"
+FONT = "DejaVu Sans Mono"
+TEXT = re.compile(
+    r'<text class="(?P<name>[\w-]+)" x="(?P<x>[\d.]+)" y="(?P<y>[\d.]+)" textLength="(?P<width>[\d.]+)"[^>]*>'
+    r"(?P<content>[^<]+)</text>"
+)
+BLOCKS = "▁▂▃▄▅▆▇█"
+# In the units of Textual's SVG: a line of cells, its baseline below its top, an underline below the baseline.
+LINE_HEIGHT, BASELINE = 24.4, 18.5
+UNDERLINE_DEPTH, UNDERLINE_HEIGHT = 3.0, 1.5
+DEADLINE_SECONDS = 300
+SETTLE_SECONDS = 2.0
+"""The steps that have come are all on the screen by then."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A screen of `columns` × `rows`, taken before step `at_step` of the answer to the last question."""
+
+    columns: int
+    rows: int
+    questions: tuple[str, ...]
+    at_step: int
+    pixels_per_unit: float
+
+    @property
+    def name(self) -> str:
+        return f"screenshot-{self.columns}x{self.rows}"
+
+
+PICTURES = (
+    Picture(80, 24, ("What is the n-gram pool?",), 26, 1.5),
+    Picture(160, 48, ("How does lookahead decoding work?", "What is the n-gram pool?"), 50, 1.0),
+)
+
+
+class HeldEngine(LiveEngine):
+    """A live engine that stands still before one step, for as long as it takes to take a picture."""
+
+    def __init__(self, options: EngineOptions, turn: int, at_step: int) -> None:
+        super().__init__(options)
+        self._held_at = (turn, at_step)
+        self.answered = asyncio.Semaphore(0)
+        self.held = asyncio.Event()
+
+    async def events(self) -> AsyncIterator[Event]:
+        """See `LiveEngine.events`."""
+        async for event in super().events():
+            if isinstance(event, Step) and (event.turn, event.index) == self._held_at:
+                self.held.set()
+                await asyncio.Event().wait()
+            yield event
+            if isinstance(event, TurnFinished):
+                self.answered.release()
+
+
+async def take(picture: Picture) -> str:
+    """The screen as SVG."""
+    engine = HeldEngine(EngineOptions(), len(picture.questions), picture.at_step)
+    app = LadechatApp(lambda _: engine, Settings(), Conversation(), WELCOME)
+    async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
+        for question in picture.questions:
+            app.query_one(Prompt).insert(question)
+            await pilot.press("enter")
+            if question != picture.questions[-1]:
+                await asyncio.wait_for(engine.answered.acquire(), DEADLINE_SECONDS)
+                await pilot.pause(SETTLE_SECONDS)
+        await asyncio.wait_for(engine.held.wait(), DEADLINE_SECONDS)
+        await pilot.pause(SETTLE_SECONDS)
+        return app.export_screenshot(title="ladechat")
+
+
+def as_png(svg: str, scale: float) -> bytes:
+    """The picture in a font that is installed here: the one the SVG names would come from the network."""
+    svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"font-family:[^;]+;", f"font-family: {FONT};", svg)
+    underlined = set(re.findall(r"\.([\w-]+) \{[^}]*text-decoration: underline", svg))
+    svg = TEXT.sub(lambda match: _drawn(match, match["name"] in underlined), svg)
+    png = cairosvg.svg2png(svg.encode(), scale=scale)
+    assert isinstance(png, bytes)
+    return png
+
+
+def _drawn(text: re.Match[str], underlined: bool) -> str:
+    """What cairo leaves out of a piece of text: underlines, and the part of a block between two lines."""
+    left, baseline, width = (float(text[name]) for name in ("x", "y", "width"))
+    rectangle = (
+        f'<rect class="{text["name"]}" x="{{}}" y="{{}}" width="{{}}" height="{{}}" shape-rendering="crispEdges"/>'
+    )
+    if text["content"].strip(BLOCKS):
+        line = rectangle.format(left, baseline + UNDERLINE_DEPTH, width, UNDERLINE_HEIGHT) if underlined else ""
+        return text[0] + line
+    cell = width / len(text["content"])
+    heights = [LINE_HEIGHT * (BLOCKS.index(block) + 1) / len(BLOCKS) for block in text["content"]]
+    bottom = baseline - BASELINE + LINE_HEIGHT
+    return "".join(rectangle.format(left + i * cell, bottom - height, cell, height) for i, height in enumerate(heights))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--svg", type=Path, help="also keep the SVG files, in this folder")
+    folder = parser.parse_args().svg
+    for picture in PICTURES:
+        svg = asyncio.run(take(picture))
+        (DOCS / f"{picture.name}.png").write_bytes(as_png(svg, picture.pixels_per_unit))
+        print(f"docs/{picture.name}.png")
+        if folder:
+            (folder / f"{picture.name}.svg").write_text(svg, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
