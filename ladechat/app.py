@@ -78,15 +78,11 @@ class LadechatApp(App[int], inherit_bindings=False):
         Binding("f2", "toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
         Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Lookahead or plain decoding."),
         Binding("f4", "switch_look", "Colours", id="look", tooltip="A hue for each step, or blue for parallel ones."),
-        Binding(
-            "f6",
-            "slow_motion",
-            "Slow",
-            priority=True,  # in a text area, F6 selects the line
-            id="slow",
-            tooltip="Show about four steps a second, or as they come.",
-        ),
+        Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
         Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
+        Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
+        Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
+        Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
         Binding("ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation."),
         Binding(
             "ctrl+c",
@@ -169,6 +165,8 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def _frame(self) -> None:
         """Show what is due: the transcript takes all steps of a frame in one go, panels repaint at their own pace."""
+        if not self.is_running:
+            return  # the widgets go before the timer does
         events = self._pacer.frame()
         steps = [event for event in events if isinstance(event, Step)]
         if steps and len(steps) == len(events):
@@ -217,6 +215,8 @@ class LadechatApp(App[int], inherit_bindings=False):
         status.facts = describe_model(event)
         self._show_settings(event.settings)
         self._say("ready")
+        if not self.answering:
+            self._ask_queued()
 
     def _show_settings(self, settings: Settings) -> None:
         self._settings = settings
@@ -252,8 +252,11 @@ class LadechatApp(App[int], inherit_bindings=False):
             self.query_one(Prompt).offer(unanswered)
         if answer_more:
             self._say("ready")
-            if self._queued:
-                self._ask(self._queued.pop(0))
+            self._ask_queued()
+
+    def _ask_queued(self) -> None:
+        if self._queued:
+            self._ask(self._queued.pop(0))
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -325,6 +328,18 @@ class LadechatApp(App[int], inherit_bindings=False):
     def _disarm_quit(self) -> None:
         self._quit_next = False
 
+    def action_page_up(self) -> None:
+        """Earlier in the conversation."""
+        self.query_one(Transcript).action_page_up()
+
+    def action_page_down(self) -> None:
+        """Later in the conversation."""
+        self.query_one(Transcript).action_page_down()
+
+    def action_follow(self) -> None:
+        """To the end of the conversation, and on with it as it grows."""
+        self.query_one(Transcript).anchor()
+
     def action_toggle_panels(self) -> None:
         """Show or hide the panels."""
         side = self.query_one("#side")
@@ -351,10 +366,8 @@ class LadechatApp(App[int], inherit_bindings=False):
         self.workers.cancel_group(self, "engine")
         if self._engine is not None:
             await self._engine.close()
-        unanswered = self._conversation.give_up()
-        if unanswered is not None:
-            self.query_one(Prompt).offer(unanswered)
-        self.answering = False
+        self._pacer.clear()
+        self._next_question(answer_more=False)
         self._run_engine()
 
     def action_new_conversation(self) -> None:

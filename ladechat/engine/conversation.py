@@ -7,6 +7,7 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
+from ladechat.engine.detokenizer import special_ids
 from ladechat.protocol import Message
 
 LLAMA_2_TEMPLATE = (
@@ -51,7 +52,7 @@ class ChatFormat:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
-        self._special = frozenset(tokenizer.all_special_ids)
+        self._special = special_ids(tokenizer)
         self.from_checkpoint = bool(tokenizer.chat_template)
 
     def fit(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
@@ -153,9 +154,10 @@ def _with_system_folded_in(messages: list[dict[str, str]]) -> list[dict[str, str
 
 
 def _without_oldest_turn(messages: list[Message]) -> list[Message] | None:
-    """The conversation less its oldest user message and all up to the next one; None if only one is left."""
+    """The conversation less its oldest user message and the answers up to the next one; None if only one is left."""
     users = [index for index, message in enumerate(messages) if message.role == "user"]
     if len(users) < 2:
         return None
     first, second = users[:2]
-    return messages[:first] + messages[second:]
+    stays = [message for message in messages[first:second] if message.role == "system"]
+    return messages[:first] + stays + messages[second:]

@@ -19,7 +19,7 @@ class Detokenizer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
-        self._special = frozenset(tokenizer.all_special_ids)
+        self._special = special_ids(tokenizer)
         self._shown: list[int] = []
         self._shown_text = ""
         self._waiting: list[int] = []
@@ -35,10 +35,11 @@ class Detokenizer:
         return piece
 
     def _push(self, token_id: int) -> str:
-        if token_id in self._special:
+        token = self._tokenizer.convert_ids_to_tokens(token_id)
+        if token_id in self._special or token is None:
             return ""
         self._waiting.append(token_id)
-        if is_byte_fallback(str(self._tokenizer.convert_ids_to_tokens(token_id))):
+        if is_byte_fallback(str(token)):
             return ""
         text = self._decode(self._shown + self._waiting)
         if text.endswith(UNDECODABLE):
@@ -62,7 +63,7 @@ class TokenNames:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
-        self._special = frozenset(tokenizer.all_special_ids)
+        self._special = special_ids(tokenizer)
         self._anchor = tokenizer.encode("a", add_special_tokens=False)
         self._anchor_text = str(tokenizer.decode(self._anchor))
         self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
@@ -84,6 +85,12 @@ class TokenNames:
         if UNDECODABLE not in text:
             return text
         return "".join(f"‹{self._byte_of[char]:02X}›" if char in self._byte_of else char for char in token)
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Every token that decoding skips: also those that the vocabulary marks and no role (end, unknown …) names."""
+    marked = (token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special)
+    return frozenset([*tokenizer.all_special_ids, *marked])
 
 
 def is_byte_fallback(token: str) -> bool:

@@ -75,6 +75,7 @@ def _looks_like_a_path(name: str) -> bool:
 
 
 def _download(name: str) -> Path:
+    import httpx  # what huggingface_hub asks through; a connection lost on the way is none of its own errors
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -97,7 +98,7 @@ def _download(name: str) -> Path:
             f"There is no model {name} on the hub, or it is private, and no folder of that name here.",
             "Check the spelling (owner/name); for a private model log in with `hf auth login`.",
         ) from error
-    except (LocalEntryNotFoundError, OSError) as error:
+    except (LocalEntryNotFoundError, OSError, httpx.HTTPError) as error:
         raise LoadError(
             "model_not_found",
             f"{name} is not on this machine, and the hub cannot be reached.",

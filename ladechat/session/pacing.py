@@ -27,6 +27,11 @@ class Pacer:
         self._events.append(event)
         self._waiting_steps += isinstance(event, Step)
 
+    def clear(self) -> None:
+        """Forget what has not been shown."""
+        self._events.clear()
+        self._waiting_steps = 0
+
     def frame(self) -> list[Event]:
         """The events to show in this frame."""
         steps_left = self._steps_due()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
@@ -21,6 +22,7 @@ class Prompt(TextArea):
         Binding("ctrl+j,shift+enter", "break_line", "New line", show=False, id="prompt.break_line"),
         Binding("up", "earlier", "Earlier question", show=False, id="prompt.earlier"),
         Binding("down", "later", "Later question", show=False, id="prompt.later"),
+        Binding("end", "line_end", "End of line", show=False, id="prompt.line_end"),
     ]
 
     @dataclass
@@ -73,6 +75,24 @@ class Prompt(TextArea):
             self.action_cursor_down()
         else:
             self._recall(self._place + 1)
+
+    def action_line_end(self) -> None:
+        """To the end of the line; in an empty prompt, the key is left to the conversation."""
+        if not self.text:
+            raise SkipAction
+        self.action_cursor_line_end()
+
+    def action_cursor_page_up(self) -> None:
+        """The prompt has no pages: the key is left to the conversation."""
+        raise SkipAction
+
+    def action_cursor_page_down(self) -> None:
+        """The prompt has no pages: the key is left to the conversation."""
+        raise SkipAction
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A text area selects its line with F6, which is the app's here."""
+        return action != "select_line"
 
     def offer(self, text: str) -> None:
         """Put a text back that could not be answered, unless the user has begun another."""
