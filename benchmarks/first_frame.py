@@ -41,7 +41,7 @@ Empty().run()
 """
 CONTESTANTS = {
     "empty Textual app": ([sys.executable, "-c", EMPTY_APP], b"ready-to-type"),
-    "ladechat": ([sys.executable, "-m", "ladechat"], b"PROMPT"),
+    "ladechat": ([sys.executable, "-m", "ladechat"], b"Ask something"),
 }
 
 

@@ -6,17 +6,15 @@ from typing import ClassVar
 
 from textual import on, work
 from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.binding import BindingType
+from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from ladechat.keys import APP_KEYS
 from ladechat.palette import Look, Palette
 from ladechat.protocol import (
-    GUESSES_RANGE,
-    NGRAM_RANGE,
-    WINDOW_RANGE,
     Command,
     Configure,
     Event,
@@ -36,14 +34,11 @@ from ladechat.session.conversation import Conversation
 from ladechat.session.live import EngineOptions, LiveEngine
 from ladechat.session.pacing import Pacer
 from ladechat.session.source import EngineSource
-from ladechat.widgets.panel import Panel
-from ladechat.widgets.pool_panel import PoolPanel
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.side import SidePanels
 from ladechat.widgets.slider import Slider
-from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.window_panel import WindowPanel
 from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
 
 FRAMES_PER_SECOND = 30
@@ -73,28 +68,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer that is being written."),
-        Binding("f2", "toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
-        Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Lookahead or plain decoding."),
-        Binding("f4", "switch_look", "Colours", id="look", tooltip="A hue for each step, or blue for parallel ones."),
-        Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
-        Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
-        Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
-        Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
-        Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
-        Binding("ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation."),
-        Binding(
-            "ctrl+c",
-            "interrupt",
-            "Copy or stop",
-            show=False,
-            priority=True,
-            id="interrupt",
-            tooltip="Copy the selection; without one stop the answer; twice: quit.",
-        ),
-        Binding("ctrl+q", "quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
 
     palette: reactive[Palette] = reactive(Palette)
     answering: reactive[bool] = reactive(False)
@@ -114,49 +88,49 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._model = "model"
 
     def compose(self) -> ComposeResult:
-        settings = self._settings
         with Horizontal(id="body"):
             yield Transcript(id="transcript")
-            with Vertical(id="side"):
-                yield WindowPanel(id="window")
-                yield PoolPanel(id="pool")
-                yield SpeedPanel(id="speed")
-                with Vertical(id="sliders"):
-                    yield Slider("W", settings.window, *WINDOW_RANGE, id="slider-window", tooltip="Positions ahead.")
-                    yield Slider("N", settings.ngram, *NGRAM_RANGE, id="slider-ngram", tooltip="Tokens in an n-gram.")
-                    yield Slider(
-                        "G", settings.guesses, *GUESSES_RANGE, id="slider-guesses", tooltip="N-grams tried in a step."
-                    )
+            yield SidePanels(self._settings, id="side")
         yield Prompt(id="prompt")
         yield StatusLine(id="status")
-        yield Footer(show_command_palette=True)
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, lambda _: self._match_theme())
         self._match_theme()
         self.query_one(Prompt).focus()
-        self._show_decoder(self._settings)
+        self._show_settings(self._settings)
         if self._welcome:
             self.query_one(Transcript).notice(self._welcome)
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
-        self._run_engine()
+        self._start_engine()
 
     # --- the engine ---------------------------------------------------------------------------------------------------
 
-    @work(exclusive=True, group="engine")
-    async def _run_engine(self) -> None:
-        """Start an engine and queue what it says, until it ends."""
-        self._engine = engine = self._new_engine(self._settings)
+    def _start_engine(self) -> None:
+        """Put a new engine in the place of the old one. Commands may be sent to it at once."""
+        old, self._engine = self._engine, self._new_engine(self._settings)
         self._say("starting the engine …")
+        self._run_engine(self._engine, old)
+
+    @work(exclusive=True, group="engine")
+    async def _run_engine(self, engine: EngineSource, old: EngineSource | None) -> None:
+        """End the old engine, start the new one, and queue what it says, until it ends."""
+        if old is not None:
+            await old.close()
         told_why = False
-        await engine.start()
-        async for event in engine.events():
-            self._pacer.put(event)
-            told_why = isinstance(event, Failed) and event.fatal
+        try:
+            await engine.start()
+            async for event in engine.events():
+                self._pacer.put(event)
+                told_why = isinstance(event, Failed) and event.fatal
+            await engine.close()
+            message = "The engine has ended."
+        except OSError as error:
+            message = f"The engine could not be run: {error}."
         self._engine = None
-        await engine.close()
         if not told_why:
-            self._pacer.put(Failed(code="internal", message="The engine has ended.", hint=RESTART, fatal=True))
+            self._pacer.put(Failed(code="internal", message=message, hint=RESTART, fatal=True))
 
     async def on_unmount(self) -> None:
         """However the app ends, the engine ends first."""
@@ -177,9 +151,7 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def _show_steps(self, steps: list[Step]) -> None:
         self.query_one(Transcript).add_steps(steps)
-        for panel in (self.query_one(WindowPanel), self.query_one(PoolPanel), self.query_one(SpeedPanel)):
-            for step in steps:
-                panel.show_step(step)
+        self.query_one(SidePanels).show_steps(steps)
 
     def _show(self, event: Event) -> None:
         transcript = self.query_one(Transcript)
@@ -196,7 +168,7 @@ class LadechatApp(App[int], inherit_bindings=False):
                 transcript.notice(describe_trimming(event))
             case TurnStarted():
                 self._show_settings(event.settings)
-                self._clear_panels()
+                self.query_one(SidePanels).clear()
                 transcript.start("model", self._model)
                 self._say("reading the question …")
             case Prefilling():
@@ -220,20 +192,13 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def _show_settings(self, settings: Settings) -> None:
         self._settings = settings
-        self.query_one("#slider-window", Slider).value = settings.window
-        self.query_one("#slider-ngram", Slider).value = settings.ngram
-        self.query_one("#slider-guesses", Slider).value = settings.guesses
-        self._show_decoder(settings)
-
-    def _show_decoder(self, settings: Settings) -> None:
+        self.query_one(SidePanels).show_settings(settings)
         plain = settings.decoder == "autoregressive"
         self.query_one(StatusLine).decoder = "plain decoding" if plain else settings.decoder
-        self.query_one("#sliders").disabled = plain
 
     def _finish(self, event: TurnFinished) -> None:
-        self.query_one(SpeedPanel).show_finished(event)
-        transcript = self.query_one(Transcript)
-        transcript.notice(describe_finish(event))
+        self.query_one(SidePanels).show_finished(event)
+        self.query_one(Transcript).notice(describe_finish(event))
         self._conversation.answered(event)
         self._next_question()
 
@@ -342,7 +307,7 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_toggle_panels(self) -> None:
         """Show or hide the panels."""
-        side = self.query_one("#side")
+        side = self.query_one(SidePanels)
         side.display = not side.display
 
     def action_switch_decoder(self) -> None:
@@ -361,14 +326,11 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._pacer.frames_per_step = SLOW_MOTION_FRAMES if slow else 0
         self.notify("Slow motion: about four steps a second are shown." if slow else "Steps are shown as they come.")
 
-    async def action_restart_engine(self) -> None:
+    def action_restart_engine(self) -> None:
         """End the engine and start a new one. The conversation stays."""
-        self.workers.cancel_group(self, "engine")
-        if self._engine is not None:
-            await self._engine.close()
         self._pacer.clear()
         self._next_question(answer_more=False)
-        self._run_engine()
+        self._start_engine()
 
     def action_new_conversation(self) -> None:
         """Forget the conversation, once nothing is being answered any more."""
@@ -377,7 +339,7 @@ class LadechatApp(App[int], inherit_bindings=False):
             return
         self._conversation.restart()
         self.query_one(Transcript).clear()
-        self._clear_panels()
+        self.query_one(SidePanels).clear()
 
     async def action_quit(self) -> None:
         """End the engine and leave."""
@@ -386,24 +348,18 @@ class LadechatApp(App[int], inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key's action, by name, in the command palette."""
         yield from super().get_system_commands(screen)
-        for binding in self.BINDINGS:
-            if isinstance(binding, Binding) and binding.id not in ("quit", "interrupt"):
+        for binding in APP_KEYS:
+            if binding.id not in ("quit", "interrupt"):
                 yield SystemCommand(binding.description, binding.tooltip, getattr(self, f"action_{binding.action}"))
 
     # --- looks --------------------------------------------------------------------------------------------------------
 
     def watch_palette(self, palette: Palette) -> None:
-        for widget in self.query(Panel):
-            widget.palette = palette
+        self.query_one(SidePanels).palette = palette
         self.query_one(Transcript).palette = palette
 
     def _match_theme(self) -> None:
         self.palette = replace(Palette.detect(dark=self.current_theme.dark), look=self.palette.look)
-
-    def _clear_panels(self) -> None:
-        self.query_one(WindowPanel).clear()
-        self.query_one(PoolPanel).clear()
-        self.query_one(SpeedPanel).clear()
 
     def _say(self, activity: str) -> None:
         self.query_one(StatusLine).activity = activity

@@ -3,12 +3,21 @@
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 
 from ladechat import protocol
+from ladechat.app import LadechatApp
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.slider import Slider
+from ladechat.widgets.transcript import Transcript
 
 ROOT = Path(__file__).parent.parent
 RECORDS = [protocol.Message, protocol.Settings, protocol.Timing, protocol.DraftTree, protocol.WindowView]
@@ -67,6 +76,32 @@ def test_the_protocol_page_has_no_message_that_does_not_exist() -> None:
     assert set(RECORDS) == set(protocol.Record.__subclasses__())
 
 
+KEY_NAMES = {"escape": "Esc", "up": "↑", "down": "↓", "left": "←", "right": "→"}
+KEY_NAMES |= {"pageup": "Page Up", "pagedown": "Page Down"}
+PLACES: dict[str, type[DOMNode]] = {
+    "Anywhere": LadechatApp,
+    "In the prompt": Prompt,
+    "On a slider": Slider,
+    "In the conversation": Transcript,
+}
+
+
+def shown_keys(binding: BindingType) -> Iterator[str]:
+    """The keys of a binding as the documents write them: `ctrl+c` as Ctrl+C."""
+    assert isinstance(binding, Binding)
+    for key in binding.key.split(","):
+        yield "+".join(KEY_NAMES.get(part, part.capitalize()) for part in key.split("+"))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_keys_page_has_the_keys_that_are_bound(place: str) -> None:
+    section = sections((ROOT / "docs" / "keys.md").read_text())[place]
+    documented = [
+        key for cell in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE) for key in re.findall("`(.+?)`", cell)
+    ]
+    assert sorted(documented) == sorted(key for binding in PLACES[place].BINDINGS for key in shown_keys(binding))
+
+
 @pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.name)
 def test_every_link_inside_the_repository_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
@@ -89,9 +124,6 @@ def test_constraints_are_bare_versions() -> None:
 
 
 def test_every_dependency_is_constrained_within_its_range() -> None:
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE))
     pinned = {canonicalize_name(name): version for name, version in pins.items()}

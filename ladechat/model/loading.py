@@ -1,6 +1,7 @@
 """Loads a checkpoint into a runner, and tells what it found."""
 
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +69,8 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> Lo
     report(WEIGHTS_STAGE)
     tokenizer = _tokenizer(folder, name)
     model = _model(folder, name, place, number_type)
-    context_length = int(getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT)
+    text = config.get_text_config()  # of a model that also sees or hears, the part that writes
+    context_length = int(getattr(text, "max_position_embeddings", None) or FALLBACK_CONTEXT)
     report(CHECK_STAGE)
     try:
         runner = EagerRunner(model, context_length)
@@ -82,8 +84,8 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> Lo
         model_type=config.model_type,
         tokenizer_fingerprint=tokenizer_fingerprint(folder) or "unknown",
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        layers=int(config.num_hidden_layers),
-        vocabulary=int(config.vocab_size),
+        layers=int(text.num_hidden_layers),
+        vocabulary=int(text.vocab_size),
         context_length=context_length,
         device=_device_name(place),
         dtype=str(number_type).removeprefix("torch."),
@@ -146,8 +148,10 @@ def _config(folder: Path, name: str) -> Any:
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # reading what others wrote, the libraries raise anything
-        raise _unsupported(f"transformers does not know the architecture of {name}: {_first_line(error)}") from error
-    if config.is_encoder_decoder or config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        message = f"transformers finds no model that it knows in the config.json of {name}: {_reason(error)}"
+        raise _unsupported(message) from error
+    decoder_only = not config.is_encoder_decoder and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    if not decoder_only or not hasattr(config.get_text_config(), "num_hidden_layers"):
         raise _unsupported(f"{name} is of type {config.model_type!r}, which is not a decoder-only language model.")
     return config
 
@@ -158,7 +162,7 @@ def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
             folder, trust_remote_code=False, local_files_only=True
         )
     except Exception as error:  # reading what others wrote, the libraries raise anything
-        message = f"{name} has no tokenizer that can be read: {_first_line(error)}"
+        message = f"{name} has no tokenizer that can be read: {_reason(error)}"
         raise LoadError("load_failed", message, "Put tokenizer.json or tokenizer.model beside the weights.") from error
     return tokenizer
 
@@ -170,23 +174,26 @@ def _model(folder: Path, name: str, device: torch.device, dtype: torch.dtype) ->
         "use_safetensors": True,
         "trust_remote_code": False,
         "local_files_only": True,
+        "ignore_mismatched_sizes": True,  # told of below, with the missing ones
         "output_loading_info": True,
     }
+    read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
+    model: PreTrainedModel
     try:
         try:
-            model, found = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+            model, found = read(folder, attn_implementation="sdpa", **options)
         except ValueError:  # the architecture has no SDPA attention
-            model, found = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", **options)
-        model.to(device)
+            model, found = read(folder, attn_implementation="eager", **options)
+        model.to(device)  # type: ignore[arg-type]
         model.eval()
     except torch.OutOfMemoryError as error:
         message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
         raise LoadError("out_of_memory", message, "Try --dtype bfloat16, --device cpu, or a smaller model.") from error
     except Exception as error:  # reading what others wrote, the libraries raise anything
-        raise LoadError("load_failed", f"{name} cannot be loaded: {_first_line(error)}", hint) from error
-    missing = sorted(found["missing_keys"])
-    if missing:  # transformers fills these with random numbers
-        message = f"{name} lacks {len(missing)} of the weights that its config.json asks for, such as {missing[0]}."
+        raise LoadError("load_failed", f"{name} cannot be loaded: {_reason(error)}", hint) from error
+    wrong = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
+    if wrong:  # transformers fills these with random numbers
+        message = f"{name} lacks {len(wrong)} of the weights that its config.json describes, such as {wrong[0]}."
         raise LoadError("load_failed", message, hint)
     return model
 
@@ -213,7 +220,7 @@ def _device_name(device: torch.device) -> str:
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
 
 
-def _first_line(error: Exception) -> str:
-    """The beginning of what a library says, as the end of a sentence of ours."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
-    return line if line.endswith((".", "!", "?")) else line.rstrip(":,;") + "."
+def _reason(error: Exception) -> str:
+    """The first sentence of what a library says, as the end of a sentence of ours."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return re.split(r"(?<=[.!?])\s", words)[0].rstrip(".") + "."

@@ -18,7 +18,7 @@ def check_layouts(runner: EagerRunner) -> None:
     Raises:
         UnsupportedModel: the model ignores or refuses explicit positions or a 4-D mask (as models with ALiBi do).
     """
-    prompt = [token % runner.model.config.vocab_size for token in (11, 7, 5, 3, 13, 2)]
+    prompt = [token % runner.model.config.get_text_config().vocab_size for token in (11, 7, 5, 3, 13, 2)]
     layout = _mixed_layout(prompt[-1])
     try:
         for _ in runner.prefill(prompt):

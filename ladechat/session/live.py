@@ -52,6 +52,7 @@ class LiveEngine:
         self.options = options
         self.log = log or user_log_path("ladechat") / "engine.log"
         self._process: asyncio.subprocess.Process | None = None
+        self._started = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
 
     @property
@@ -70,11 +71,12 @@ class LiveEngine:
             start_new_session=True,  # Ctrl+C in the terminal is for the UI, which then says what it wants
         )
         self._draining = asyncio.create_task(self._drain())
+        self._started.set()
 
     async def send(self, command: Command) -> None:
-        """Send a command. To an engine that has ended, nothing is sent: the end of its events tells."""
-        if self._process is None or self._process.stdin is None:
-            raise RuntimeError("The engine was not started.")
+        """Send a command, once the engine has been started. One that comes after its end is dropped."""
+        await self._started.wait()
+        assert self._process is not None and self._process.stdin is not None
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(encode(command))
             await self._process.stdin.drain()

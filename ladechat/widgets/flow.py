@@ -14,7 +14,7 @@ TAB = "    "
 class Ink(NamedTuple):
     """What a stretch of text is. A step's ink says which step, and how many tokens it yielded."""
 
-    kind: Literal["plain", "label", "muted", "alert", "step"]
+    kind: Literal["plain", "label", "user", "muted", "alert", "step"]
     step: int = 0
     tokens: int = 0
 

@@ -42,7 +42,7 @@ class Prompt(TextArea):
         self._place = 0
 
     def on_key(self, event: events.Key) -> None:
-        """Send on Enter, which a text area takes for a line break. A binding with priority would overtake the typing."""
+        """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing."""
         if event.key == "enter":
             event.prevent_default()
             event.stop()

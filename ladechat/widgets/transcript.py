@@ -35,7 +35,7 @@ class Block:
     @property
     def lines(self) -> list[Line]:
         """The name, the text indented below it, and an empty line."""
-        head = [Line([(self.name, Ink("label"))])] if self.name else []
+        head = [Line([(self.name, Ink("user" if self.kind == "user" else "label"))])] if self.name else []
         return [*head, *(Line([(" " * INDENT, PLAIN), *line.runs], line.joint) for line in self._flow.lines), Line()]
 
     def append(self, text: str, ink: Ink) -> None:
@@ -62,12 +62,14 @@ class Transcript(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     Transcript { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
     Transcript > .transcript--label { text-style: bold; color: $text-muted; }
+    Transcript > .transcript--user { text-style: bold; color: $text-accent; }
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "transcript--label",
+        "transcript--user",
         "transcript--muted",
         "transcript--alert",
         "transcript--below",

@@ -96,7 +96,8 @@ def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
 
 def test_quitting_leaves_no_process_and_a_clean_terminal(start: Start) -> None:
     terminal = start((80, 24))
-    processes = terminal.wait_for("The engine's process", lambda _: len(terminal.processes()) > 1) and terminal.processes()
+    terminal.wait_for("The engine's process", lambda _: len(terminal.processes()) > 1)
+    processes = terminal.processes()
     terminal.press("C-q")
     assert terminal.wait_for_exit() == 0
     assert "Traceback" not in terminal.screen()

@@ -22,12 +22,12 @@ class Terminal:
 
     def __init__(self, command: Sequence[str], folder: Path, size: tuple[int, int]) -> None:
         self._socket = folder / "tmux"
-        self._last = ""
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
         width, height = map(str, size)
-        start = ["-f", os.devnull, "new-session", "-d", "-x", width, "-y", height, *command]
-        keep = [";", "set-option", "-w", "remain-on-exit", "on"]
-        self._tmux(*start, *keep, environment=environment)
+        # A shell stays when the program has ended, and says how: tmux itself may miss an exit status.
+        shell = ["sh", "-c", '"$@"; echo "exit status $?"; exec cat', "sh", *command]
+        start = ["-f", os.devnull, "new-session", "-d", "-x", width, "-y", height]
+        self._tmux(*start, *shell, environment=environment)
 
     def _tmux(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
         command = ["tmux", "-u", "-S", str(self._socket), *arguments]
@@ -59,29 +59,26 @@ class Terminal:
             time.sleep(0.1)
         raise AssertionError(f"{what} did not come. The screen was:\n{screen}")
 
-    @property
-    def exit_status(self) -> int | None:
-        """What the program ended with; None while it runs."""
-        dead, status = self._tmux("display-message", "-p", "#{pane_dead},#{pane_dead_status}").strip().split(",")
-        return int(status) if dead == "1" and status else None
-
     def wait_for_exit(self) -> int:
-        self.wait_for("The end of the program", lambda _: self.exit_status is not None)
-        status = self.exit_status
-        assert status is not None
-        return status
+        """What the program ended with."""
+        pattern = re.compile(r"^exit status (\d+)$", re.MULTILINE)
+        ended = pattern.search(self.wait_for("The end of the program", pattern.search))
+        assert ended is not None
+        return int(ended[1])
 
     def processes(self) -> dict[int, str]:
         """The program and all that it started, as they are now: command lines by process id."""
-        root = int(self._tmux("display-message", "-p", "#{pane_pid}"))
         listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
-        rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-        found = {root: ""}
-        for _ in rows:
-            new = {int(pid): args for pid, parent, *args in rows if int(parent) in found and int(pid) not in found}
-            if not new:
-                break
-            found.update({pid: " ".join(args) for pid, args in new.items()})
+        children: dict[int, dict[int, str]] = {}
+        for line in listed.stdout.splitlines():
+            process, parent, *arguments = line.split(None, 2)
+            children.setdefault(int(parent), {})[int(process)] = " ".join(arguments)
+        found: dict[int, str] = {}
+        generation = [int(self._tmux("display-message", "-p", "#{pane_pid}"))]
+        while generation:
+            born = {process: args for each in generation for process, args in children.get(each, {}).items()}
+            found.update(born)
+            generation = list(born)
         return found
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Wrapping loses nothing, exceeds no width, and does not depend on how the text arrived."""
 
 import unicodedata
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,24 @@ from ladechat.widgets.flow import PLAIN, TAB, Flow, Ink, Line, safe
 SAMPLES = st.sampled_from(
     [
         *("a", "word", "  ", " ", "\n", "\n\n", ". ", "\t", "\r\n", "x" * 30, "\x1b[31m", "\x07", "\x00", "\r"),
-        *("漢字", "日本語の文", "、", "한국어", "ｗ", "é", "é", "ञ्ञ", "\u0301", "🙂", "👩‍👩‍👧", "👍🏽", "🇩🇪", "❤️", "\u200b", "\u202e"),
+        *(
+            "漢字",
+            "日本語の文",
+            "、",
+            "한국어",
+            "ｗ",
+            "é",
+            "é",
+            "ञ्ञ",
+            "\u0301",
+            "🙂",
+            "👩‍👩‍👧",
+            "👍🏽",
+            "🇩🇪",
+            "❤️",
+            "\u200b",
+            "\u202e",
+        ),
     ]
 )
 TEXTS = st.lists(SAMPLES | st.text("ab ", max_size=4) | st.text(max_size=8), max_size=25).map("".join)
@@ -70,7 +88,7 @@ def test_words_that_fit_are_not_split_and_single_spaces_do_not_begin_a_line(word
 @given(st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=20), st.integers(12, 40))
 def test_lines_are_filled_as_far_as_words_allow(words: list[str], width: int) -> None:
     lines = flowed([" ".join(words)], width)
-    for line, following in zip(lines, lines[1:], strict=False):
+    for line, following in pairwise(lines):
         assert cell_len(line.text) + 1 + cell_len(following.text.split(" ")[0]) > width
 
 

@@ -223,5 +223,3 @@ async def test_the_pieces_of_an_answer_are_its_text() -> None:
         transcript.start("model")
         transcript.add_steps(answer(text=["", *TEXT, ""]))
         assert read(transcript).rstrip("\n") == "".join(TEXT).rstrip("\n")
-
-

@@ -1,0 +1,214 @@
+"""An answer is shown token by token and never taken back, whatever the tokenizer does with its bytes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import PreTrainedTokenizerBase
+
+from ladechat.engine.detokenizer import UNDECODABLE, Detokenizer, TokenNames
+from tests.engine import tokenizers
+from tests.engine.tokenizers import ALL, RESERVED, decoded, encoded, token_id
+
+families = pytest.mark.parametrize("family", sorted(ALL))
+WIDE = ["你", "😀", "ß", "👩‍👩‍👧", "한", "\N{COMBINING ACUTE ACCENT}"]
+
+
+def pushed(tokenizer: PreTrainedTokenizerBase, token_ids: list[int]) -> list[str]:
+    """The pieces of an answer whose tokens come one by one; the last one is what `finish` brought."""
+    detokenizer = Detokenizer(tokenizer)
+    return [*(detokenizer.push([token_id])[0] for token_id in token_ids), detokenizer.finish()]
+
+
+def shown(pieces: list[str]) -> list[str]:
+    """What the reader has before her after each piece."""
+    return ["".join(pieces[: count + 1]) for count in range(len(pieces))]
+
+
+@st.composite
+def answers(draw: st.DrawFn, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """Tokens that a model may write: texts, single bytes, specials and any others, in any order."""
+    vocabulary = len(tokenizer)
+    text = st.text(max_size=12).map(lambda text: encoded(tokenizer, text))
+    wide = st.sampled_from(WIDE).map(lambda text: encoded(tokenizer, text))
+    cut = wide.flatmap(lambda ids: st.integers(1, len(ids)).map(lambda end: ids[:end]))
+    any_ids = st.lists(st.integers(0, vocabulary - 1), max_size=6)
+    special = st.sampled_from(sorted(tokenizer.added_tokens_decoder)).map(lambda special_id: [special_id])
+    low_ids = st.lists(st.integers(0, min(vocabulary, 262) - 1), max_size=6)  # here both families have their bytes
+    parts = draw(st.lists(st.one_of(text, wide, cut, any_ids, special, low_ids), max_size=8))
+    return [token for part in parts for token in part]
+
+
+@families
+@given(data=st.data())
+def test_pieces_joined_are_what_the_tokenizer_decodes(family: str, data: st.DataObject) -> None:
+    tokenizer = ALL[family]()
+    token_ids = data.draw(answers(tokenizer))
+    assert "".join(pushed(tokenizer, token_ids)) == decoded(tokenizer, token_ids)
+
+
+@families
+@given(data=st.data())
+def test_pieces_are_one_a_token_and_the_same_however_the_tokens_are_bundled(family: str, data: st.DataObject) -> None:
+    tokenizer = ALL[family]()
+    token_ids = data.draw(answers(tokenizer))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(token_ids)), max_size=5)))
+    detokenizer = Detokenizer(tokenizer)
+    bundled: list[str] = []
+    for start, end in zip([0, *cuts], [*cuts, len(token_ids)], strict=True):
+        pieces = detokenizer.push(token_ids[start:end])
+        assert len(pieces) == end - start
+        bundled += pieces
+    assert [*bundled, detokenizer.finish()] == pushed(tokenizer, token_ids)
+
+
+@families
+@given(data=st.data())
+def test_what_is_shown_is_never_taken_back(family: str, data: st.DataObject) -> None:
+    """Whatever follows: the text shown so far begins the text of any longer answer too."""
+    tokenizer = ALL[family]()
+    token_ids = data.draw(answers(tokenizer))
+    detokenizer = Detokenizer(tokenizer)
+    so_far = "".join(detokenizer.push(token_ids))
+    continuation = data.draw(answers(tokenizer))
+    assert decoded(tokenizer, token_ids).startswith(so_far)
+    assert decoded(tokenizer, [*token_ids, *continuation]).startswith(so_far)
+
+
+@families
+@given(data=st.data())
+def test_nothing_undecodable_is_shown_that_the_whole_answer_does_not_have(family: str, data: st.DataObject) -> None:
+    tokenizer = ALL[family]()
+    token_ids = data.draw(answers(tokenizer))
+    whole = decoded(tokenizer, token_ids)
+    for text in shown(pushed(tokenizer, token_ids)):
+        assert text == whole[: len(text)]
+        assert text.count(UNDECODABLE) == whole[: len(text)].count(UNDECODABLE)
+
+
+@families
+@pytest.mark.parametrize("character", ["你", "😀"])
+def test_a_character_of_several_tokens_is_shown_when_it_is_whole(family: str, character: str) -> None:
+    tokenizer = ALL[family]()
+    before, after = (
+        encoded(tokenizer, "the cat"),
+        encoded(tokenizer, "the cat sat")[len(encoded(tokenizer, "the cat")) :],
+    )
+    middle = encoded(tokenizer, f"the cat{character}")[len(before) :]
+    pieces = pushed(tokenizer, [*before, *middle, *after])
+    texts = shown(pieces)
+    assert texts[-1] == f"the cat{character} sat"
+    assert all(text.isascii() or text.startswith(f"the cat{character}") for text in texts)
+    assert not any(UNDECODABLE in text for text in texts)
+
+
+def test_the_pieces_of_a_split_character_wait_for_its_last_byte() -> None:
+    tokenizer = tokenizers.byte_level()
+    names = ["ð", "Ł", "ĺ", "Ģ"]  # the four bytes of 😀 as byte-level BPE writes them
+    token_ids = [token_id(tokenizer, name) for name in names]
+    assert pushed(tokenizer, token_ids) == ["", "", "", "😀", ""]
+
+
+def test_a_character_that_is_never_completed_comes_out_at_the_end_as_the_tokenizer_has_it() -> None:
+    tokenizer = tokenizers.byte_level()
+    token_ids = [token_id(tokenizer, name) for name in ["a", "ð", "Ł"]]
+    assert pushed(tokenizer, token_ids) == ["a", "", "", UNDECODABLE]
+
+
+def byte_tokens(tokenizer: PreTrainedTokenizerBase, values: bytes) -> list[int]:
+    return [token_id(tokenizer, f"<0x{value:02X}>") for value in values]
+
+
+def test_a_run_of_byte_tokens_is_shown_at_its_end() -> None:
+    tokenizer = tokenizers.sentencepiece()
+    token_ids = [*byte_tokens(tokenizer, "你".encode()), token_id(tokenizer, "a")]
+    assert pushed(tokenizer, token_ids) == ["", "", "", "你a", ""]
+
+
+def test_a_run_of_byte_tokens_that_a_bad_byte_spoils_was_never_shown() -> None:
+    tokenizer = tokenizers.sentencepiece()
+    token_ids = [*byte_tokens(tokenizer, "你".encode() + b"\xff"), token_id(tokenizer, "a")]
+    assert pushed(tokenizer, token_ids) == ["", "", "", "", 4 * UNDECODABLE + "a", ""]
+
+
+@pytest.mark.parametrize("special", ["</s>", "<s>", RESERVED])
+def test_a_run_of_byte_tokens_goes_on_behind_a_special_token(special: str) -> None:
+    tokenizer = tokenizers.sentencepiece()
+    run = byte_tokens(tokenizer, "你".encode())
+    spoiled = [*run, token_id(tokenizer, special), *byte_tokens(tokenizer, b"\xff"), token_id(tokenizer, "a")]
+    assert pushed(tokenizer, spoiled) == ["", "", "", "", "", 4 * UNDECODABLE + "a", ""]
+
+
+@families
+@given(data=st.data())
+def test_special_tokens_say_nothing_and_leave_their_neighbours_alone(family: str, data: st.DataObject) -> None:
+    tokenizer = ALL[family]()
+    specials = sorted(id_ for id_, token in tokenizer.added_tokens_decoder.items() if token.special)
+    token_ids = [id_ for id_ in data.draw(answers(tokenizer)) if id_ not in specials]
+    place = data.draw(st.integers(0, len(token_ids)))
+    special = data.draw(st.sampled_from(specials))
+    pieces = pushed(tokenizer, [*token_ids[:place], special, *token_ids[place:]])
+    assert pieces.pop(place) == ""
+    assert pieces == pushed(tokenizer, token_ids)
+
+
+@families
+def test_a_detokenizer_that_has_finished_begins_anew(family: str) -> None:
+    tokenizer = ALL[family]()
+    token_ids = encoded(tokenizer, "the cat 你")
+    detokenizer = Detokenizer(tokenizer)
+    first = [*detokenizer.push(token_ids), detokenizer.finish()]
+    assert [*detokenizer.push(token_ids), detokenizer.finish()] == first
+
+
+@families
+def test_ids_beyond_the_tokenizer_say_nothing(family: str) -> None:
+    """A model's vocabulary may be padded past its tokenizer's."""
+    tokenizer = ALL[family]()
+    a = token_id(tokenizer, "a")
+    assert pushed(tokenizer, [a, len(tokenizer) + 3, a]) == ["a", "", "a", ""]
+
+
+def test_an_id_beyond_the_tokenizer_does_not_end_a_run_of_byte_tokens() -> None:
+    tokenizer = tokenizers.sentencepiece()
+    spoiled = [*byte_tokens(tokenizer, "你".encode()), len(tokenizer) + 3, *byte_tokens(tokenizer, b"\xff")]
+    assert pushed(tokenizer, spoiled) == ["", "", "", "", "", 4 * UNDECODABLE]
+
+
+@families
+def test_names_of_tokens_keep_their_leading_space(family: str) -> None:
+    tokenizer = ALL[family]()
+    start = len(encoded(tokenizer, "a"))
+    rest = encoded(tokenizer, "a cat sat on the mat")[start:]
+    names = TokenNames(tokenizer).names(rest)
+    assert "".join(names) == " cat sat on the mat"
+    assert names[0].startswith(" ")
+
+
+def test_a_first_word_of_sentencepiece_has_the_space_that_its_token_has() -> None:
+    assert TokenNames(tokenizers.sentencepiece()).name(token_id(tokenizers.sentencepiece(), "▁the")) == " the"
+
+
+@families
+def test_names_of_special_tokens_are_what_the_tokenizer_calls_them(family: str) -> None:
+    tokenizer = ALL[family]()
+    specials = {id_: token.content for id_, token in tokenizer.added_tokens_decoder.items() if token.special}
+    assert TokenNames(tokenizer).names(list(specials)) == list(specials.values())
+
+
+def test_a_lone_byte_is_named_by_its_value() -> None:
+    level, piece = tokenizers.byte_level(), tokenizers.sentencepiece()
+    assert TokenNames(level).name(token_id(level, "ä")) == "‹E4›"
+    assert TokenNames(piece).name(token_id(piece, "<0xE4>")) == "‹E4›"
+
+
+def test_a_lone_byte_of_ascii_is_the_character_that_it_stands_for() -> None:
+    tokenizer = tokenizers.sentencepiece()
+    assert TokenNames(tokenizer).names(byte_tokens(tokenizer, b"\n~")) == ["\n", "~"]
+
+
+@families
+def test_every_token_has_a_name_and_none_is_undecodable(family: str) -> None:
+    tokenizer = ALL[family]()
+    names = TokenNames(tokenizer).names(range(len(tokenizer)))
+    assert all(names)
+    assert not any(UNDECODABLE in name for name in names)

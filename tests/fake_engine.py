@@ -1,0 +1,259 @@
+"""An engine without a model: it speaks the protocol, keeps to a script, and waits where a test wants it to."""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from ladechat import protocol
+from ladechat.protocol import Command, Event, Settings
+from tests.widgets import sample_steps
+
+ANSWER = (
+    "The n-gram pool keeps what the window has produced, sorted by first token. When the model says that token again, "
+    "the tails behind it are tried as guesses, all of them in one pass.\n\n"
+    "```python\ndef guesses(pool, token):\n    return pool[token]\n```\n"
+    "A guess that the model agrees with is accepted, and the answer grows by several tokens at once."
+)
+
+
+def tokens(text: str) -> list[str]:
+    """The text in pieces like those of a tokenizer: parts of words with the space before them, marks, line breaks."""
+    return re.findall(r" ?\w{1,6}|\s|[^\w\s]", text)
+
+
+class FakeEngine:
+    """An `EngineSource` that answers each question with the next of its answers.
+
+    Args:
+        settings: what it was started with.
+        answers: what it says, in turn; the last one again and again.
+        hold_loading: keep loading until `finish_loading`.
+        hold_steps: send no step until `release`.
+
+    Attributes:
+        commands: all that it was sent.
+        closed: whether it was ended by the app.
+        fail_next: what the next question fails with, instead of an answer.
+        steps_done: of the answer that was begun last.
+        trim_next: leave out the oldest turn at the next question, and say so.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        answers: tuple[str, ...] = (ANSWER,),
+        hold_loading: bool = False,
+        hold_steps: bool = False,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.commands: list[Command] = []
+        self.closed = False
+        self.fail_next: protocol.FailureCode | None = None
+        self.trim_next = False
+        self._answers = deque(answers)
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._hold_loading = hold_loading
+        self._loaded = False
+        self._ended = False
+        self._allowed: int | None = 0 if hold_steps else None
+        self._waiting: deque[protocol.Generate] = deque()
+        self._turn: int | None = None
+        self._rest: list[str] = []
+        self._coming: deque[protocol.Step] = deque()
+        self._said: list[str] = []
+        self.steps_done = 0
+
+    # --- what the app calls -------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        self._say(
+            protocol.Header(
+                format=protocol.FORMAT,
+                version=protocol.VERSION,
+                program="fake",
+                model="demo",
+                tokenizer=None,
+                device="cpu",
+                dtype="float32",
+                settings=self.settings,
+                seed=None,
+                started="2030-01-01T00:00:00+00:00",
+            )
+        )
+        self._say(protocol.Loading(stage=1, stages=2, doing="reading the weights"))
+        if not self._hold_loading:
+            self.finish_loading()
+
+    async def send(self, command: Command) -> None:
+        self.commands.append(command)
+        match command:
+            case protocol.Generate():
+                self._waiting.append(command)
+                self._work()
+            case protocol.Configure():
+                wanted = {name: value for name, value in msgspec.structs.asdict(command).items() if value is not None}
+                self.settings = msgspec.structs.replace(self.settings, **wanted)
+                self._say(protocol.SettingsApplied(settings=self.settings))
+                if self._turn is not None:
+                    self._plan()
+            case protocol.Stop():
+                if self._turn is not None:
+                    self._finish("stopped")
+
+    async def events(self) -> AsyncIterator[Event]:
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def close(self) -> None:
+        self.closed = True
+        self.die()
+
+    # --- what a test calls --------------------------------------------------------------------------------------------
+
+    def finish_loading(self) -> None:
+        """Become ready, and begin with what was asked in the meantime."""
+        self._loaded = True
+        self._say(
+            protocol.Ready(
+                model="demo",
+                model_type="llama",
+                tokenizer="demo",
+                parameters=3_000_000,
+                layers=4,
+                vocabulary=4096,
+                context_length=1024,
+                device="cpu",
+                dtype="float32",
+                chat_template="llama-2 (built in)",
+                eos_ids=[2],
+                load_seconds=0.5,
+                settings=self.settings,
+            )
+        )
+        self._work()
+
+    def release(self, steps: int | None = None) -> None:
+        """Let that many more steps go; without a number, all there will ever be."""
+        self._allowed = None if steps is None else (self._allowed or 0) + steps
+        self._work()
+
+    def hold(self) -> None:
+        """Let no more steps go."""
+        self._allowed = 0
+
+    def release_until(self, word: str) -> None:
+        """Let steps go up to the one that completes `word`."""
+        while word not in "".join(self._said) and self._coming:
+            self.release(1)
+
+    def die(self) -> None:
+        """End without a word."""
+        if not self._ended:
+            self._ended = True
+            self._events.put_nowait(None)
+
+    def fail_fatally(self) -> None:
+        """Say why, and end."""
+        self._say(protocol.Failed(code="load_failed", message="The weights are torn.", hint="Mend them.", fatal=True))
+        self.die()
+
+    @property
+    def questions(self) -> list[protocol.Generate]:
+        """All that it was asked."""
+        return [command for command in self.commands if isinstance(command, protocol.Generate)]
+
+    # --- how it works -------------------------------------------------------------------------------------------------
+
+    def _say(self, event: Event) -> None:
+        if not self._ended:
+            self._events.put_nowait(event)
+
+    def _work(self) -> None:
+        """As many steps of as many answers as may go now."""
+        while self._loaded:
+            if self._turn is None:
+                if not self._waiting:
+                    return
+                self._begin(self._waiting.popleft())
+            elif not self._coming:
+                self._finish("eos")
+            elif self._allowed == 0:
+                return
+            else:
+                self._step()
+
+    def _begin(self, command: protocol.Generate) -> None:
+        if self.fail_next:
+            self._say(
+                protocol.Failed(code=self.fail_next, message="It is too long.", hint="Shorten it.", turn=command.turn)
+            )
+            self.fail_next = None
+            return
+        if self.trim_next:
+            self.trim_next = False
+            self._say(
+                protocol.HistoryTrimmed(
+                    turn=command.turn,
+                    dropped_turns=1,
+                    dropped_messages=2,
+                    tokens_before=1100,
+                    tokens_after=600,
+                    context_length=1024,
+                )
+            )
+        self._turn, self._said, self.steps_done = command.turn, [], 0
+        self._rest = tokens(self._answers.popleft() if len(self._answers) > 1 else self._answers[0])
+        self._plan()
+        prompt = [sample_steps.token_id(piece) for message in command.messages for piece in tokens(message.content)]
+        self._say(
+            protocol.TurnStarted(
+                turn=command.turn,
+                messages=command.messages,
+                prompt_ids=prompt,
+                cached_tokens=0,
+                max_new_tokens=512,
+                settings=self.settings,
+            )
+        )
+        self._say(protocol.Prefilling(turn=command.turn, done_tokens=len(prompt), total_tokens=len(prompt)))
+
+    def _plan(self) -> None:
+        """The steps in which the rest of the answer will come, with the present settings."""
+        if self.settings.decoder == "autoregressive":
+            self._coming = deque(sample_steps.plain_step(piece) for piece in self._rest)
+        else:
+            before = self._said[-1] if self._said else "]"
+            sizes = self.settings.window, self.settings.ngram, self.settings.guesses
+            self._coming = deque(sample_steps.answer(*sizes, text=[before, *self._rest, ""]))
+
+    def _step(self) -> None:
+        assert self._turn is not None
+        step = msgspec.structs.replace(self._coming.popleft(), turn=self._turn, index=self.steps_done)
+        self.steps_done += 1
+        self._said += step.pieces
+        self._rest = self._rest[len(step.pieces) :]
+        if self._allowed is not None:
+            self._allowed -= 1
+        self._say(step)
+
+    def _finish(self, reason: protocol.FinishReason) -> None:
+        assert self._turn is not None
+        self._say(
+            protocol.TurnFinished(
+                turn=self._turn,
+                reason=reason,
+                text="".join(self._said),
+                token_ids=[sample_steps.token_id(piece) for piece in self._said],
+                steps=self.steps_done,
+                prefill_seconds=0.1,
+                decode_seconds=self.steps_done * 0.014,
+                estimated_speedup=1.4,
+            )
+        )
+        self._turn = None
+        self._coming.clear()
+        self._work()

@@ -1,0 +1,72 @@
+"""What the app looks like in the middle of an answer. A new look is accepted, once seen, with `--snapshot-update`."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from ladechat.protocol import Configure
+from ladechat.widgets.panel import Panel
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.speed_panel import SpeedPanel
+from tests.fake_engine import ANSWER, FakeEngine
+from tests.test_app import Stage, answered, ask, wait_until
+
+Compare = Callable[..., bool]
+Prepare = Callable[[Pilot[int]], Awaitable[None]]
+
+SMALL, LARGE = (80, 24), (160, 48)
+
+
+def new_stage() -> Stage:
+    return Stage(FakeEngine(answers=("Hello. Ask away.", ANSWER)), welcome="Ask me something.")
+
+
+def mid_answer(stage: Stage, *keys: str, until: str, theme: str = "textual-dark", plain: bool = False) -> Prepare:
+    """The app in the middle of its second answer, up to the step with the word `until`; nothing moves by itself."""
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        stage.app.theme = theme
+        stage.app.query_one(Prompt).cursor_blink = False
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        if plain:
+            await stage.engine.send(Configure(decoder="autoregressive"))
+        await answered(pilot, stage, "Hello!")
+        stage.engine.hold()
+        await ask(pilot, "What is the n-gram pool?")
+        await pilot.press(*keys)
+        await wait_until(pilot, lambda: stage.activity == "answering …")
+        stage.engine.release_until(until)
+        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == stage.engine.steps_done)
+        await wait_until(pilot, lambda: all(panel._next_draw is None for panel in stage.app.query(Panel)))
+
+    return prepare
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
+def test_snapshot_of_an_answer_being_written(snap_compare: Compare, size: tuple[int, int]) -> None:
+    stage = new_stage()
+    assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
+def test_snapshot_of_the_light_theme(snap_compare: Compare, size: tuple[int, int]) -> None:
+    stage = new_stage()
+    prepare = mid_answer(stage, until="token):", theme="textual-light")
+    assert snap_compare(stage.app, terminal_size=size, run_before=prepare)
+
+
+def test_snapshot_of_the_demo_look(snap_compare: Compare) -> None:
+    stage = new_stage()
+    assert snap_compare(stage.app, terminal_size=LARGE, run_before=mid_answer(stage, "f4", until="token):"))
+
+
+def test_snapshot_of_plain_decoding(snap_compare: Compare) -> None:
+    stage = new_stage()
+    assert snap_compare(stage.app, terminal_size=LARGE, run_before=mid_answer(stage, until="token):", plain=True))
+
+
+def test_snapshot_without_colours(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stage = new_stage()
+    assert snap_compare(stage.app, terminal_size=LARGE, run_before=mid_answer(stage, until="token):"))
