@@ -86,6 +86,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._pacer = Pacer()
         self._quit_next = False
         self._model = "model"
+        self._in_turn = False
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -167,6 +168,7 @@ class LadechatApp(App[int], inherit_bindings=False):
             case HistoryTrimmed():
                 transcript.notice(describe_trimming(event))
             case TurnStarted():
+                self._in_turn = True
                 self._show_settings(event.settings)
                 self.query_one(SidePanels).clear()
                 transcript.start("model", self._model)
@@ -197,6 +199,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         self.query_one(StatusLine).decoder = "plain decoding" if plain else settings.decoder
 
     def _finish(self, event: TurnFinished) -> None:
+        self._in_turn = False
         self.query_one(SidePanels).show_finished(event)
         self.query_one(Transcript).notice(describe_finish(event))
         self._conversation.answered(event)
@@ -205,8 +208,9 @@ class LadechatApp(App[int], inherit_bindings=False):
     def _fail(self, event: Failed) -> None:
         self.query_one(Transcript).notice(describe_failure(event), "alert")
         if event.fatal:
+            self._in_turn = False
             self._say("the engine has ended · F5 starts it again")
-        if event.fatal or event.turn is not None:
+        if event.fatal or (event.turn is not None and not self._in_turn):  # else the end of the turn follows
             self._next_question(answer_more=not event.fatal)
 
     def _next_question(self, answer_more: bool = True) -> None:
@@ -329,6 +333,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     def action_restart_engine(self) -> None:
         """End the engine and start a new one. The conversation stays."""
         self._pacer.clear()
+        self._in_turn = False
         self._next_question(answer_more=False)
         self._start_engine()
 

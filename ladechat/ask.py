@@ -11,7 +11,19 @@ from rich.text import Text
 
 from ladechat import protocol
 from ladechat.palette import Palette
-from ladechat.protocol import Event, Failed, Generate, Loading, Message, Prefilling, Ready, Step, Stop, TurnFinished
+from ladechat.protocol import (
+    Event,
+    Failed,
+    Generate,
+    Loading,
+    Message,
+    Prefilling,
+    Ready,
+    Step,
+    Stop,
+    TurnFinished,
+    TurnStarted,
+)
 from ladechat.session.live import EngineOptions, LiveEngine
 
 FAILED = 1
@@ -40,12 +52,13 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
     await engine.start()
     interrupted = asyncio.Event()
     stopping: set[asyncio.Task[None]] = set()
+    answering = failed = False
 
     def interrupt() -> None:
-        if interrupted.is_set():  # the second time: an engine that still loads cannot stop within a step
-            stopping.add(asyncio.create_task(engine.close()))
+        # Within a step an answer stops by itself; an engine that still loads, or a second Ctrl+C, does not wait.
+        at_once = interrupted.is_set() or not answering
         interrupted.set()
-        stopping.add(asyncio.create_task(engine.send(Stop())))
+        stopping.add(asyncio.create_task(engine.close() if at_once else engine.send(Stop())))
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
     await engine.send(question)
@@ -53,17 +66,19 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
     try:
         async for event in engine.events():
             printer.show(event)
+            answering = answering or isinstance(event, TurnStarted)
             if isinstance(event, Failed):
                 print(f"ladechat: {event.message} {event.hint}", file=sys.stderr)
-                break
+                failed = True
             if isinstance(event, TurnFinished):
-                exit_code = 0
-                break
-            if isinstance(event, Loading | Ready) and interrupted.is_set():
+                exit_code = FAILED if failed else 0
+            if isinstance(event, TurnFinished) or (isinstance(event, Failed) and not answering):
                 break
         else:
-            print(f"ladechat: The engine ended before the answer did; its log is {engine.log}.", file=sys.stderr)
+            if not failed and not interrupted.is_set():
+                print(f"ladechat: The engine ended before the answer did; its log is {engine.log}.", file=sys.stderr)
     finally:
+        printer.end()
         await engine.close()
     return INTERRUPTED if interrupted.is_set() else exit_code
 
@@ -75,6 +90,9 @@ class JsonPrinter:
         """Print one event."""
         sys.stdout.write(protocol.encode(event).decode())
         sys.stdout.flush()
+
+    def end(self) -> None:
+        """Nothing is left to say."""
 
 
 class AnswerPrinter:
@@ -98,7 +116,7 @@ class AnswerPrinter:
                 self._status.show("reading the question")
             case Prefilling():
                 self._status.show(f"reading the question: {event.done_tokens} of {event.total_tokens} tokens")
-            case protocol.TurnStarted():
+            case TurnStarted():
                 self._settings = event.settings
             case Step():
                 self._status.clear()
@@ -110,6 +128,10 @@ class AnswerPrinter:
                 print(self._summary(event), file=sys.stderr)
             case Failed():
                 self._status.clear()
+
+    def end(self) -> None:
+        """Leave the terminal clean, however it came to an end."""
+        self._status.clear()
 
     def _show_step(self, step: Step) -> None:
         text = "".join(step.pieces)

@@ -71,7 +71,9 @@ def chat(
 
 @app.command()
 def ask(
-    question: Annotated[str, typer.Argument(help="What to ask; - reads it from standard input.")],
+    question: Annotated[
+        str | None, typer.Argument(help="What to ask; - or nothing, in a pipe, reads it from standard input.")
+    ] = None,
     model: Model = "demo",
     device: Device = "auto",
     dtype: Dtype = "auto",
@@ -88,8 +90,9 @@ def ask(
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
     options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
     _check_length(max_new_tokens)
-    text = sys.stdin.read() if question == "-" else question
-    if not text.strip():
+    piped = question == "-" or (question is None and not sys.stdin.isatty())
+    text = sys.stdin.read() if piped else question
+    if text is None or not text.strip():
         _fail('The question is empty; give one, as in: ladechat ask "What is the n-gram pool?".')
     from ladechat.ask import run
 

@@ -156,6 +156,11 @@ class FakeEngine:
             self._ended = True
             self._events.put_nowait(None)
 
+    def break_off(self) -> None:
+        """Fail in the middle of the answer."""
+        self._say(protocol.Failed(code="internal", message="It broke.", hint="Try again.", turn=self._turn))
+        self._finish("failed")
+
     def fail_fatally(self) -> None:
         """Say why, and end."""
         self._say(protocol.Failed(code="load_failed", message="The weights are torn.", hint="Mend them.", fatal=True))

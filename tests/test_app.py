@@ -409,6 +409,24 @@ async def test_a_failed_turn_gives_the_question_back_and_the_next_one_is_answere
         assert [message.content for message in engine.questions[1].messages] == ["Short?"]
 
 
+async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_that_waits() -> None:
+    engine = FakeEngine(hold_steps=True)
+    stage = Stage(engine)
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "First?")
+        engine.release(2)
+        await ask(pilot, "Second?")
+        engine.hold()
+        engine.break_off()
+        await wait_until(pilot, lambda: len(engine.questions) == 2)
+        assert "It broke. Try again." in stage.text
+        assert stage.prompt == "First?"
+        engine.release()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        assert [message.content for message in engine.questions[1].messages] == ["Second?"]
+        assert [message.content for message in stage.app._conversation.messages][:1] == ["Second?"]
+
+
 async def test_a_question_given_back_does_not_overwrite_what_is_being_typed() -> None:
     stage = Stage(FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:

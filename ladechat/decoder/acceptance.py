@@ -1,5 +1,6 @@
 """Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of guesses."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,14 @@ def accept(tree: CandidateTree, choose: Callable[[int], int]) -> Acceptance:
 
 
 def log_probabilities(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:
-    """The natural log-probability of `tokens[i]` under row `rows[i]` of `logits` (T, vocabulary)."""
+    """The natural log-probability of `tokens[i]` under row `rows[i]` of `logits` (T, vocabulary).
+
+    Raises:
+        FloatingPointError: the logits are not numbers, as happens where a model overflows in half precision.
+    """
     chosen = logits[list(rows)].float()
     picked = chosen.gather(1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
-    return tuple((picked - chosen.logsumexp(-1)).tolist())
+    found: list[float] = (picked - chosen.logsumexp(-1)).tolist()
+    if not all(map(math.isfinite, found)):
+        raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
+    return tuple(found)

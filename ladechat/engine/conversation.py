@@ -1,5 +1,6 @@
 """From a list of messages to the tokens of a prompt that fits the context."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,9 @@ LLAMA_2_TEMPLATE = (
     "{% else %}{% set system = '' %}{% set turns = messages %}{% endif %}"
     "{% for message in turns %}"
     "{% if message['role'] == 'user' %}"
-    "{{ bos_token + '[INST] ' + (system if loop.first else '') + message['content'].strip() + ' [/INST]' }}"
-    "{% else %}{{ ' ' + message['content'].strip() + ' ' + eos_token }}{% endif %}"
+    "{{ bos_token | default('') + '[INST] ' + (system if loop.first else '') }}"
+    "{{ message['content'].strip() + ' [/INST]' }}"
+    "{% else %}{{ ' ' + message['content'].strip() + ' ' + eos_token | default('') }}{% endif %}"
     "{% endfor %}"
 )
 """The chat format of Llama 2 (Touvron et al. 2023), for checkpoints that bring no template."""
@@ -34,6 +36,10 @@ class MessageTooLong(ValueError):
             f"This message makes a prompt of {tokens:,} tokens, but the model's context holds {context_length:,} with "
             "the answer."
         )
+
+
+class NothingToAnswer(ValueError):
+    """A conversation that does not end with a message to answer, or that the model's template refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,10 @@ class ChatFormat:
 
         Raises:
             MessageTooLong: even alone, the last message leaves no room for one token of an answer.
+            NothingToAnswer: no message of the user's stands last, or the template refuses the conversation.
         """
+        if not messages or messages[-1].role != "user":
+            raise NothingToAnswer("the last message of a conversation has to be the user's")
         room = context_length - min(max_new_tokens, context_length // SHARE_KEPT_FOR_THE_ANSWER)
         kept = list(messages)
         token_ids = self.encode(kept)
@@ -107,7 +116,7 @@ class ChatFormat:
         """The text in front of an answer as the model was given it: a template's padding there came with the answer."""
         prompt = self._render(earlier, add_generation_prompt=True)
         bare = before.rstrip()
-        return bare + prompt[len(prompt.rstrip()) :] if prompt.endswith(bare) else before
+        return bare + prompt[len(prompt.rstrip()) :] if prompt.rstrip().endswith(bare) else before
 
     def _after_answer(self, text: str, answer: list[int]) -> str:
         """What follows an answer, less the end of text that the answer brings itself."""
@@ -128,12 +137,11 @@ class ChatFormat:
     def _render(self, messages: list[dict[str, str]], **options: Any) -> str:
         template = None if self.from_checkpoint else LLAMA_2_TEMPLATE
         try:
-            return self._apply(messages, chat_template=template, **options)
-        except TemplateError:
-            folded = _with_system_folded_in(messages)
-            if folded == messages:
-                raise
-            return self._apply(folded, chat_template=template, **options)
+            with contextlib.suppress(TemplateError):  # many templates know no system role
+                return self._apply(messages, chat_template=template, **options)
+            return self._apply(_with_system_folded_in(messages), chat_template=template, **options)
+        except TemplateError as error:
+            raise NothingToAnswer(f"the model's chat template refuses the conversation ({error})") from error
 
     def _apply(self, messages: list[dict[str, str]], **options: Any) -> str:
         text = self._tokenizer.apply_chat_template(messages, tokenize=False, **options)

@@ -74,7 +74,9 @@ class TokenNames:
         return [self.name(token_id) for token_id in token_ids]
 
     def _name(self, token_id: int) -> str:
-        token = str(self._tokenizer.convert_ids_to_tokens(token_id))
+        token = self._tokenizer.convert_ids_to_tokens(token_id)
+        if not isinstance(token, str):  # models round their vocabularies up
+            return f"‹{token_id}›"
         if token_id in self._special:
             return token
         if is_byte_fallback(token):
@@ -84,7 +86,14 @@ class TokenNames:
         text = text[len(self._anchor_text) :]
         if UNDECODABLE not in text:
             return text
-        return "".join(f"‹{self._byte_of[char]:02X}›" if char in self._byte_of else char for char in token)
+        raw = bytes(self._byte_of[character] for character in token if character in self._byte_of)
+        return "".join(map(_lone_byte_by_number, raw.decode("utf-8", "surrogateescape")))
+
+
+def _lone_byte_by_number(character: str) -> str:
+    """`surrogateescape` puts each byte that is no part of a character at U+DC00 above its value."""
+    value = ord(character) - 0xDC00
+    return f"‹{value:02X}›" if 0x80 <= value <= 0xFF else character
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ladechat import __version__, protocol
+from ladechat.engine.failures import bad_command, busy, unexpected
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.model.checkpoint import LoadError, fetch, local_folder, tokenizer_fingerprint
-from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
+from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settings, Stop
 
 if TYPE_CHECKING:
     from ladechat.engine.turn import Service
@@ -46,7 +47,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
         return 1
     except Exception as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
         traceback.print_exc()
-        stream.emit(_unexpected(error, turn=None, fatal=True))
+        stream.emit(unexpected(error, turn=None, fatal=True))
         return 1
     from ladechat.engine.turn import Service
 
@@ -74,7 +75,7 @@ class Engine:
             elif isinstance(command, Configure):
                 self._changes.append(command)
             elif isinstance(command, ProtocolError):
-                self._stream.emit(_not_a_command(command))
+                self._stream.emit(bad_command(command))
             self.apply_changes()
 
     def stop_wanted(self) -> bool:
@@ -84,8 +85,10 @@ class Engine:
                 self._stop = True
             elif isinstance(command, Configure):
                 self._changes.append(command)
-            else:
-                self._stream.emit(_refusal(command))
+            elif isinstance(command, Generate):
+                self._stream.emit(busy(command.turn))
+            elif isinstance(command, ProtocolError):
+                self._stream.emit(bad_command(command))
         return self._stop
 
     def apply_changes(self) -> None:
@@ -98,7 +101,7 @@ class Engine:
         self._changes.clear()
 
     def _answer(self, command: Generate) -> None:
-        from ladechat.engine.conversation import MessageTooLong
+        from ladechat.engine.conversation import MessageTooLong, NothingToAnswer
         from ladechat.engine.turn import answer
 
         self._stop = False
@@ -107,9 +110,11 @@ class Engine:
         except MessageTooLong as error:
             hint = "Shorten the message, or use a model with a longer context."
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=hint, turn=command.turn))
+        except NothingToAnswer as error:
+            self._stream.emit(bad_command(error, turn=command.turn))
         except Exception as error:  # the conversation is not lost because one answer was
             traceback.print_exc()
-            self._stream.emit(_unexpected(error, turn=command.turn, fatal=False))
+            self._stream.emit(unexpected(error, turn=command.turn, fatal=False))
 
 
 def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedModel":
@@ -143,27 +148,3 @@ def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
         load_seconds=loaded.load_seconds,
         settings=settings,
     )
-
-
-def _refusal(command: Command | ProtocolError) -> Failed:
-    if isinstance(command, Generate):
-        message = "Another answer is being written."
-        return Failed(code="busy", message=message, hint="Send stop first, or wait for its end.", turn=command.turn)
-    return _not_a_command(command)
-
-
-def _not_a_command(error: object) -> Failed:
-    message = f"A line on the engine's input was not a command it can carry out: {error}."
-    return Failed(code="bad_command", message=message, hint="docs/protocol.md lists the commands and their fields.")
-
-
-def _unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
-    import torch
-
-    out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
-    if out_of_memory:
-        hint = "Start a new conversation, or use a smaller model, a smaller W and G, or --dtype bfloat16."
-        return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
-    message = f"Something went wrong that should not have: {type(error).__name__}: {error}"
-    hint = "The engine's log has the details; please report it with them."
-    return Failed(code="internal", message=message, hint=hint, turn=turn, fatal=fatal)

@@ -10,6 +10,9 @@ import msgspec
 
 from ladechat.protocol import Command, Event, ProtocolError, Shutdown, decode_command, encode
 
+SECONDS_FOR_A_LINE = 1.0
+"""How long the end of the process waits for a line that is being written: its reader may hang."""
+
 
 class EventStream:
     """Writes events to a file descriptor, one line each, numbered and timed."""
@@ -39,9 +42,9 @@ class EventStream:
                 os._exit(0)
 
     def end_process(self) -> None:
-        """End the process between two lines, whatever else it is doing."""
-        with self._lock:
-            os._exit(0)
+        """End the process, whatever else it is doing: between two lines, unless nobody takes the one that is out."""
+        self._lock.acquire(timeout=SECONDS_FOR_A_LINE)
+        os._exit(0)
 
 
 class Inbox:
@@ -81,9 +84,11 @@ class Inbox:
 
     def _lines(self) -> Iterator[bytes]:
         """Lines, without a buffered reader: its lock, held by a waiting thread, would abort Python when it exits."""
-        rest = b""
+        unfinished: list[bytes] = []
         while part := os.read(self._descriptor, 1 << 16):
-            *lines, rest = (rest + part).split(b"\n")
-            yield from lines
-        if rest:
-            yield rest
+            *ended, rest = part.split(b"\n")
+            for line in ended:
+                yield b"".join((*unfinished, line))
+                unfinished.clear()
+            unfinished.append(rest)
+        yield b"".join(unfinished)

@@ -1,6 +1,7 @@
 """One answer: prompt, prefill, steps, end."""
 
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,6 +12,7 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.step import Decoder, Limits, Step
 from ladechat.engine.conversation import ChatFormat, Prompt
 from ladechat.engine.detokenizer import Detokenizer, TokenNames
+from ladechat.engine.failures import unexpected
 from ladechat.engine.step_events import step_event
 from ladechat.model.cost import PlainPassCost
 from ladechat.model.loading import LoadedModel
@@ -85,7 +87,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
 
     Raises:
         MessageTooLong: before anything was emitted.
-        Exception: whatever the model raises; by then the turn has been finished with reason "failed".
+        NothingToAnswer: before anything was emitted.
     """
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
@@ -95,8 +97,10 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     reason: protocol.FinishReason = "failed"
     try:
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
-    finally:
-        emit(turn.finished(reason))
+    except Exception as error:  # whatever a model raises: the turn still says why, and then that it is over
+        traceback.print_exc()
+        emit(unexpected(error, turn=command.turn, fatal=False))
+    emit(turn.finished(reason))
 
 
 def _announce(turn: int, prompt: Prompt, max_new_tokens: int, service: Service, emit: Emit) -> None:
@@ -117,7 +121,7 @@ def _announce(turn: int, prompt: Prompt, max_new_tokens: int, service: Service, 
             messages=prompt.messages,
             prompt_ids=prompt.token_ids,
             cached_tokens=service.loaded.runner.cached_prefix(prompt.token_ids),
-            max_new_tokens=max_new_tokens,
+            max_new_tokens=min(max_new_tokens, service.loaded.context_length - len(prompt.token_ids)),
             settings=service.decoders.settings,
         )
     )
@@ -156,14 +160,15 @@ class _Turn:
     def decode(self, listener: Listener) -> protocol.FinishReason:
         """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
         detokenizer = Detokenizer(self.service.loaded.tokenizer)
+        self.service.cost.refresh()
+        started = time.perf_counter()
         while True:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
             listener.apply_changes()
             decoder = self.service.decoders.chosen()
-            self.service.cost.refresh()
-            started = time.perf_counter()
             for step in decoder.run([*self.prompt, *self.token_ids], self._rest()):
-                step_ms = 1000 * (time.perf_counter() - started)
+                now = time.perf_counter()
+                step_ms, started = 1000 * (now - started), now
                 self.token_ids += step.tokens
                 reason = "stopped" if listener.stop_wanted() else self._end()
                 pieces = detokenizer.push(step.tokens)
@@ -173,10 +178,10 @@ class _Turn:
                 if reason is not None:
                     return reason
                 listener.apply_changes()
+                # What a step takes counts from the end of the one before, but for the time spent on measuring.
+                started += self.service.cost.refresh(step_ms / 1000)
                 if self.service.decoders.chosen() is not decoder:
                     break
-                self.service.cost.refresh(step_ms / 1000)
-                started = time.perf_counter()
 
     def _rest(self) -> Limits:
         return Limits(self.limits.max_new_tokens - len(self.token_ids), self.limits.eos_ids)

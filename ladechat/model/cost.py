@@ -16,7 +16,7 @@ BUDGET = 0.01
 
 
 class PlainPassCost:
-    """The time of a pass of one token, by cache length: the least of the latest measurements in each stretch of lengths.
+    """The time of a pass of one token: the least of the latest measurements in each stretch of cache lengths.
 
     The least, because whatever else the machine does can only make a pass slower, and a speedup that is measured
     against too slow a plain pass would be flattery.
@@ -27,22 +27,27 @@ class PlainPassCost:
         self._samples: dict[int, deque[float]] = {}
         self._allowance = 0.0
 
-    def refresh(self, decoded_seconds: float = 0.0) -> None:
+    def refresh(self, decoded_seconds: float = 0.0) -> float:
         """Time plain passes at the present cache length: a few where none was timed yet, else one where it is due.
 
         The cache stays as it is. One slot of the context must be free: call it before a step, not after the last.
 
         Args:
             decoded_seconds: the time that steps have taken since the last call.
+
+        Returns:
+            The seconds that this took.
         """
         cache_length = len(self._runner.tokens)
         self._allowance += BUDGET * decoded_seconds
         known = self.milliseconds(cache_length)
         if known is None:
-            for _ in range(FIRST_PROBES):
-                self._probe(cache_length)
-        elif 1000 * self._allowance >= known:
-            self._allowance -= self._probe(cache_length)
+            return sum(self._probe(cache_length) for _ in range(FIRST_PROBES))
+        if 1000 * self._allowance < known:
+            return 0.0
+        took = self._probe(cache_length)
+        self._allowance -= took
+        return took
 
     def _probe(self, cache_length: int) -> float:
         started = time.perf_counter()

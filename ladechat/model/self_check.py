@@ -25,6 +25,8 @@ def check_layouts(runner: EagerRunner) -> None:
             pass
         logits = runner.forward(layout).float()
         runner.keep([])
+    except torch.OutOfMemoryError:
+        raise
     except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
         raise _unsupported(runner) from error
     for slot in (layout.fresh_slots[-1], layout.node_slots[-1]):

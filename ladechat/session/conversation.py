@@ -29,8 +29,9 @@ class Conversation:
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens)
 
     def answered(self, event: TurnFinished) -> None:
-        """Take in the answer, or what there is of it. A question that got none is as if it had not been asked."""
-        if self.pending is not None and event.turn == self._turn and event.token_ids:
+        """Take in an answer, also one that was stopped. A question that got none is as if it had not been asked."""
+        answer_of_this = event.turn == self._turn and event.reason != "failed"
+        if self.pending is not None and answer_of_this and event.token_ids:
             answer = Message(role="assistant", content=event.text, token_ids=event.token_ids)
             self.messages += [self.pending, answer]
             self.pending = None

@@ -1,0 +1,29 @@
+"""What could not be done, in words."""
+
+from ladechat.protocol import Failed
+
+
+def busy(turn: int) -> Failed:
+    """Two answers at once were asked for."""
+    hint = "Send stop first, or wait for its end."
+    return Failed(code="busy", message="Another answer is being written.", hint=hint, turn=turn)
+
+
+def bad_command(reason: object, turn: int | None = None) -> Failed:
+    """A line, or what it asks for, that no command can be made of."""
+    message = f"A line on the engine's input was not a command it can carry out: {reason}."
+    hint = "docs/protocol.md lists the commands and their fields."
+    return Failed(code="bad_command", message=message, hint=hint, turn=turn)
+
+
+def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
+    """The memory was used up, or something that should not happen did."""
+    import torch
+
+    out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+    if out_of_memory:
+        hint = "Start a new conversation, or use a smaller model, a smaller W and G, or --dtype bfloat16."
+        return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
+    message = f"Something went wrong that should not have: {type(error).__name__}: {error}"
+    hint = "The engine's log has the details; please report it with them."
+    return Failed(code="internal", message=message, hint=hint, turn=turn, fatal=fatal)

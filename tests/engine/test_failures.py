@@ -1,0 +1,119 @@
+"""What an engine does when something goes wrong: it says so, in order, and lives on or ends as it should."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ladechat.protocol import Failed, Generate, Message, Ready, Step, Stop, TurnFinished, TurnStarted
+from tests.engine.wire import Wire, started
+
+QUESTION = "What is the n-gram pool?"
+LONG_QUESTION = "Tell me about the window, the pool and the guesses, and how they work together. " * 6
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Wire]:
+    """One engine for this module: starting one takes many seconds. Tests read whatever they caused to its end."""
+    wire, _ = started("--device", "cpu", "--dtype", "float32")
+    yield wire
+    wire.close()
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [Message(role="system", content="Be brief.")],
+        [Message(role="user", content="a"), Message(role="assistant", content="b")],
+    ],
+    ids=["none", "only the system's", "an answer last"],
+)
+def test_a_conversation_with_nothing_to_answer_is_a_bad_command(engine: Wire, messages: list[Message]) -> None:
+    engine.send(Generate(turn=900, messages=messages))
+    failed = engine.until(Failed)
+    assert (failed.code, failed.turn, failed.fatal) == ("bad_command", 900, False)
+    assert engine.ask(QUESTION, max_new_tokens=2)[1].reason == "max_new_tokens"
+
+
+def test_the_announced_limit_is_what_the_context_leaves_and_its_end_is_named(engine: Wire) -> None:
+    ready = next(event for event in engine.seen if isinstance(event, Ready))
+    turn = engine.generate(QUESTION, max_new_tokens=10 * ready.context_length)
+    began = engine.until(TurnStarted)
+    engine.send(Stop())
+    engine.finish(turn)
+    assert began.max_new_tokens == ready.context_length - len(began.prompt_ids)
+
+
+def test_a_stop_between_turns_does_nothing(engine: Wire) -> None:
+    engine.send(Stop())
+    assert engine.ask(QUESTION, max_new_tokens=3)[1].reason == "max_new_tokens"
+
+
+def test_the_end_of_the_input_ends_the_engine_in_mid_answer() -> None:
+    wire, _ = started("--device", "cpu")
+    wire.generate(LONG_QUESTION, max_new_tokens=2000)
+    wire.until(Step)
+    assert wire.process.stdin is not None
+    wire.process.stdin.close()
+    assert wire.wait_for_end() == 0
+    assert "Traceback" not in wire.log
+
+
+def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None:
+    """A parent that hangs must not leave an engine, and with it a GPU's memory, behind."""
+    code = (
+        "import sys, threading, os\n"
+        "from ladechat.engine.stream import EventStream, Inbox\n"
+        "from ladechat.protocol import Loading\n"
+        "stream = EventStream.take_over_stdout(); Inbox(0, stream)\n"
+        "while True: stream.emit(Loading(stage=1, stages=1, doing='x' * 4096))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        time.sleep(1)  # the pipe is full long before
+        assert process.stdin is not None and process.poll() is None
+        process.stdin.close()
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_failed_turn_says_why_before_it_finishes_and_the_engine_lives_on(tmp_path: Path) -> None:
+    """The model's second pass of the first answer raises, as an allocation that fails would."""
+    script = tmp_path / "engine_that_fails_once.py"
+    script.write_text(
+        "from ladechat.model.eager import EagerRunner\n"
+        "from ladechat.engine.server import serve\n"
+        "from ladechat.protocol import Settings\n"
+        "import ladechat.engine.turn as turn\n"
+        "forward, calls = EagerRunner.forward, []\n"
+        "def failing(self, layout):\n"
+        "    calls.append(len(layout) > 1)\n"
+        "    if sum(calls) == 4:\n"
+        "        raise MemoryError('no memory left')\n"
+        "    return forward(self, layout)\n"
+        "decode = turn._Turn.decode\n"
+        "def patched(self, listener):\n"
+        "    EagerRunner.forward = failing\n"
+        "    return decode(self, listener)\n"
+        "turn._Turn.decode = patched\n"
+        "raise SystemExit(serve('demo', 'cpu', 'float32', Settings()))\n"
+    )
+    wire = Wire(program=(str(script),))
+    try:
+        wire.until(Ready)
+        turn = wire.generate(QUESTION)
+        failed = wire.until(Failed)
+        assert (failed.code, failed.turn, failed.fatal) == ("out_of_memory", turn, False)
+        _, end = wire.finish(turn)
+        assert end.reason == "failed"
+        assert end.text == "".join(p for event in wire.seen if isinstance(event, Step) for p in event.pieces) != ""
+        assert wire.ask(QUESTION)[1].reason == "eos"
+        assert isinstance(wire.seen[-1], TurnFinished)
+    finally:
+        wire.close()

@@ -1,0 +1,152 @@
+"""An engine as a child process. A small script stands in for it: how a child is kept needs no torch to be seen."""
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ladechat import protocol
+from ladechat.protocol import Event, Loading, Settings, Stop
+from ladechat.session import live
+from ladechat.session.live import EngineOptions, LiveEngine
+
+Start = Callable[[str], LiveEngine]
+
+SPEAK = """
+import sys, os, time
+def say(line): os.write(1, line + b"\\n")
+def loading(doing): say(b'{"event":"loading","stage":1,"stages":1,"doing":"' + doing + b'"}')
+"""
+
+
+@pytest.fixture
+def engine_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """An engine whose process runs the given lines of Python."""
+
+    def prepare(code: str) -> LiveEngine:
+        script = tmp_path / "engine.py"
+        script.write_text(SPEAK + code)
+        program = tmp_path / "python"
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(interpreter)} {shlex.quote(str(script))} "$@"\n')
+        program.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(program))
+        return LiveEngine(EngineOptions(), log=tmp_path / "logs" / "engine.log")
+
+    interpreter = sys.executable
+    return prepare
+
+
+async def all_events(engine: LiveEngine) -> list[Event]:
+    return [event async for event in engine.events()]
+
+
+def doings(events: list[Event]) -> list[str]:
+    return [event.doing for event in events if isinstance(event, Loading)]
+
+
+async def test_events_come_in_order_and_unknown_kinds_are_skipped(engine_that: Start) -> None:
+    engine = engine_that("""loading(b"a"); say(b'{"event":"dance"}'); loading(b"b")""")
+    await engine.start()
+    assert doings(await all_events(engine)) == ["a", "b"]
+    assert engine.returncode == 0
+    await engine.close()
+
+
+async def test_a_line_longer_than_the_usual_limit_of_a_pipe_reader_arrives(engine_that: Start) -> None:
+    engine = engine_that("loading(b'x' * 1_000_000)")
+    await engine.start()
+    assert [len(doing) for doing in doings(await all_events(engine))] == [1_000_000]
+    await engine.close()
+
+
+async def test_a_line_cut_short_by_the_end_of_the_process_is_left_out_and_the_exit_code_tells(
+    engine_that: Start,
+) -> None:
+    engine = engine_that("""loading(b"a"); os.write(1, b'{"event":"loading","stage":1,'); os.kill(os.getpid(), 9)""")
+    await engine.start()
+    assert doings(await all_events(engine)) == ["a"]
+    assert engine.returncode == -9
+    await engine.close()
+
+
+async def test_commands_arrive_as_lines(engine_that: Start) -> None:
+    engine = engine_that("loading(sys.stdin.readline().strip().replace('\"', '').encode())")
+    await engine.start()
+    await engine.send(Stop())
+    assert doings(await all_events(engine)) == ["{command:stop}"]
+    await engine.close()
+
+
+async def test_a_command_to_an_engine_that_has_ended_goes_nowhere(engine_that: Start) -> None:
+    engine = engine_that("sys.exit(3)")
+    await engine.start()
+    await all_events(engine)
+    for _ in range(3):
+        await engine.send(Stop())
+    assert engine.returncode == 3
+    await engine.close()
+
+
+async def test_what_the_engine_logs_goes_to_a_file_and_never_blocks_it(engine_that: Start) -> None:
+    engine = engine_that("print('careful! ' * 20_000, file=sys.stderr); loading(b'a')")
+    await engine.start()
+    assert doings(await all_events(engine)) == ["a"]
+    await engine.close()
+    assert "careful!" in engine.log.read_text(encoding="utf-8")
+
+
+async def test_closing_lets_the_engine_leave_by_itself(engine_that: Start) -> None:
+    engine = engine_that("loading(b'a'); sys.stdin.readline(); sys.exit(7)")
+    await engine.start()
+    await engine.close()
+    assert engine.returncode == 7
+
+
+async def test_closing_kills_an_engine_that_does_not_listen(
+    engine_that: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "SECONDS_TO_LEAVE", 0.2)
+    engine = engine_that("loading(b'a'); time.sleep(600)")
+    await engine.start()
+    await asyncio.wait_for(engine.close(), 60)
+    assert engine.returncode == -9
+
+
+async def test_ctrl_c_in_the_terminal_is_not_the_engines_business(engine_that: Start) -> None:
+    engine = engine_that("loading(str(os.getsid(0)).encode())")
+    await engine.start()
+    (session,) = doings(await all_events(engine))
+    assert int(session) != os.getsid(0)
+    await engine.close()
+
+
+async def test_an_engine_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
+    await LiveEngine(EngineOptions(), log=tmp_path / "log").close()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(decoder="autoregressive"),
+        Settings(window=9, ngram=4, guesses=0, pool_prompt=False, pool_accepted=False),
+    ],
+)
+def test_the_command_line_of_the_engine_says_all_that_the_options_say(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from ladechat import cli
+    from ladechat.engine import server
+
+    started: list[tuple[str, str, str, protocol.Settings]] = []
+    monkeypatch.setattr(server, "serve", lambda *options: started.append(options))
+    options = EngineOptions(model="some/where", device="cuda:1", dtype="bfloat16", settings=settings)
+    result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])
+    assert result.exit_code == 0, result.output
+    assert started == [("some/where", "cuda:1", "bfloat16", settings)]
