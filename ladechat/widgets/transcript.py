@@ -62,7 +62,7 @@ class Transcript(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     Transcript { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
     Transcript > .transcript--label { text-style: bold; color: $text-muted; }
-    Transcript > .transcript--user { text-style: bold; color: $text-accent; }
+    Transcript > .transcript--user { text-style: bold; color: $foreground; }
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
