@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar
 
+import msgspec
+from msgspec.structs import asdict
 from textual import on, work
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
@@ -80,7 +82,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._welcome = welcome
         self._new_engine = new_engine
         self._engine: EngineSource | None = None
-        self._settings = settings
+        self._wanted = settings
         self._conversation = conversation
         self._queued: list[str] = []
         self._pacer = Pacer()
@@ -91,7 +93,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
             yield Transcript(id="transcript")
-            yield SidePanels(self._settings, id="side")
+            yield SidePanels(self._wanted, id="side")
         yield Prompt(id="prompt")
         yield StatusLine(id="status")
         yield Footer(compact=True)
@@ -100,7 +102,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         self.theme_changed_signal.subscribe(self, lambda _: self._match_theme())
         self._match_theme()
         self.query_one(Prompt).focus()
-        self._show_settings(self._settings)
+        self._show_settings(self._wanted)
         if self._welcome:
             self.query_one(Transcript).notice(self._welcome)
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
@@ -110,7 +112,7 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def _start_engine(self) -> None:
         """Put a new engine in the place of the old one. Commands may be sent to it at once."""
-        old, self._engine = self._engine, self._new_engine(self._settings)
+        old, self._engine = self._engine, self._new_engine(self._wanted)
         self._say("starting the engine …")
         self._run_engine(self._engine, old)
 
@@ -193,7 +195,6 @@ class LadechatApp(App[int], inherit_bindings=False):
             self._ask_queued()
 
     def _show_settings(self, settings: Settings) -> None:
-        self._settings = settings
         self.query_one(SidePanels).show_settings(settings)
         plain = settings.decoder == "autoregressive"
         self.query_one(StatusLine).decoder = "plain decoding" if plain else settings.decoder
@@ -217,7 +218,9 @@ class LadechatApp(App[int], inherit_bindings=False):
         """After an answer, or for want of one: a question that got none goes back to the prompt."""
         self.answering = False
         unanswered = self._conversation.give_up()
-        if unanswered is not None:
+        if unanswered is not None and self._queued and not answer_more:
+            self._queued.insert(0, unanswered)  # what follows it in the queue may refer to it
+        elif unanswered is not None:
             self.query_one(Prompt).offer(unanswered)
         if answer_more:
             self._say("ready")
@@ -259,16 +262,22 @@ class LadechatApp(App[int], inherit_bindings=False):
     def _configure(self, event: Slider.Changed) -> None:
         match event.slider.label:
             case "W":
-                self._send(Configure(window=event.value))
+                self._wish(Configure(window=event.value))
             case "N":
-                self._send(Configure(ngram=event.value))
+                self._wish(Configure(ngram=event.value))
             case "G":
-                self._send(Configure(guesses=event.value))
+                self._wish(Configure(guesses=event.value))
+
+    def _wish(self, change: Configure) -> None:
+        """Ask for other settings. An engine that is started later begins with them; what holds, `_show` hears."""
+        given = {name: value for name, value in asdict(change).items() if value is not None}
+        self._wanted = msgspec.structs.replace(self._wanted, **given)
+        self._send(change)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def action_stop(self) -> None:
-        """Stop the answer; steps that are shown in slow motion are shown at once."""
+        """Stop the answer, and slow motion with it."""
         self._pacer.frames_per_step = 0
         if self.answering:
             self._send(Stop())
@@ -280,6 +289,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         if selected:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
+            prompt.move_cursor(prompt.cursor_location)
             self.notify("Copied.")
         elif self.answering and not self._quit_next:
             self.action_stop()
@@ -316,8 +326,8 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_switch_decoder(self) -> None:
         """Lookahead or plain decoding, from the next step on."""
-        plain = self._settings.decoder == "autoregressive"
-        self._send(Configure(decoder="lookahead" if plain else "autoregressive"))
+        plain = self._wanted.decoder == "autoregressive"
+        self._wish(Configure(decoder="lookahead" if plain else "autoregressive"))
 
     def action_switch_look(self) -> None:
         """A hue for each step, or the two colours of the method's demo figure."""
@@ -343,6 +353,7 @@ class LadechatApp(App[int], inherit_bindings=False):
             self.notify("Stop the answer first (Esc).", severity="warning")
             return
         self._conversation.restart()
+        self._queued.clear()
         self.query_one(Transcript).clear()
         self.query_one(SidePanels).clear()
 

@@ -253,7 +253,8 @@ async def test_a_slider_configures_the_engine(slider: str, wish: Configure) -> N
         stage.app.query_one(slider).focus()
         await pilot.press("right")
         await wait_until(pilot, lambda: wish in stage.engine.commands)
-        await wait_until(pilot, lambda: stage.app._settings == stage.engine.settings)
+        changed = next(value for value in (wish.window, wish.ngram, wish.guesses) if value is not None)
+        await wait_until(pilot, lambda: stage.app.query_one(slider, Slider).value == changed)
         assert stage.engine.commands == [wish]
 
 
@@ -495,20 +496,48 @@ async def test_questions_that_waited_are_asked_of_the_engine_that_is_started_aga
         await ask(pilot, "Two?")
         await wait_until(pilot, lambda: stage.notices != [])
         stage.engine.die()
-        await wait_until(pilot, lambda: stage.prompt == "One?")
+        await wait_until(pilot, lambda: not stage.app.answering)
         await pilot.press("f5")
-        await wait_until(pilot, lambda: SHOWN_ANSWER in stage.text and not stage.app.answering)
-        assert [message.content for message in stage.engine.questions[0].messages] == ["Two?"]
+        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.app.answering)
+        assert [question.messages[-1].content for question in stage.engine.questions] == ["One?", "Two?"]
+        assert len(stage.engine.questions[1].messages) == 3
 
 
-async def test_a_restarted_engine_has_the_settings_of_the_one_before() -> None:
+async def test_a_new_conversation_does_not_ask_what_waited_in_the_old_one() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.app.answering)
+        await ask(pilot, "Two?")
+        await wait_until(pilot, lambda: stage.notices != [])
+        stage.engine.die()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        await pilot.press("ctrl+l", "f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        assert stage.engine.questions == []
+
+
+async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhile() -> None:
     stage = Stage(FakeEngine(), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await stage.engine.send(Configure(window=9, decoder="autoregressive"))
-        await wait_until(pilot, lambda: stage.app._settings.window == 9)
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        stage.engine.die()
+        await wait_until(pilot, lambda: "has ended" in stage.text)
+        stage.app.query_one("#slider-window").focus()
+        await pilot.press("right", "f3")
+        await pilot.pause(0.4)  # a slider speaks when it has come to rest
         await pilot.press("f5")
         await wait_until(pilot, lambda: len(stage.started) == 2)
-        assert stage.settings[1] == Settings(window=9, decoder="autoregressive")
+        assert stage.settings[1] == Settings(window=6, decoder="autoregressive")
+
+
+async def test_two_presses_of_f3_end_where_they_began() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f3", "f3")
+        await wait_until(pilot, lambda: len(stage.engine.commands) == 2)
+        assert stage.engine.commands == [Configure(decoder="autoregressive"), Configure(decoder="lookahead")]
 
 
 async def test_a_trimmed_history_is_mentioned() -> None:

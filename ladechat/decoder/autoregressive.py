@@ -15,7 +15,7 @@ class AutoregressiveDecoder:
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
 
-    def run(self, prompt: Sequence[int], limits: Limits) -> Iterator[Step]:
+    def run(self, prompt: Sequence[int], limits: Limits, generated: int = 0) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
         for _ in self.runner.prefill(prompt):
             pass

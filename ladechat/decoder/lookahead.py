@@ -49,12 +49,12 @@ class LookaheadDecoder:
         self.settings = settings or LookaheadSettings()
         self.pool = NGramPool()
 
-    def run(self, prompt: Sequence[int], limits: Limits) -> Iterator[Step]:
+    def run(self, prompt: Sequence[int], limits: Limits, generated: int = 0) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
         for _ in self.runner.prefill(prompt):
             pass
         room = limits.room(len(prompt), self.runner.context_length)
-        generation = _Generation(prompt, self.pool, self.settings)
+        generation = _Generation(prompt, generated, self.pool, self.settings)
         while room > 0:
             generation.follow(self.settings)
             step = self._step(generation, room, limits)
@@ -122,22 +122,24 @@ class _StepDraft:
 class _Generation:
     """What one run carries from step to step: the text so far, the window, and how the pool has served."""
 
-    def __init__(self, prompt: Sequence[int], pool: NGramPool, settings: LookaheadSettings) -> None:
-        self._prompt = tuple(prompt)
-        self._text = list(prompt)
+    def __init__(self, text: Sequence[int], generated: int, pool: NGramPool, settings: LookaheadSettings) -> None:
+        self._text = list(text)
+        self._prompt_length = len(text) - generated
         self._pool = pool
         self._settings = settings
         self._random = random.Random(0)
         self._lookups = self._hits = 0
-        self._learn_prompt()
-        self._window = JacobiWindow(prompt[-1], settings.window, settings.ngram, self._successor)
+        if settings.pool_prompt:
+            self._learn_prompt()
+        self._window = self._new_window()
 
     def follow(self, settings: LookaheadSettings) -> None:
         """Take on changed settings, keeping whatever still fits."""
-        if settings == self._settings:
+        before, self._settings = self._settings, settings
+        if settings == before:
             return
-        self._settings = settings
-        self._learn_prompt()
+        if settings.pool_prompt and (not before.pool_prompt or settings.ngram != before.ngram):
+            self._learn_prompt()
         self._window.resize(settings.window, settings.ngram, self._successor)
 
     def draft(self, room: int, context_length: int) -> _StepDraft:
@@ -169,6 +171,8 @@ class _Generation:
             added += self._pool.add_all(self._text[-(len(tokens) + ngram - 1) :], ngram, "accepted")
         if draft.window is not None:
             draft.window.advance(fresh, tokens, self._successor)
+        else:  # it was too large for what is left of the context, and may come to fit if W or N is lowered
+            self._window = self._new_window()
         return snapshot, added
 
     def pool_snapshot(self, draft: _StepDraft, path: Sequence[int], added: int) -> PoolSnapshot:
@@ -184,8 +188,10 @@ class _Generation:
         return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
 
     def _learn_prompt(self) -> None:
-        if self._settings.pool_prompt:
-            self._pool.add_all(self._prompt, self._settings.ngram, "prompt")
+        self._pool.add_all(self._text[: self._prompt_length], self._settings.ngram, "prompt")
+
+    def _new_window(self) -> JacobiWindow:
+        return JacobiWindow(self._text[-1], self._settings.window, self._settings.ngram, self._successor)
 
     def _successor(self, token: int) -> int:
         known = self._pool.successor(token)

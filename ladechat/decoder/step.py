@@ -79,7 +79,7 @@ class Limits:
     eos_ids: Set[int] = field(default_factory=frozenset)
 
     def room(self, prompt_length: int, context_length: int) -> int:
-        """How many tokens a run may emit. The last one may stand just beyond the context: none follows it."""
+        """How many tokens a run may emit. The last one is not fed to the model, but has its place in the context."""
         return min(self.max_new_tokens, context_length - prompt_length)
 
     def cut(self, tokens: Sequence[int], room: int) -> tuple[int, ...]:
@@ -93,10 +93,16 @@ class Limits:
 class Decoder(Protocol):
     """A way of generating: an iterator of steps."""
 
-    def run(self, prompt: Sequence[int], limits: Limits) -> Iterator[Step]:
-        """Generate after `prompt` (at least one token) until the limits or the end of the model's context.
+    def run(self, prompt: Sequence[int], limits: Limits, generated: int = 0) -> Iterator[Step]:
+        """Generate until the limits or the end of the model's context.
 
         Greedy: the concatenated `Step.tokens` are the tokens that plain decoding emits. Closing the iterator between
         two steps leaves the runner's cache consistent.
+
+        Args:
+            prompt: at least one token.
+            limits: when to end.
+            generated: how many of the last tokens of `prompt` are text of this answer already, where another decoder
+                began it.
         """
         ...

@@ -60,7 +60,12 @@ def lay_out(last_token: int, window: JacobiWindow | None, tree: CandidateTree) -
     """The layout of a step. With a window, the first nodes of `tree` must be its `column_guess`.
 
     Without a window this is pure verification, and with an empty tree besides, a plain decoding step.
+
+    Raises:
+        ValueError: the window does not begin with the last token.
     """
+    if window is not None and window.rows[0][0] != last_token:
+        raise ValueError("The window has to begin with the last accepted token.")
     if window is None:
         tokens, positions, branch_mask = [last_token], np.zeros(1, np.int64), np.ones((1, 1), np.bool_)
         fresh_slots: tuple[int, ...] = ()

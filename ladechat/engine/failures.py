@@ -5,7 +5,7 @@ from ladechat.protocol import Failed
 
 def busy(turn: int) -> Failed:
     """Two answers at once were asked for."""
-    hint = "Send stop first, or wait for its end."
+    hint = "Ask again when its turn_finished has come; stop brings it sooner."
     return Failed(code="busy", message="Another answer is being written.", hint=hint, turn=turn)
 
 

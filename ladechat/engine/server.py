@@ -124,7 +124,7 @@ def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedMo
         stream.emit(protocol.Loading(stage=next(stage), stages=STAGES, doing=doing))
 
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
-    report("looking for the checkpoint")
+    report("looking for the checkpoint" if local_folder(model) else f"fetching what is not cached of {model}")
     folder = fetch(model)
     report("starting PyTorch and transformers")
     from ladechat.model.loading import load

@@ -166,7 +166,7 @@ class _Turn:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
             listener.apply_changes()
             decoder = self.service.decoders.chosen()
-            for step in decoder.run([*self.prompt, *self.token_ids], self._rest()):
+            for step in decoder.run([*self.prompt, *self.token_ids], self._rest(), len(self.token_ids)):
                 now = time.perf_counter()
                 step_ms, started = 1000 * (now - started), now
                 self.token_ids += step.tokens

@@ -91,11 +91,12 @@ class SlabCache(Cache):
         needed = self.length + slots
         if needed <= self.capacity:
             return
-        self.capacity = max(needed, min(2 * self.capacity, self._capacity_limit))
+        capacity = max(needed, min(2 * self.capacity, self._capacity_limit))
+        # All or nothing: where the memory does not suffice, the cache stays as it is.
+        grown = {shape: slab.new_empty(*slab.shape[:2], capacity, slab.shape[3]) for shape, slab in self._slabs.items()}
         for shape, slab in self._slabs.items():
-            grown = slab.new_empty(slab.shape[0], slab.shape[1], self.capacity, slab.shape[3])
-            grown[:, :, : self.length] = slab[:, :, : self.length]
-            self._slabs[shape] = grown
+            grown[shape][:, :, : self.length] = slab[:, :, : self.length]
+        self._slabs, self.capacity = grown, capacity
 
     @torch.inference_mode()
     def keep(self, slots: Sequence[int]) -> None:

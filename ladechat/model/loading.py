@@ -70,7 +70,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> Lo
     tokenizer = _tokenizer(folder, name)
     model = _model(folder, name, place, number_type)
     text = config.get_text_config()  # of a model that also sees or hears, the part that writes
-    context_length = int(getattr(text, "max_position_embeddings", None) or FALLBACK_CONTEXT)
+    context_length = _context_length(text)
     report(CHECK_STAGE)
     try:
         runner = EagerRunner(model, context_length)
@@ -154,6 +154,22 @@ def _config(folder: Path, name: str) -> Any:
     if not decoder_only or not hasattr(config.get_text_config(), "num_hidden_layers"):
         raise _unsupported(f"{name} is of type {config.model_type!r}, which is not a decoder-only language model.")
     return config
+
+
+def _context_length(config: Any) -> int:
+    """The positions a model may use.
+
+    With "longrope" a pass that reaches beyond the original context rotates all of its tokens differently, drafts that
+    are refused later included; so such a model keeps to the original context, where decoding is exact.
+    """
+    rope = getattr(config, "rope_parameters", None) or {}
+    longest = getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT
+    if rope.get("rope_type") == "longrope":
+        original = rope.get("original_max_position_embeddings") or getattr(
+            config, "original_max_position_embeddings", None
+        )
+        return min(int(longest), int(original or longest))
+    return int(longest)
 
 
 def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:

@@ -27,7 +27,7 @@ def check_layouts(runner: EagerRunner) -> None:
         runner.keep([])
     except torch.OutOfMemoryError:
         raise
-    except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
+    except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise _unsupported(runner) from error
     for slot in (layout.fresh_slots[-1], layout.node_slots[-1]):
         seen = sorted(layout.mask[slot].nonzero()[0], key=lambda other: layout.positions[other])
@@ -52,5 +52,5 @@ def _unsupported(runner: EagerRunner) -> UnsupportedModel:
     model_type = runner.model.config.model_type
     return UnsupportedModel(
         f"Models of type {model_type!r} do not follow explicit positions with a 4-D attention mask (those with ALiBi "
-        "do not), and without these several tokens cannot be verified in one pass."
+        "or chunked attention do not), and without these several tokens cannot be verified in one pass."
     )

@@ -108,10 +108,15 @@ class LiveEngine:
             await self._draining
 
     async def _drain(self) -> None:
-        """Keep the engine's standard error in a rotating file: a full pipe would stop the engine."""
+        """Keep the engine's standard error in a rotating file, or nowhere if that cannot be.
+
+        It is read in any case: a full pipe would stop the engine.
+        """
         assert self._process is not None and self._process.stderr is not None
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        handler = RotatingFileHandler(self.log, maxBytes=1_000_000, backupCount=2, delay=True, errors="replace")
+        handler: logging.Handler = logging.NullHandler()
+        with contextlib.suppress(OSError):
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            handler = RotatingFileHandler(self.log, maxBytes=1_000_000, backupCount=2, errors="replace")
         with contextlib.closing(handler):
             async for line in self._process.stderr:
                 text = line.decode(errors="replace").rstrip()

@@ -40,6 +40,7 @@ class Prompt(TextArea):
         )
         self._past: list[str] = []
         self._place = 0
+        self._draft = ""
 
     def on_key(self, event: events.Key) -> None:
         """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing."""
@@ -101,6 +102,8 @@ class Prompt(TextArea):
             self.move_cursor(self.document.end)
 
     def _recall(self, place: int) -> None:
+        if self._place == len(self._past):
+            self._draft = self.text
         self._place = min(max(place, 0), len(self._past))
-        self.load_text(self._past[self._place] if self._place < len(self._past) else "")
+        self.load_text(self._past[self._place] if self._place < len(self._past) else self._draft)
         self.move_cursor(self.document.end)

@@ -90,7 +90,7 @@ class SpeedPanel(Panel):
             return ""
         if per_step < FEW_TOKENS:
             return "no gain: few drafts accepted"
-        return f"no gain: a pass costs {price:.1f}× a plain one"
+        return f"no gain: a pass costs {price:.1f}× plain"
 
     @property
     def _looks_ahead(self) -> bool:

@@ -194,6 +194,47 @@ def test_a_run_fills_the_context_to_its_end_and_no_slot_lies_beyond(
     assert written == plain(model, PROMPT, 1000)[: len(written)]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_window_that_was_too_large_for_the_rest_of_the_context_may_be_narrowed(seed: int) -> None:
+    model = random_model(seed)
+    decoder = LookaheadDecoder(runner_for(model, context_length=64), LookaheadSettings(12, 5, 4))
+    written: list[int] = []
+    for step in decoder.run(PROMPT, Limits(1000)):
+        written.extend(step.tokens)
+        if len(written) > 44:  # 12 + 5 positions ahead lie beyond the context by now
+            decoder.settings = LookaheadSettings(2, 3, 4)
+    assert written == plain(model, PROMPT, 56)
+
+
+def test_changing_the_guess_limit_leaves_the_order_of_the_pool_alone() -> None:
+    decoder = LookaheadDecoder(runner_for(random_model(1)), LookaheadSettings(1, 3, 2, pool_accepted=False))
+    steps = decoder.run(PROMPT, Limits(10))
+    next(steps)
+    before = [decoder.pool.guesses(key, 2, 9) for key in range(VOCABULARY)]
+    learnt_since = LookaheadSettings(1, 3, 7, pool_accepted=False)
+    decoder.settings = learnt_since
+    key = PROMPT[0]
+    decoder.pool.add((key, 90, 91), "window")
+    next(steps)
+    assert decoder.pool.guesses(key, 2, 9)[0] == ((90, 91), "window")
+    assert before[key]
+
+
+def test_text_of_the_answer_so_far_is_no_prompt() -> None:
+    prompt, answer = next(demo_prompts())
+    decoder = LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(5, 3, 5, pool_accepted=False))
+    list(decoder.run(prompt + answer[:40], Limits(3), generated=40))
+    learnt = {source for token in answer[10:38] for _, source in decoder.pool.guesses(token, 2, 99)}
+    in_prompt = {tuple(prompt[i : i + 3]) for i in range(len(prompt) - 2)}
+    from_prompt = [
+        (token, *tail)
+        for token in range(3072)
+        for tail, source in decoder.pool.guesses(token, 2, 99)
+        if source == "prompt"
+    ]
+    assert learnt and set(from_prompt) == in_prompt
+
+
 def test_a_stopped_run_leaves_a_cache_that_the_next_one_goes_on_from() -> None:
     model = random_model(4)
     runner = runner_for(model)

@@ -1,5 +1,6 @@
 """The slab: what a pass writes, keeping slots, growing."""
 
+import pytest
 import torch
 
 from ladechat.model.kv_cache import SMALLEST_CAPACITY, SlabCache
@@ -63,6 +64,23 @@ def test_growing_keeps_what_is_cached() -> None:
         slab.keep(range(100))
         expected += tokens
     assert held(slab) == expected
+
+
+def test_a_slab_that_cannot_grow_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    slab = cache()
+    write(slab, [1, 2])
+    slab.keep([0, 1])
+
+    def no_memory(*_: object) -> torch.Tensor:
+        raise torch.OutOfMemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "new_empty", no_memory)
+        with pytest.raises(torch.OutOfMemoryError):
+            slab.reserve(5000)
+    write(slab, [3.0] * 600)
+    slab.keep([0])
+    assert held(slab) == [1, 2, 3]
 
 
 def test_growing_does_not_pass_the_limit_unless_a_pass_needs_it() -> None:

@@ -61,7 +61,7 @@ async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> 
 
 async def test_no_gain_has_a_reason_and_a_gain_has_none() -> None:
     assert shown(look_ahead(1, 12), look_ahead(1, 12)).reason() == "no gain: few drafts accepted"
-    assert shown(look_ahead(2, 41.5), look_ahead(2, 41.5)).reason() == "no gain: a pass costs 4.0× a plain one"
+    assert shown(look_ahead(2, 41.5), look_ahead(2, 41.5)).reason() == "no gain: a pass costs 4.0× plain"
     assert shown(look_ahead(3, 12)).reason() == ""
     assert shown(plain_step()).reason() == "", "plain decoding promises none"
     slow = shown(look_ahead(1, 20))
