@@ -1,8 +1,9 @@
 """Lookahead next to plain decoding on the bundled model: steps, tokens per step, tokens per second, exactness.
 
 Run as `python -m benchmarks.demo_decoding [--rounds 5] [--json FILE]`. The decoders take turns on each prompt, so that
-a machine that slows down slows all of them. Steps of the reference implementation are those recorded, with the prompts,
-in tests/reference.json for the same checkpoint.
+a machine that slows down slows all of them. As in the engine, one core is left free unless OMP_NUM_THREADS says
+otherwise. Steps of the reference implementation are those recorded, with the prompts, in tests/reference.json for the
+same checkpoint.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.step import Decoder, Limits
 from ladechat.model.eager import EagerRunner
+from ladechat.model.loading import leave_a_core_free
 
 ROOT = Path(__file__).parent.parent
 SETTINGS = [(3, 3, 3), (5, 3, 5), (5, 4, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15)]
@@ -57,6 +59,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    leave_a_core_free()
     reference = json.loads((ROOT / "tests" / "reference.json").read_text())
     tallies = measure(reference["prompts"], arguments.rounds)
     rows = {name: tally.as_row(tallies["autoregressive"]) for name, tally in tallies.items()}

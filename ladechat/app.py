@@ -1,5 +1,6 @@
 """The app: what is on the screen, which key does what, and which event goes where."""
 
+import gc
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar
@@ -68,7 +69,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     CSS_PATH = "app.tcss"
     TITLE = "ladechat"
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (70, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
 
@@ -89,6 +90,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._quit_next = False
         self._model = "model"
         self._in_turn = False
+        self._restarting = False
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -106,9 +108,13 @@ class LadechatApp(App[int], inherit_bindings=False):
         if self._welcome:
             self.query_one(Transcript).notice(self._welcome)
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
-        self._start_engine()
+        self.call_after_refresh(self._after_first_frame)
 
     # --- the engine ---------------------------------------------------------------------------------------------------
+
+    def _after_first_frame(self) -> None:
+        gc.enable()
+        self._start_engine()
 
     def _start_engine(self) -> None:
         """Put a new engine in the place of the old one. Commands may be sent to it at once."""
@@ -120,7 +126,9 @@ class LadechatApp(App[int], inherit_bindings=False):
     async def _run_engine(self, engine: EngineSource, old: EngineSource | None) -> None:
         """End the old engine, start the new one, and queue what it says, until it ends."""
         if old is not None:
+            self._restarting = True
             await old.close()
+            self._restarting = False
         told_why = False
         try:
             await engine.start()
@@ -342,6 +350,8 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_restart_engine(self) -> None:
         """End the engine and start a new one. The conversation stays."""
+        if self._restarting:  # the old engine is still leaving, and is to be waited for
+            return
         self._pacer.clear()
         self._in_turn = False
         self._next_question(answer_more=False)
@@ -389,4 +399,5 @@ def run(options: EngineOptions, system: str | None = None, max_new_tokens: int |
 
     welcome = WELCOME if options.model == EngineOptions.model else ""
     app = LadechatApp(new_engine, options.settings, Conversation(system, max_new_tokens), welcome)
-    return app.run() or 0
+    app.run()
+    return app.return_code or 0

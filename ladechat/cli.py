@@ -1,5 +1,6 @@
 """The commands. Thin: each says what it takes, checks it, and hands over."""
 
+import gc
 import sys
 from typing import Annotated, NoReturn, get_args
 
@@ -64,6 +65,7 @@ def chat(
     _check_length(max_new_tokens)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         _fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
+    gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
     from ladechat.app import run
 
     raise typer.Exit(run(options, system=system, max_new_tokens=max_new_tokens))

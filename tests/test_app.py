@@ -1,8 +1,10 @@
 """The whole app, with a scripted engine: what is asked, shown, sent and kept, and what each key does."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partialmethod
 from itertools import combinations, pairwise
 
 import pytest
@@ -12,10 +14,11 @@ from textual.widget import Widget
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
-from ladechat.app import LadechatApp
+from ladechat.app import LadechatApp, run
 from ladechat.palette import Look
 from ladechat.protocol import Configure, Message, Settings, Stop
 from ladechat.session.conversation import Conversation
+from ladechat.session.live import EngineOptions
 from ladechat.widgets.flow import safe
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
@@ -157,6 +160,23 @@ async def test_the_prompt_takes_several_lines_and_brings_back_what_was_asked() -
         assert stage.prompt == "a\nb"
         await pilot.press("down")
         assert stage.prompt == ""
+
+
+async def test_up_and_down_move_within_a_question_that_fills_several_rows() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        long = "word " * 60
+        prompt = stage.app.query_one(Prompt)
+        prompt.load_text(long)
+        prompt.move_cursor(prompt.document.end)
+        await pilot.press("up")
+        assert stage.prompt == long
+        await pilot.press("down", "down")
+        assert stage.prompt == long
+        prompt.move_cursor((0, 0))
+        await pilot.press("up")
+        assert stage.prompt == "One?"
 
 
 async def test_the_welcome_is_said_first_and_not_sent() -> None:
@@ -517,6 +537,24 @@ async def test_a_new_conversation_does_not_ask_what_waited_in_the_old_one() -> N
         assert stage.engine.questions == []
 
 
+class SlowToLeave(FakeEngine):
+    """An engine that takes its time to end."""
+
+    async def close(self) -> None:
+        await asyncio.sleep(0.2)
+        await super().close()
+
+
+async def test_an_engine_that_takes_long_to_end_is_waited_for_however_often_a_restart_is_asked() -> None:
+    stage = Stage(SlowToLeave(), SlowToLeave(), SlowToLeave())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f5", "f5", "f5")
+        await wait_until(pilot, lambda: len(stage.started) > 1 and stage.activity == "ready")
+        assert stage.started[0].closed
+        assert not stage.engine.closed
+
+
 async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhile() -> None:
     stage = Stage(FakeEngine(), FakeEngine())
     async with stage.app.run_test() as pilot:
@@ -550,6 +588,15 @@ async def test_a_trimmed_history_is_mentioned() -> None:
         assert "the oldest turn was left out of this prompt (1,100 → 600 tokens)" in stage.text
 
 
+def test_an_app_that_breaks_down_does_not_end_with_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(_: LadechatApp) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(LadechatApp, "on_mount", break_down)
+    monkeypatch.setattr(LadechatApp, "run", partialmethod(LadechatApp.run, headless=True))
+    assert run(EngineOptions()) == 1
+
+
 # --- room and colours -------------------------------------------------------------------------------------------------
 
 
@@ -571,6 +618,15 @@ async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[
         assert stage.app.query_one(Transcript).size.width >= 40
         heights = {name: stage.app.query_one(f"#{name}").size.height for name in ("window", "pool", "speed")}
         assert min(heights.values()) >= 3, heights
+
+
+async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(60, 16)) as pilot:
+        await answered(pilot, stage, "One?")
+        assert stage.app.query_one(Transcript).size.width >= 50
+        await pilot.press("f2")
+        await wait_until(pilot, lambda: stage.app.query_one("#side").region.area > 0)
 
 
 async def test_resizing_the_terminal_keeps_the_text_and_the_place_at_the_end() -> None:

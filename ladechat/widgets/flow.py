@@ -9,6 +9,17 @@ from rich.cells import get_character_cell_size
 from ladechat.widgets.cells import printable
 
 TAB = "    "
+_WRITTEN = str.maketrans(
+    {
+        "\t": TAB,
+        **dict.fromkeys("\u00a0\u1680\u202f\u205f", " "),
+        **dict.fromkeys(map(chr, range(0x2000, 0x200B)), " "),
+        "\u3000": "  ",
+        # Hints for joining and breaking words and for the direction of a letter: nothing is to be seen of them.
+        **dict.fromkeys("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff", ""),
+    }
+)
+"""What is part of ordinary writing, as a terminal shows it. What could hide or turn text around is not among it."""
 
 
 class Ink(NamedTuple):
@@ -81,7 +92,7 @@ def wrap(runs: Iterable[Run], width: int) -> list[Line]:
 
 def safe(text: str) -> str:
     """`text` as a terminal may be given it, line by line."""
-    text = text.replace("\r\n", "\n").replace("\t", TAB)
+    text = text.replace("\r\n", "\n").translate(_WRITTEN)
     # A mark at the head of a piece belongs to the character before, which the leading letter stands for.
     return "\n".join(printable("x" + line)[1:] for line in text.split("\n"))
 

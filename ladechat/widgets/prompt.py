@@ -64,15 +64,15 @@ class Prompt(TextArea):
         self.insert("\n")
 
     def action_earlier(self) -> None:
-        """On the first line, bring back the question before; elsewhere go up."""
-        if self.cursor_location[0] > 0 or not self._past:
+        """In the first row, bring back the question before; elsewhere go up."""
+        if not self.navigator.is_first_wrapped_line(self.cursor_location) or not self._past:
             self.action_cursor_up()
         else:
             self._recall(self._place - 1)
 
     def action_later(self) -> None:
-        """On the last line, the question after; elsewhere go down."""
-        if self.cursor_location[0] < self.document.line_count - 1 or not self._past:
+        """In the last row, the question after; elsewhere go down."""
+        if not self.navigator.is_last_wrapped_line(self.cursor_location) or not self._past:
             self.action_cursor_down()
         else:
             self._recall(self._place + 1)

@@ -106,7 +106,9 @@ class Transcript(ScrollView, can_focus=True):
         self._update_last(self._last_start)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
-        """Add what steps have yielded to the last message, in one go."""
+        """Add what steps have yielded to the answer, in one go. It goes on below a remark that came in between."""
+        if self._blocks[-1].kind == "notice":
+            self.start("model")
         for step in steps:
             ink = Ink("step", step.index, len(step.token_ids))
             self._blocks[-1].append("".join(step.pieces), ink)
@@ -125,6 +127,10 @@ class Transcript(ScrollView, can_focus=True):
         self._update_last(0)
 
     def _update_last(self, start: int) -> None:
+        # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
+        at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
+        if at_end and not self.is_vertical_scrollbar_grabbed:
+            self.anchor()
         old, new = self._lines[start:], self._blocks[-1].lines if self._blocks else []
         same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
         self._lines[start + same :] = new[same:]

@@ -115,3 +115,16 @@ def test_each_character_keeps_the_ink_of_its_piece_across_lines() -> None:
     assert [line.runs for line in flow.lines] == [[("ab cd", one)], [("efgh", two)]]
     flow.append("ij", one)
     assert flow.lines[-1].runs == [("efgh", two), ("ij", one)]
+
+
+def test_every_space_is_shown_as_a_space_as_wide_as_it_is() -> None:
+    assert safe("Bonjour\u00a0! 10\u202fkm") == "Bonjour ! 10 km"
+    assert safe("\u3000全角") == "  全角"
+
+
+def test_what_only_tells_how_letters_join_or_break_is_not_shown() -> None:
+    assert safe("\ufeffmi\u200ckh co\u00adop a\u200bb c\u2060d\u200f") == "mikh coop ab cd"
+
+
+def test_what_could_turn_the_text_around_stays_visible() -> None:
+    assert safe("a\u202eb\u2066c") == "a▯b▯c"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from rich.cells import cell_len
 from rich.style import Style
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.geometry import Offset
 from textual.selection import Selection
 
@@ -123,6 +124,35 @@ async def test_it_follows_its_end_until_the_user_scrolls_up_and_again_after_end(
         assert not any(NEW_BELOW.strip() in line for line in lines(transcript))
         transcript.add("\nthe very last")
         await until(pilot, lambda: any("the very last" in line for line in lines(transcript)))
+
+
+@pytest.mark.parametrize("way", ["wheel", "page keys"])
+async def test_who_scrolls_back_to_the_end_and_beyond_follows_it_again(way: str) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        filled(transcript)
+        transcript.focus()
+        await until(pilot, lambda: transcript.follows_end)
+        for event, key in ((MouseScrollUp, "pageup"), (MouseScrollDown, "pagedown")):
+            for _ in range(12):
+                if way == "wheel":
+                    await pilot._post_mouse_events([event], transcript, offset=(5, 5))
+                else:
+                    await pilot.press(key)
+                await pilot.pause()
+            await until(pilot, lambda: transcript.is_vertical_scroll_end == (key == "pagedown"))  # noqa: B023
+        transcript.add("\none\ntwo\nthe very last")
+        await until(pilot, lambda: any("the very last" in line for line in lines(transcript)))
+
+
+async def test_a_remark_in_the_middle_of_an_answer_does_not_take_over_the_rest_of_it() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test():
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["first"]]))
+        transcript.notice("remark", "alert")
+        transcript.add_steps(steps_of([[" second"]], first=1))
+        assert lines(transcript)[:7] == ["m", "  first", "", "  remark", "", "  second", ""]
 
 
 async def test_all_of_a_long_answer_in_bursts_is_there_and_in_view() -> None:
