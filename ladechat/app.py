@@ -108,13 +108,17 @@ class LadechatApp(App[int], inherit_bindings=False):
         if self._welcome:
             self.query_one(Transcript).notice(self._welcome)
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
-        self.call_after_refresh(self._after_first_frame)
+        self._engine = self._new_engine(self._wanted)
+        self._say("starting the engine …")
+        self.call_after_refresh(self._after_first_frame, self._engine)
 
     # --- the engine ---------------------------------------------------------------------------------------------------
 
-    def _after_first_frame(self) -> None:
+    def _after_first_frame(self, engine: EngineSource) -> None:
+        """Start the engine, which takes commands already, now that the screen is there."""
         gc.enable()
-        self._start_engine()
+        if engine is self._engine:
+            self._run_engine(engine, None)
 
     def _start_engine(self) -> None:
         """Put a new engine in the place of the old one. Commands may be sent to it at once."""
