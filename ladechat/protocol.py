@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 FORMAT = "ladechat"
-VERSION = "1.0"
+VERSION = "1.1"
 """Major.minor. A new kind or key raises the minor; a change of meaning raises the major, and readers refuse it."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -122,12 +122,26 @@ class Header(Event, frozen=True, tag="header"):
 
 
 class Loading(Event, frozen=True, tag="loading"):
-    """What the engine is doing before it can answer: stage `stage` of `stages`, and how far into it."""
+    """What the engine is doing before it can answer: stage `stage` of `stages`, and how far into it.
+
+    The bytes are those of a download, or of weights being read. A stage that goes on is told of again and again.
+    """
 
     stage: int
     stages: int
     doing: str
     fraction: float | None = None
+    done_bytes: int | None = None
+    total_bytes: int | None = None
+
+
+class SamplingDefaults(Record, frozen=True):
+    """How a checkpoint's own generation_config.json would have its tokens drawn. None where it does not say."""
+
+    do_sample: bool
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
 
 
 class Ready(Event, frozen=True, tag="ready"):
@@ -146,6 +160,8 @@ class Ready(Event, frozen=True, tag="ready"):
     eos_ids: list[int]
     load_seconds: float
     settings: Settings
+    quantization: str | None = None
+    sampling_defaults: SamplingDefaults | None = None
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):
@@ -282,10 +298,14 @@ FailureCode = Literal[
     "bad_command",
     "busy",
     "model_not_found",
+    "gated",
+    "hub_unreachable",
     "no_safetensors",
     "unsupported_architecture",
+    "missing_package",
     "load_failed",
     "message_too_long",
+    "disk_full",
     "out_of_memory",
     "internal",
 ]
@@ -299,6 +319,25 @@ class Failed(Event, frozen=True, tag="failed"):
     hint: str
     turn: int | None = None
     fatal: bool = False
+
+
+# --- what the user's side adds to a recording ---------------------------------------------------------------------------
+# Such a line repeats the `seq` of the engine's line before it. With them, a screen follows from the events alone.
+
+
+class Asked(Event, frozen=True, tag="asked"):
+    """The user asked something. The engine begins with it when it can."""
+
+    turn: int
+    text: str
+
+
+class ConversationCleared(Event, frozen=True, tag="conversation_cleared"):
+    """The user began a new conversation."""
+
+
+class Closed(Event, frozen=True, tag="closed"):
+    """The last line of a recording that was ended on purpose. Without it, the session was interrupted."""
 
 
 COMMANDS: dict[str, type[Command]] = {cls.__struct_config__.tag: cls for cls in Command.__subclasses__()}  # type: ignore[misc]

@@ -12,6 +12,7 @@ from typing import TypeVar
 import pytest
 
 from ladechat.protocol import (
+    VERSION,
     Command,
     Configure,
     Event,
@@ -146,7 +147,7 @@ def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded() -> No
     ready = engine.until(Ready)
     header = engine.heard[0]
     assert isinstance(header, Header)
-    assert (header.format, header.version, header.model) == ("ladechat", "1.0", "demo")
+    assert (header.format, header.version, header.model) == ("ladechat", VERSION, "demo")
     assert header.settings.window == 4
     stages = [event for event in engine.heard if isinstance(event, Loading)]
     assert [event.stage for event in stages] == list(range(1, stages[0].stages + 1))
