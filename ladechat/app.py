@@ -1,34 +1,29 @@
-"""The app: what is on the screen, which key does what, and which event goes where."""
+"""The chat: questions to the engine, its events to the screen and into a recording, and which key does what."""
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
 import msgspec
 from msgspec.structs import asdict
 from textual import on, work
-from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.binding import Binding, BindingType
 from textual.reactive import reactive
-from textual.screen import Screen
-from textual.widgets import Footer
+from textual.widget import Widget
 
 from ladechat.keys import APP_KEYS
-from ladechat.palette import Look, Palette
 from ladechat.protocol import (
+    Asked,
     Command,
     Configure,
+    ConversationCleared,
     Event,
     Failed,
-    HistoryTrimmed,
+    Header,
     Loading,
-    Prefilling,
     Ready,
     Settings,
-    SettingsApplied,
-    Step,
     Stop,
     TurnFinished,
     TurnStarted,
@@ -36,80 +31,73 @@ from ladechat.protocol import (
 from ladechat.session.conversation import Conversation
 from ladechat.session.live import EngineOptions, LiveEngine
 from ladechat.session.pacing import Pacer
+from ladechat.session.recording import Recorder, default_path
 from ladechat.session.source import EngineSource
+from ladechat.viewer import FRAMES_PER_SECOND, Viewer, welcome
 from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.side import SidePanels
 from ladechat.widgets.slider import Slider
-from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
 
-FRAMES_PER_SECOND = 30
 SLOW_MOTION_FRAMES = 8
 QUIT_SECONDS = 2.0
+ENDED = "The engine has ended."
 RESTART = "The conversation is still here; F5 starts the engine again."
-WELCOME = (
-    "Ask the bundled model about what you see, for instance: What is the n-gram pool? How do I choose W, N and G? "
-    "Write a Python function that reverses a string."
-)
+DOWNLOAD_STOPPED = "The download was stopped; what has come is kept, and F5 goes on with it."
+BROKEN_OFF = "This answer was broken off: the engine is started again."
 
 NewEngine = Callable[[Settings], EngineSource]
 """Makes an engine with these settings; called at the start, and for each restart."""
 
 
-class LadechatApp(App[int], inherit_bindings=False):
-    """A conversation at the left, and at the right how its answers come about.
+class LadechatApp(Viewer):
+    """A conversation with a live engine.
 
     Args:
         new_engine: makes the source of events.
         settings: what the decoder starts with.
+        conversation: what is sent with each question.
         welcome: said in the transcript before anything else.
+        model: the name that a recording is filed under.
+        recorder: what writes the session down; a recording may have been begun already.
     """
 
-    CSS_PATH = "app.tcss"
-    TITLE = "ladechat"
-    ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (70, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
+    KEYS: ClassVar[tuple[Binding, ...]] = APP_KEYS
 
-    palette: reactive[Palette] = reactive(Palette)
     answering: reactive[bool] = reactive(False)
 
     def __init__(
-        self, new_engine: NewEngine, settings: Settings, conversation: Conversation, welcome: str = ""
+        self,
+        new_engine: NewEngine,
+        settings: Settings,
+        conversation: Conversation,
+        welcome: str = "",
+        model: str = EngineOptions.model,
+        recorder: Recorder | None = None,
     ) -> None:
-        super().__init__()
-        self._welcome = welcome
+        super().__init__(settings, welcome)
         self._new_engine = new_engine
         self._engine: EngineSource | None = None
         self._wanted = settings
         self._conversation = conversation
+        self._model = model
+        self._recorder = recorder or Recorder()
         self._queued: list[str] = []
         self._pacer = Pacer()
         self._quit_next = False
-        self._model = "model"
         self._in_turn = False
         self._restarting = False
+        self._downloading = False
 
-    def compose(self) -> ComposeResult:
-        with Horizontal(id="body"):
-            yield Transcript(id="transcript")
-            yield SidePanels(self._wanted, id="side")
-        yield Prompt(id="prompt")
-        yield StatusLine(id="status")
-        yield Footer(compact=True)
+    def controls(self) -> Widget:
+        return Prompt(id="prompt")
 
     def on_mount(self) -> None:
-        self.theme_changed_signal.subscribe(self, lambda _: self._match_theme())
-        self._match_theme()
+        super().on_mount()
         self.query_one(Prompt).focus()
-        self._show_settings(self._wanted)
-        if self._welcome:
-            self.query_one(Transcript).notice(self._welcome)
+        self._show_recording()
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self._engine = self._new_engine(self._wanted)
-        self._say("starting the engine …")
         self.call_after_refresh(self._after_first_frame, self._engine)
 
     # --- the engine ---------------------------------------------------------------------------------------------------
@@ -123,108 +111,84 @@ class LadechatApp(App[int], inherit_bindings=False):
     def _start_engine(self) -> None:
         """Put a new engine in the place of the old one. Commands may be sent to it at once."""
         old, self._engine = self._engine, self._new_engine(self._wanted)
-        self._say("starting the engine …")
+        self.presenter.say("starting the engine …")
         self._run_engine(self._engine, old)
 
     @work(exclusive=True, group="engine")
     async def _run_engine(self, engine: EngineSource, old: EngineSource | None) -> None:
-        """End the old engine, start the new one, and queue what it says, until it ends."""
+        """End the old engine, start the new one, and pass on what it says, until it ends."""
         if old is not None:
             self._restarting = True
-            await old.close()
-            self._restarting = False
+            try:
+                await old.close()
+            finally:
+                self._restarting = False
         told_why = False
         try:
             await engine.start()
             async for event in engine.events():
+                self._record(event)
                 self._pacer.put(event)
                 told_why = isinstance(event, Failed) and event.fatal
             await engine.close()
-            message = "The engine has ended."
+            message = DOWNLOAD_STOPPED if self._downloading else ENDED
         except OSError as error:
             message = f"The engine could not be run: {error}."
         self._engine = None
         if not told_why:
-            self._pacer.put(Failed(code="internal", message=message, hint=RESTART, fatal=True))
+            self._add(Failed(code="internal", message=message, hint=RESTART, fatal=True))
 
     async def on_unmount(self) -> None:
-        """However the app ends, the engine ends first."""
+        """However the app ends, the engine ends first, and then the recording."""
         if self._engine is not None:
             await self._engine.close()
+        self._end_recording()
+
+    def _send(self, command: Command) -> None:
+        if self._engine is not None:
+            self.run_worker(self._engine.send(command), group="commands")
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def _add(self, event: Event) -> None:
+        """Put an event of our own into the stream, as if the engine had said it."""
+        self._record(event, own=True)
+        self._pacer.put(event)
+
+    def _add_at_once(self, event: Event) -> None:
+        """As `_add`, on the screen before the next frame: the user has just pressed a key."""
+        self._add(event)
+        self._take(self._pacer.drain())
 
     def _frame(self) -> None:
         """Show what is due: the transcript takes all steps of a frame in one go, panels repaint at their own pace."""
-        if not self.is_running:
-            return  # the widgets go before the timer does
-        events = self._pacer.frame()
-        steps = [event for event in events if isinstance(event, Step)]
-        if steps and len(steps) == len(events):
-            self._show_steps(steps)
-            return
+        if self.is_running:  # the widgets go before the timer does
+            self._take(self._pacer.frame())
+
+    def _take(self, events: list[Event]) -> None:
+        self.presenter.show(events)
         for event in events:
-            self._show(event)
+            self._react(event)
 
-    def _show_steps(self, steps: list[Step]) -> None:
-        self.query_one(Transcript).add_steps(steps)
-        self.query_one(SidePanels).show_steps(steps)
-
-    def _show(self, event: Event) -> None:
-        transcript = self.query_one(Transcript)
+    def _react(self, event: Event) -> None:
+        """What follows from an event besides what is on the screen."""
         match event:
-            case Step():
-                self._show_steps([event])
+            case Header() | Ready():
+                self._downloading = False
+                if isinstance(event, Ready) and not self.answering:
+                    self._ask_queued()
             case Loading():
-                self._say(f"{event.doing} ({event.stage}/{event.stages}) …")
-            case Ready():
-                self._show_ready(event)
-            case SettingsApplied():
-                self._show_settings(event.settings)
-            case HistoryTrimmed():
-                transcript.notice(describe_trimming(event))
+                self._downloading = event.total_bytes is not None
             case TurnStarted():
                 self._in_turn = True
-                self._show_settings(event.settings)
-                self.query_one(SidePanels).clear()
-                transcript.start("model", self._model)
-                self._say("reading the question …")
-            case Prefilling():
-                self._say("answering …")
-                if event.done_tokens < event.total_tokens:
-                    self._say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
             case TurnFinished():
-                self._finish(event)
+                self._in_turn = False
+                self._conversation.answered(event)
+                self._next_question()
             case Failed():
-                self._fail(event)
-
-    def _show_ready(self, event: Ready) -> None:
-        status = self.query_one(StatusLine)
-        self._model = "demo model" if event.model == "demo" else event.model.rstrip("/").rsplit("/", 1)[-1]
-        status.model, status.device, status.dtype = self._model, event.device, event.dtype
-        status.facts = describe_model(event)
-        self._show_settings(event.settings)
-        self._say("ready")
-        if not self.answering:
-            self._ask_queued()
-
-    def _show_settings(self, settings: Settings) -> None:
-        self.query_one(SidePanels).show_settings(settings)
-        plain = settings.decoder == "autoregressive"
-        self.query_one(StatusLine).decoder = "plain decoding" if plain else settings.decoder
-
-    def _finish(self, event: TurnFinished) -> None:
-        self._in_turn = False
-        self.query_one(SidePanels).show_finished(event)
-        self.query_one(Transcript).notice(describe_finish(event))
-        self._conversation.answered(event)
-        self._next_question()
-
-    def _fail(self, event: Failed) -> None:
-        self.query_one(Transcript).notice(describe_failure(event), "alert")
-        if event.fatal:
-            self._in_turn = False
-            self._say("the engine has ended · F5 starts it again")
-        if event.fatal or (event.turn is not None and not self._in_turn):  # else the end of the turn follows
-            self._next_question(answer_more=not event.fatal)
+                self._in_turn = self._in_turn and not event.fatal
+                if event.fatal or (event.turn is not None and not self._in_turn):  # else the end of the turn follows
+                    self._next_question(answer_more=not event.fatal)
 
     def _next_question(self, answer_more: bool = True) -> None:
         """After an answer, or for want of one: a question that got none goes back to the prompt."""
@@ -235,7 +199,6 @@ class LadechatApp(App[int], inherit_bindings=False):
         elif unanswered is not None:
             self.query_one(Prompt).offer(unanswered)
         if answer_more:
-            self._say("ready")
             self._ask_queued()
 
     def _ask_queued(self) -> None:
@@ -246,12 +209,11 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     @on(Prompt.Sent)
     def _take_question(self, event: Prompt.Sent) -> None:
-        transcript = self.query_one(Transcript)
         if self._engine is None:
             self.query_one(Prompt).offer(event.text)
             self.notify("The engine has ended. F5 starts it again.", severity="warning")
             return
-        transcript.anchor()
+        self.query_one(Transcript).anchor()
         if self.answering:
             self._queued.append(event.text)
             self.notify("Sent as soon as this answer has ended.")
@@ -260,15 +222,10 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def _ask(self, text: str) -> None:
         """Show the question and send it. An engine that still loads answers it when it has loaded."""
-        transcript = self.query_one(Transcript)
-        transcript.start("user", "You")
-        transcript.add(text)
         self.answering = True
-        self._send(self._conversation.ask(text))
-
-    def _send(self, command: Command) -> None:
-        if self._engine is not None:
-            self.run_worker(self._engine.send(command), group="commands")
+        command = self._conversation.ask(text)
+        self._send(command)
+        self._add_at_once(Asked(turn=command.turn, text=text))
 
     @on(Slider.Changed)
     def _configure(self, event: Slider.Changed) -> None:
@@ -281,17 +238,60 @@ class LadechatApp(App[int], inherit_bindings=False):
                 self._wish(Configure(guesses=event.value))
 
     def _wish(self, change: Configure) -> None:
-        """Ask for other settings. An engine that is started later begins with them; what holds, `_show` hears."""
+        """Ask for other settings. An engine that is started later begins with them; what holds, its events say."""
         given = {name: value for name, value in asdict(change).items() if value is not None}
         self._wanted = msgspec.structs.replace(self._wanted, **given)
         self._send(change)
 
+    # --- the recording ------------------------------------------------------------------------------------------------
+
+    def _record(self, event: Event, *, own: bool = False) -> None:
+        try:
+            (self._recorder.added if own else self._recorder.heard)(event)
+        except OSError as error:
+            self._recording_failed(error)
+
+    def action_record(self) -> None:
+        """Begin or end a recording."""
+        if self._recorder.path is not None:
+            path = self._recorder.path
+            self._end_recording()
+            self.notify(f"Recorded: {path}")
+            return
+        path = default_path(self._model)
+        try:
+            self._recorder.start(path)
+        except OSError as error:
+            self._recording_failed(error)
+        else:
+            self.notify(f"Recording to {path}. F7 ends it.")
+        self._show_recording()
+
+    def _end_recording(self) -> None:
+        try:
+            self._recorder.stop()
+        except OSError as error:
+            self._recording_failed(error)
+        if self.is_running:
+            self._show_recording()
+
+    def _recording_failed(self, error: OSError) -> None:
+        if self.is_running:
+            why = f"The recording has ended: {error.strerror or error}. What was written before is kept."
+            self.notify(why, severity="error", timeout=10)
+            self._show_recording()
+
+    def _show_recording(self) -> None:
+        self.query_one("#recording").display = self._recorder.path is not None
+
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def action_stop(self) -> None:
-        """Stop the answer, and slow motion with it."""
+        """Stop the answer, and slow motion with it; or a download."""
         self._pacer.frames_per_step = 0
-        if self.answering:
+        if self._downloading and self._engine is not None:
+            self.run_worker(self._engine.close(), group="commands")
+        elif self.answering:
             self._send(Stop())
 
     def action_interrupt(self) -> None:
@@ -299,10 +299,9 @@ class LadechatApp(App[int], inherit_bindings=False):
         prompt = self.query_one(Prompt)
         selected = prompt.selected_text or self.screen.get_selected_text()
         if selected:
-            self.copy_to_clipboard(selected)
+            self.copy(selected)
             self.screen.clear_selection()
             prompt.move_cursor(prompt.cursor_location)
-            self.notify("Copied.")
         elif self.answering and not self._quit_next:
             self.action_stop()
             self._arm_quit("Stopping. Ctrl+C again quits.")
@@ -319,32 +318,10 @@ class LadechatApp(App[int], inherit_bindings=False):
     def _disarm_quit(self) -> None:
         self._quit_next = False
 
-    def action_page_up(self) -> None:
-        """Earlier in the conversation."""
-        self.query_one(Transcript).action_page_up()
-
-    def action_page_down(self) -> None:
-        """Later in the conversation."""
-        self.query_one(Transcript).action_page_down()
-
-    def action_follow(self) -> None:
-        """To the end of the conversation, and on with it as it grows."""
-        self.query_one(Transcript).anchor()
-
-    def action_toggle_panels(self) -> None:
-        """Show or hide the panels."""
-        side = self.query_one(SidePanels)
-        side.display = not side.display
-
     def action_switch_decoder(self) -> None:
         """Lookahead or plain decoding, from the next step on."""
         plain = self._wanted.decoder == "autoregressive"
         self._wish(Configure(decoder="lookahead" if plain else "autoregressive"))
-
-    def action_switch_look(self) -> None:
-        """A hue for each step, or the two colours of the method's demo figure."""
-        look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
-        self.palette = replace(self.palette, look=look)
 
     def action_slow_motion(self) -> None:
         """Show about four steps a second, or as they come."""
@@ -356,9 +333,9 @@ class LadechatApp(App[int], inherit_bindings=False):
         """End the engine and start a new one. The conversation stays."""
         if self._restarting:  # the old engine is still leaving, and is to be waited for
             return
-        self._pacer.clear()
-        self._in_turn = False
-        self._next_question(answer_more=False)
+        self._take(self._pacer.drain())  # what is in the recording is on the screen too
+        if self.answering:
+            self._add_at_once(Failed(code="internal", message=BROKEN_OFF, hint="Its question is kept.", fatal=True))
         self._start_engine()
 
     def action_new_conversation(self) -> None:
@@ -368,40 +345,21 @@ class LadechatApp(App[int], inherit_bindings=False):
             return
         self._conversation.restart()
         self._queued.clear()
-        self.query_one(Transcript).clear()
-        self.query_one(SidePanels).clear()
-
-    async def action_quit(self) -> None:
-        """End the engine and leave."""
-        self.exit(0)
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Every key's action, by name, in the command palette."""
-        yield from super().get_system_commands(screen)
-        for binding in APP_KEYS:
-            if binding.id not in ("quit", "interrupt"):
-                yield SystemCommand(binding.description, binding.tooltip, getattr(self, f"action_{binding.action}"))
-
-    # --- looks --------------------------------------------------------------------------------------------------------
-
-    def watch_palette(self, palette: Palette) -> None:
-        self.query_one(SidePanels).palette = palette
-        self.query_one(Transcript).palette = palette
-
-    def _match_theme(self) -> None:
-        self.palette = replace(Palette.detect(dark=self.current_theme.dark), look=self.palette.look)
-
-    def _say(self, activity: str) -> None:
-        self.query_one(StatusLine).activity = activity
+        self._add_at_once(ConversationCleared())
 
 
-def run(options: EngineOptions, system: str | None = None, max_new_tokens: int | None = None) -> int:
+def run(
+    options: EngineOptions,
+    system: str | None = None,
+    max_new_tokens: int | None = None,
+    recorder: Recorder | None = None,
+) -> int:
     """Run the app with a live engine; the exit code."""
 
     def new_engine(settings: Settings) -> EngineSource:
         return LiveEngine(replace(options, settings=settings))
 
-    welcome = WELCOME if options.model == EngineOptions.model else ""
-    app = LadechatApp(new_engine, options.settings, Conversation(system, max_new_tokens), welcome)
+    conversation = Conversation(system, max_new_tokens)
+    app = LadechatApp(new_engine, options.settings, conversation, welcome(options.model), options.model, recorder)
     app.run()
     return app.return_code or 0

@@ -78,21 +78,27 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
             if not failed and not interrupted.is_set():
                 print(f"ladechat: The engine ended before the answer did; its log is {engine.log}.", file=sys.stderr)
     finally:
-        printer.end()
         await engine.close()
+        printer.end()
     return INTERRUPTED if interrupted.is_set() else exit_code
 
 
 class JsonPrinter:
-    """The stream as it is on the wire."""
+    """The stream as it is on the wire, and its closing line: written to a file, a recording."""
+
+    def __init__(self) -> None:
+        self._last: Event | None = None
 
     def show(self, event: Event) -> None:
         """Print one event."""
+        self._last = event
         sys.stdout.write(protocol.encode(event).decode())
         sys.stdout.flush()
 
     def end(self) -> None:
-        """Nothing is left to say."""
+        """Say that this was all."""
+        if self._last is not None:
+            self.show(protocol.Closed(seq=self._last.seq, t=self._last.t))
 
 
 class AnswerPrinter:

@@ -2,18 +2,36 @@
 
 import gc
 import sys
-from typing import Annotated, NoReturn, get_args
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
+from typer.core import TyperGroup
 
 from ladechat import __version__
 from ladechat.protocol import DECODERS, GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Message, Settings
 from ladechat.session.live import EngineOptions
+from ladechat.session.recording import Recorder, default_path
 
 USAGE_ERROR = 2
 DEFAULTS = Settings()
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+RECORD = "--record"
+
+
+class Commands(TyperGroup):
+    """The commands, with an option that may stand without its value, which typer does not know."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        following = [*args, "-"][1:]
+        given = [
+            f"{RECORD}=" if arg == RECORD and after.startswith("-") else arg
+            for arg, after in zip(args, following, strict=True)
+        ]
+        return super().parse_args(ctx, given)
+
+
+app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 Model = Annotated[str, typer.Option("--model", "-m", help="A folder, a hub id, or demo, the bundled model.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
@@ -25,6 +43,12 @@ Guesses = Annotated[int, typer.Option("--guesses", "-G", help="G: how many n-gra
 PoolPrompt = Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")]
 PoolAccepted = Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")]
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
+Record = Annotated[
+    str | None,
+    typer.Option(
+        "--record", metavar="[FILE]", help="Record the session; without FILE, in the data folder under time and model."
+    ),
+]
 System = Annotated[str | None, typer.Option(help="A system message: how the model should behave.")]
 
 
@@ -53,6 +77,7 @@ def chat(
     pool_accepted: PoolAccepted = True,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
+    record: Record = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -68,7 +93,31 @@ def chat(
     gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
     from ladechat.app import run
 
-    raise typer.Exit(run(options, system=system, max_new_tokens=max_new_tokens))
+    raise typer.Exit(run(options, system=system, max_new_tokens=max_new_tokens, recorder=_recorder(record, model)))
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
+    idle_limit: Annotated[
+        float | None, typer.Option("--idle-limit", "-i", help="Shorten pauses to that many seconds.", min=0.0)
+    ] = None,
+) -> None:
+    """Show a recorded session, at its own pace or step by step."""
+    from ladechat.session.replay import Recording, UnreadableRecording
+
+    try:
+        recording = Recording.read(file, idle_limit)
+    except UnreadableRecording as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{file} cannot be read: {error.strerror or error}.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        _fail("A replay needs a terminal.")
+    gc.disable()  # until the first frame is shown, as in `chat`
+    from ladechat.replay_app import run
+
+    raise typer.Exit(run(recording))
 
 
 @app.command()
@@ -160,6 +209,20 @@ def _options(
         pool_accepted=pool_accepted,
     )
     return EngineOptions(model=model, device=device, dtype=dtype, settings=settings)
+
+
+def _recorder(record: str | None, model: str) -> Recorder:
+    """What writes the session down; begun already if that was asked for."""
+    recorder = Recorder()
+    if record is not None:
+        path = Path(record).expanduser() if record else default_path(model)
+        try:
+            recorder.start(path)
+        except FileExistsError:
+            _fail(f"{path} exists already, and a recording overwrites nothing; give {RECORD} another name.")
+        except OSError as error:
+            _fail(f"{path} cannot be written: {error.strerror or error}; give {RECORD} another name.")
+    return recorder
 
 
 def _check_length(max_new_tokens: int | None) -> None:

@@ -1,16 +1,24 @@
-"""Every key of the app, once: what binds it, the footer, the command palette and docs/keys.md all read this table."""
+"""Every key of the app, once: what binds it, the footer, the command palette and docs/keys.md all read these tables."""
 
 from textual.binding import Binding
 
-APP_KEYS = (
-    Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer that is being written."),
+SHARED_KEYS = (
     Binding("f2", "toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
-    Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Lookahead or plain decoding."),
-    Binding("f4", "switch_look", "Colours", id="look", tooltip="A hue for each step, or blue for parallel ones."),
-    Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
-    Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
+    Binding("f4", "switch_look", "Look", id="look", tooltip="A hue for each step, or blue for parallel ones."),
     Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
     Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
+    Binding("f8", "copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
+)
+
+APP_KEYS = (
+    Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer that is being written, or a download."),
+    SHARED_KEYS[0],
+    Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Lookahead or plain decoding."),
+    SHARED_KEYS[1],
+    Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
+    Binding("f7", "record", "Rec", id="record", tooltip="Begin or end a recording of the session."),
+    Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
+    *SHARED_KEYS[2:],
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
     Binding("ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation."),
     Binding(
@@ -23,4 +31,20 @@ APP_KEYS = (
         tooltip="Copy the selection; without one stop the answer; twice: quit.",
     ),
     Binding("ctrl+q", "quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
+)
+
+REPLAY_KEYS = (
+    Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
+    Binding("right", "step_forward", "Step", id="step_forward", tooltip="One step on."),
+    Binding("left", "step_back", "Back", id="step_back", tooltip="One step back."),
+    Binding("n", "next_turn", "Next", id="next_turn", tooltip="To the next question."),
+    Binding("p", "previous_turn", "Prev", id="previous_turn", tooltip="To the question before."),
+    Binding("plus,up", "faster", "Faster", show=False, id="faster", tooltip="Faster."),
+    Binding("minus,down", "slower", "Slower", show=False, id="slower", tooltip="Slower."),
+    Binding("home", "to_start", "To the beginning", show=False, id="to_start", tooltip="To the beginning."),
+    Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end of the recording."),
+    *SHARED_KEYS,
+    Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
+    Binding("q", "quit", "Quit", id="quit", tooltip="Leave."),
+    Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),
 )

@@ -321,7 +321,7 @@ class Failed(Event, frozen=True, tag="failed"):
     fatal: bool = False
 
 
-# --- what the user's side adds to a recording ---------------------------------------------------------------------------
+# --- what the user's side adds to a recording -----------------------------------------------------------------------
 # Such a line repeats the `seq` of the engine's line before it. With them, a screen follows from the events alone.
 
 

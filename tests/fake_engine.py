@@ -25,7 +25,7 @@ def tokens(text: str) -> list[str]:
 
 
 class FakeEngine:
-    """An `EngineSource` that answers each question with the next of its answers.
+    """An `EngineSource` that answers each question with the next of its answers. It says one thing a second.
 
     Args:
         settings: what it was started with.
@@ -37,6 +37,7 @@ class FakeEngine:
         commands: all that it was sent.
         closed: whether it was ended by the app.
         fail_next: what the next question fails with, instead of an answer.
+        hold_end: leave an answer open behind its last step.
         steps_done: of the answer that was begun last.
         trim_next: leave out the oldest turn at the next question, and say so.
     """
@@ -54,6 +55,7 @@ class FakeEngine:
         self.closed = False
         self.fail_next: protocol.FailureCode | None = None
         self.trim_next = False
+        self.hold_end = False
         self._answers = deque(answers)
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._hold_loading = hold_loading
@@ -66,6 +68,7 @@ class FakeEngine:
         self._coming: deque[protocol.Step] = deque()
         self._said: list[str] = []
         self.steps_done = 0
+        self._seq = 0
 
     # --- what the app calls -------------------------------------------------------------------------------------------
 
@@ -175,7 +178,8 @@ class FakeEngine:
 
     def _say(self, event: Event) -> None:
         if not self._ended:
-            self._events.put_nowait(event)
+            self._events.put_nowait(msgspec.structs.replace(event, seq=self._seq, t=float(self._seq)))
+            self._seq += 1
 
     def _work(self) -> None:
         """As many steps of as many answers as may go now."""
@@ -184,9 +188,9 @@ class FakeEngine:
                 if not self._waiting:
                     return
                 self._begin(self._waiting.popleft())
-            elif not self._coming:
+            elif not self._coming and not self.hold_end:
                 self._finish("eos")
-            elif self._allowed == 0:
+            elif not self._coming or self._allowed == 0:
                 return
             else:
                 self._step()

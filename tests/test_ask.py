@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.protocol import Header, Step, TurnFinished, decode_event
+from ladechat.protocol import Closed, Header, Step, TurnFinished, decode_event
 
 PATIENCE = 120
 QUESTION = "What is the n-gram pool?"
@@ -34,8 +34,8 @@ def test_the_json_stream_decodes_and_both_decoders_write_the_same(
         assert done.returncode == 0, done.stderr
         events = [decode_event(line) for line in done.stdout.encode().split(b"\n") if line]
         assert isinstance(events[0], Header)
-        finished = events[-1]
-        assert isinstance(finished, TurnFinished)
+        finished, closed = events[-2:]
+        assert isinstance(closed, Closed) and isinstance(finished, TurnFinished)
         pieces = [piece for event in events if isinstance(event, Step) for piece in event.pieces]
         assert "".join(pieces) == finished.text
         texts[name] = "".join(pieces)
@@ -46,7 +46,7 @@ def test_a_pipe_gets_the_plain_answer_and_standard_error_the_summary(
     streams: dict[str, subprocess.CompletedProcess[str]],
 ) -> None:
     done = ask("-", "--window", "7", "--max-new-tokens", "300", text=QUESTION)
-    finished = decode_event(streams["lookahead"].stdout.encode().strip().split(b"\n")[-1])
+    finished = decode_event(streams["lookahead"].stdout.encode().strip().split(b"\n")[-2])
     assert isinstance(finished, TurnFinished)
     assert done.stdout == finished.text.lstrip() + "\n"
     assert done.returncode == 0
@@ -127,8 +127,8 @@ def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130() -> None:
     assert process.wait(PATIENCE) == 130
     assert b"Traceback" not in process.stderr.read()
     events = [decode_event(line) for line in written.split(b"\n") if line]
-    assert isinstance(events[-1], TurnFinished)
-    assert "".join(p for e in events if isinstance(e, Step) for p in e.pieces) == events[-1].text
+    assert isinstance(events[-2], TurnFinished)
+    assert "".join(p for e in events if isinstance(e, Step) for p in e.pieces) == events[-2].text
 
 
 def test_ctrl_c_while_it_loads_exits_with_130() -> None:

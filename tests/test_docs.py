@@ -15,6 +15,7 @@ from textual.dom import DOMNode
 
 from ladechat import protocol
 from ladechat.app import LadechatApp
+from ladechat.replay_app import ReplayApp
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.transcript import Transcript
@@ -77,9 +78,10 @@ def test_the_protocol_page_has_no_message_that_does_not_exist() -> None:
 
 
 KEY_NAMES = {"escape": "Esc", "up": "↑", "down": "↓", "left": "←", "right": "→"}
-KEY_NAMES |= {"pageup": "Page Up", "pagedown": "Page Down"}
+KEY_NAMES |= {"pageup": "Page Up", "pagedown": "Page Down", "plus": "+", "minus": "-"}
 PLACES: dict[str, type[DOMNode]] = {
     "Anywhere": LadechatApp,
+    "In a replay": ReplayApp,
     "In the prompt": Prompt,
     "On a slider": Slider,
     "In the conversation": Transcript,
@@ -90,7 +92,8 @@ def shown_keys(binding: BindingType) -> Iterator[str]:
     """The keys of a binding as the documents write them: `ctrl+c` as Ctrl+C."""
     assert isinstance(binding, Binding)
     for key in binding.key.split(","):
-        yield "+".join(KEY_NAMES.get(part, part.capitalize()) for part in key.split("+"))
+        single = len(key) == 1
+        yield key if single else "+".join(KEY_NAMES.get(part, part.capitalize()) for part in key.split("+"))
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import cairosvg
 
-from ladechat.app import WELCOME, LadechatApp
+from ladechat.app import LadechatApp
 from ladechat.protocol import Event, Settings, Step, TurnFinished
 from ladechat.session.conversation import Conversation
 from ladechat.session.live import EngineOptions, LiveEngine
+from ladechat.viewer import welcome
 from ladechat.widgets.prompt import Prompt
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -79,7 +80,7 @@ class HeldEngine(LiveEngine):
 async def take(picture: Picture) -> str:
     """The screen as SVG."""
     engine = HeldEngine(EngineOptions(), len(picture.questions), picture.at_step)
-    app = LadechatApp(lambda _: engine, Settings(), Conversation(), WELCOME)
+    app = LadechatApp(lambda _: engine, Settings(), Conversation(), welcome("demo"))
     async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
         for question in picture.questions:
             app.query_one(Prompt).insert(question)

@@ -27,10 +27,12 @@ class Pacer:
         self._events.append(event)
         self._waiting_steps += isinstance(event, Step)
 
-    def clear(self) -> None:
-        """Forget what has not been shown."""
+    def drain(self) -> list[Event]:
+        """All that has not been shown."""
+        events = list(self._events)
         self._events.clear()
         self._waiting_steps = 0
+        return events
 
     def frame(self) -> list[Event]:
         """The events to show in this frame."""

@@ -92,8 +92,8 @@ class Prompt(TextArea):
         raise SkipAction
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A text area selects its line with F6, which is the app's here."""
-        return action != "select_line"
+        """A text area selects its line with F6 and everything with F7, which are the app's here."""
+        return action not in ("select_line", "select_all")
 
     def offer(self, text: str) -> None:
         """Put a text back that could not be answered, unless the user has begun another."""

@@ -46,6 +46,11 @@ class Block:
             self._parts.append((text, ink))
             self._flow.append(text, ink)
 
+    @property
+    def text(self) -> str:
+        """What it consists of, as it was given."""
+        return "".join(text for text, _ in self._parts)
+
     def wrap(self, width: int) -> None:
         """Wrap everything anew."""
         self._flow = Flow(width)
@@ -113,6 +118,16 @@ class Transcript(ScrollView, can_focus=True):
             ink = Ink("step", step.index, len(step.token_ids))
             self._blocks[-1].append("".join(step.pieces), ink)
         self._update_last(self._last_start)
+
+    def last_answer(self) -> str:
+        """The last answer as the model wrote it, also where a remark stands in the middle of it; "" without one."""
+        parts: list[str] = []
+        for block in reversed(self._blocks):
+            if block.kind == "user" and parts:
+                break
+            if block.kind == "model":
+                parts.insert(0, block.text)
+        return "".join(parts).rstrip()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """A remark of the program's own."""

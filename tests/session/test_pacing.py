@@ -90,12 +90,13 @@ def test_what_is_no_step_waits_for_the_steps_before_it_and_for_nothing_else() ->
     assert [[event.seq for event in frame] for frame in drain(pacer, 4)] == [[0], [], [1, 2], []]
 
 
-def test_after_clearing_only_what_is_new_is_shown() -> None:
+def test_draining_gives_all_that_was_not_shown_in_its_order() -> None:
     pacer = Pacer()
-    for event in events([True] * 40):
+    queued = events([True] * 40)
+    for event in queued:
         pacer.put(event)
-    pacer.frame()
-    pacer.clear()
+    shown = pacer.frame()
+    assert shown + pacer.drain() == queued
     assert pacer.frame() == []
     pacer.put(STEP)
     assert pacer.frame() == [STEP]

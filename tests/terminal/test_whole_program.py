@@ -2,45 +2,20 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from ladechat.palette import HUES
-from tests.terminal.tmux import Terminal, coloured_text
+from tests.terminal.conftest import SLOW, Start
+from tests.terminal.tmux import coloured_text, engine_process, still_runs
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
 QUESTION = "What is the n-gram pool?"
 SUMMARY = re.compile(r"\d+ tokens · \d+ steps")
-SLOW = ["--window", "64", "--ngram", "16", "--guesses", "64", "--dtype", "float64"]
-"""Settings under which an answer of the bundled model takes long enough to be stopped on the way."""
-
-Start = Callable[..., Terminal]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts ladechat in a terminal of a given size, with options, and waits for its first frame."""
-    if shutil.which("tmux") is None:
-        assert not os.environ.get("LADECHAT_TESTS_NEED_TMUX"), "tmux is missing"
-        pytest.skip("needs tmux")
-    terminals: list[Terminal] = []
-
-    def start(size: tuple[int, int], *options: str) -> Terminal:
-        terminal = Terminal([sys.executable, "-m", "ladechat", *options], tmp_path, size)
-        terminals.append(terminal)
-        terminal.wait_for("The prompt", lambda screen: "Ask something" in screen)
-        return terminal
-
-    yield start
-    for terminal in terminals:
-        terminal.close()
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +33,6 @@ def hues_on(screen: str) -> set[str]:
     """The hues of steps that letters on a coloured screen have."""
     hues = {";".join(["2", *(str(int(hue[i : i + 2], 16)) for i in (1, 3, 5))]) for hue in HUES[True]}
     return hues & {colour for text, colour in coloured_text(screen) if any(map(str.isalpha, text))}
-
-
-def engine_process(terminal: Terminal) -> int:
-    [engine] = [number for number, command in terminal.processes().items() if "ladechat engine" in command]
-    return engine
-
-
-def still_runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=["80x24", "200x60"])

@@ -86,6 +86,28 @@ class Terminal:
             self._tmux("kill-server")
 
 
+def engine_process(terminal: Terminal) -> int:
+    """The engine that a program in a terminal has started."""
+    [engine] = [number for number, command in terminal.processes().items() if "ladechat engine" in command]
+    return engine
+
+
+def ui_process(terminal: Terminal) -> int:
+    """The program in a terminal, without its engine."""
+    commands = terminal.processes().items()
+    [ui] = [number for number, command in commands if "-m ladechat" in command and "ladechat engine" not in command]
+    return ui
+
+
+def still_runs(process: int) -> bool:
+    """Is there a process of that number?"""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def coloured_text(screen: str) -> Iterator[tuple[str, str]]:
     """The runs of text in a screen with escape sequences, each with its foreground colour's codes ("" for none)."""
     colour = ""

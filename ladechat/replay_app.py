@@ -1,0 +1,171 @@
+"""The replay: a recording in place of an engine, on the same screen."""
+
+import gc
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import ClassVar
+
+from textual.app import SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+
+from ladechat.keys import REPLAY_KEYS
+from ladechat.protocol import Event, Step
+from ladechat.session.replay import Player, Recording
+from ladechat.viewer import FRAMES_PER_SECOND, Viewer, welcome
+from ladechat.widgets.cells import shorten
+from ladechat.widgets.slider import Slider
+from ladechat.widgets.transport import Transport
+
+QUESTION_CELLS = 60
+
+
+class ReplayApp(Viewer):
+    """A recorded session, at its own pace or step by step.
+
+    Args:
+        recording: what is shown.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(REPLAY_KEYS)
+    KEYS: ClassVar[tuple[Binding, ...]] = REPLAY_KEYS
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(recording.header.settings, welcome(recording.header.model))
+        self.add_class("-replay")
+        self.player = Player(recording)
+        self._recording = recording
+        steps = [0]
+        for event in recording.events:
+            steps.append(steps[-1] + isinstance(event, Step))
+        self._steps_before = steps
+
+    def controls(self) -> Widget:
+        return Transport(id="transport")
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one(Transport).focus()
+        for slider in self.query(Slider):  # they show what was, and move nothing
+            slider.disabled = True
+        for notice in self._recording.notices:
+            self.notify(notice, severity="warning", timeout=10)
+        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.call_after_refresh(gc.enable)
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    def _frame(self) -> None:
+        if self.is_running:
+            self._show(self.player.due(time.monotonic()))
+
+    def _show(self, events: Iterable[Event]) -> None:
+        self.presenter.show(events)
+        self._tell_place()
+
+    def go(self, position: int) -> None:
+        """Show the state in which `position` events have been shown, and stay there."""
+        self.player.playing = False
+        before = self.player.position
+        self.player.seek(position)
+        if self.player.position < before:
+            self.presenter.begin(self._recording.header.settings)
+            before = 0
+        self._show(self._recording.events[before : self.player.position])
+
+    def _tell_place(self) -> None:
+        player, transport = self.player, self.query_one(Transport)
+        mark = "▶" if player.playing else "■" if player.at_end else "‖"
+        turn = player.turn
+        now, whole = _clock(player.seconds), _clock(self._recording.seconds)
+        transport.state = f"{mark} {player.speed:g}×"
+        transport.facts = (
+            f"{now} of {whole}",
+            f"step {self._steps_before[player.position]:,} of {self._steps_before[-1]:,}",
+            f"turn {turn.number if turn else 0} of {len(self._recording.turns)}",
+        )
+        transport.fraction = player.position / len(self._recording.events)
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        """Pause, or go on; at the end, from the beginning."""
+        playing = not self.player.playing
+        if playing and self.player.at_end:
+            self.go(0)
+        self.player.playing = playing
+        self._tell_place()
+
+    def action_step_forward(self) -> None:
+        """One step on."""
+        self.go(self.player.step_forward())
+
+    def action_step_back(self) -> None:
+        """One step back."""
+        self.go(self.player.step_back())
+
+    def action_next_turn(self) -> None:
+        """To the next question."""
+        self._jump(self.player.next_turn())
+
+    def action_previous_turn(self) -> None:
+        """To the question before."""
+        self._jump(self.player.previous_turn())
+
+    def action_to_start(self) -> None:
+        """To the beginning."""
+        self._jump(0)
+
+    def action_to_end(self) -> None:
+        """To the end of the recording."""
+        self._jump(len(self._recording.events))
+
+    def _jump(self, position: int) -> None:
+        """Go somewhere else, and go on from there if it was going on."""
+        playing = self.player.playing
+        self.go(position)
+        self.player.playing = playing and not self.player.at_end
+        self._tell_place()
+
+    def action_faster(self) -> None:
+        """Faster."""
+        self.player.change_speed(1)
+        self._tell_place()
+
+    def action_slower(self) -> None:
+        """Slower."""
+        self.player.change_speed(-1)
+        self._tell_place()
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one leave."""
+        selected = self.screen.get_selected_text()
+        if selected:
+            self.copy(selected)
+            self.screen.clear_selection()
+        else:
+            self.exit(0)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Besides the keys, every question of the recording, to jump to."""
+        yield from super().get_system_commands(screen)
+        for turn in self._recording.turns:
+            question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
+            jump = partial(self._jump, turn.position + 1)
+            yield SystemCommand(f"Turn {turn.number}: {question}", "Jump there.", jump)
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, as 4:05; with hours where there are any."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def run(recording: Recording) -> int:
+    """Show a recording; the exit code."""
+    app = ReplayApp(recording)
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,262 @@
+"""A replay: a recording read back, and where in it one is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from ladechat.protocol import (
+    FORMAT,
+    VERSION,
+    Asked,
+    Closed,
+    Event,
+    Header,
+    ProtocolError,
+    Step,
+    TurnStarted,
+    decode_event,
+)
+
+MOST_NAMED = 3
+"""Damages that are named one by one; of more, the number is told."""
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+class UnreadableRecording(ValueError):
+    """A file that is no recording, or one that this version cannot read; the sentence says which, and what to do."""
+
+
+class _Head(msgspec.Struct):
+    """The part of a header that never changes its form, whatever the version."""
+
+    event: str
+    format: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Where a question stands in a recording."""
+
+    number: int
+    position: int
+    question: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recording as it was read.
+
+    Attributes:
+        events: all that can be read, in order, without the closing line.
+        times: seconds of each since the first, never falling.
+        turns: the questions, in order.
+        notices: what was wrong with the file, in sentences.
+        closed: whether it was ended on purpose.
+    """
+
+    path: Path
+    events: list[Event]
+    times: list[float]
+    turns: list[Turn]
+    notices: list[str]
+    closed: bool
+
+    @classmethod
+    def read(cls, path: Path, idle_limit: float | None = None) -> "Recording":
+        """Read a file, leaving out what is damaged.
+
+        Args:
+            path: the file.
+            idle_limit: seconds that a pause is shortened to; None leaves pauses as they were.
+
+        Raises:
+            UnreadableRecording: it is no recording, or of a later major version.
+            OSError: it cannot be read.
+        """
+        data = path.read_bytes()
+        *lines, rest = data.split(b"\n")
+        notices = _check_head(path, lines[0] if lines else rest)
+        damage: list[str] = []
+        events = _events(lines, damage)
+        if rest:
+            damage.append("the last line is not complete and is left out")
+        notices += [f"In {path.name}, {what}." for what in damage[:MOST_NAMED]]
+        if len(damage) > MOST_NAMED:
+            notices.append(f"And {len(damage) - MOST_NAMED:,} more such places.")
+        closed = bool(events) and isinstance(events[-1], Closed)
+        events = [event for event in events if not isinstance(event, Closed)]
+        if not closed:
+            notices.append("The session was interrupted: the recording has no closing line.")
+        return cls(path, events, _times(events, idle_limit), _turns(events), notices, closed)
+
+    @property
+    def header(self) -> Header:
+        """Who wrote it, and with what."""
+        first = self.events[0]
+        assert isinstance(first, Header)
+        return first
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes at its own pace."""
+        return self.times[-1]
+
+
+@dataclass
+class Player:
+    """Where in a recording one is, and what is due.
+
+    Attributes:
+        position: how many events have been shown.
+        playing: whether time goes on.
+    """
+
+    recording: Recording
+    playing: bool = True
+    position: int = 0
+    seconds: float = 0.0
+    _speed: int = field(default=SPEEDS.index(1.0))
+    _now: float | None = None
+
+    @property
+    def speed(self) -> float:
+        """1 is the pace of the session."""
+        return SPEEDS[self._speed]
+
+    @property
+    def at_end(self) -> bool:
+        """Has everything been shown?"""
+        return self.position == len(self.recording.events)
+
+    @property
+    def turn(self) -> Turn | None:
+        """The question that was asked last."""
+        return next((turn for turn in reversed(self.recording.turns) if turn.position < self.position), None)
+
+    def due(self, now: float) -> list[Event]:
+        """What is to be shown since the last call. `now` is in seconds, on any clock that does not go back."""
+        passed, self._now = now - (self._now if self._now is not None else now), now
+        if not self.playing:
+            return []
+        self.seconds = min(self.seconds + passed * self.speed, self.recording.seconds)
+        times, start = self.recording.times, self.position
+        while self.position < len(times) and times[self.position] <= self.seconds:
+            self.position += 1
+        self.playing = not self.at_end
+        return self.recording.events[start : self.position]
+
+    def change_speed(self, steps: int) -> None:
+        """Faster or slower, within what there is."""
+        self._speed = min(max(self._speed + steps, 0), len(SPEEDS) - 1)
+
+    def seek(self, position: int) -> None:
+        """Go where `position` events have been shown."""
+        self.position = min(max(position, 0), len(self.recording.events))
+        self.seconds = self.recording.times[self.position - 1] if self.position else 0.0
+
+    def step_forward(self) -> int:
+        """The position behind the next step, or at the end."""
+        events = self.recording.events
+        return next((i + 1 for i in range(self.position, len(events)) if isinstance(events[i], Step)), len(events))
+
+    def step_back(self) -> int:
+        """The position behind the step before the one that was shown last, or at the beginning."""
+        events = self.recording.events
+        steps = (i + 1 for i in range(self.position - 2, -1, -1) if isinstance(events[i], Step))
+        return next((position for position in steps if position < self.position), 0)
+
+    def next_turn(self) -> int:
+        """The position behind the next question, or at the end."""
+        later = (turn.position + 1 for turn in self.recording.turns if turn.position >= self.position)
+        return next(later, len(self.recording.events))
+
+    def previous_turn(self) -> int:
+        """The position behind the question of this turn; there already, behind the one before, or at the beginning."""
+        earlier = (turn.position + 1 for turn in reversed(self.recording.turns) if turn.position + 1 < self.position)
+        return next(earlier, 0)
+
+
+def _check_head(path: Path, line: bytes) -> list[str]:
+    """What is to be said about the version, if anything."""
+    try:
+        head = msgspec.json.decode(line, type=_Head)
+        major, minor = (int(part) for part in head.version.split("."))
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
+        head = None
+    if head is None or (head.event, head.format) != ("header", FORMAT):
+        raise UnreadableRecording(
+            f"{path} is not a recording of ladechat: its first line is no header. "
+            "Give a file that was written with --record."
+        )
+    own_major, own_minor = (int(part) for part in VERSION.split("."))
+    if major != own_major:
+        raise UnreadableRecording(
+            f"{path} is a recording of version {head.version}, and this ladechat reads version {own_major}. "
+            "Replay it with the version of ladechat that its header names."
+        )
+    if minor > own_minor:
+        return [f"The recording is of version {head.version}, newer than {VERSION}: what is new in it is not shown."]
+    return []
+
+
+def _events(lines: Iterable[bytes], damage: list[str]) -> list[Event]:
+    """The events of all lines; what cannot be read, or is missing, is added to `damage`."""
+    events: list[Event] = []
+    begun = False
+    expected: int | None = None
+    for number, line in enumerate(lines, start=1):
+        try:
+            event = decode_event(line)
+        except ProtocolError as error:
+            if number == 1:  # its format and version were right
+                raise UnreadableRecording(f"The header of the recording cannot be read: {error}.") from error
+            damage.append(f"line {number} cannot be read and is left out ({error})")
+            expected = None
+            continue
+        if event is None:
+            expected = None  # a kind that this version does not know
+            continue
+        if isinstance(event, Header):
+            begun = False
+        # A recording that was switched on late begins with a few lines from before: gaps count from the first turn on.
+        elif begun and expected is not None and event.seq > expected:
+            damage.append(f"{event.seq - expected:,} of the engine's events are missing before line {number}")
+        begun = begun or isinstance(event, Asked | TurnStarted)
+        expected = event.seq + 1
+        events.append(event)
+    return events
+
+
+def _times(events: list[Event], idle_limit: float | None) -> list[float]:
+    """Seconds of each event since the first. An engine started anew begins at 0 again; its header says when."""
+    times: list[float] = []
+    offset, began = 0.0, None
+    last = now = 0.0
+    for event in events:
+        if isinstance(event, Header):
+            started = _wall_clock(event.started)
+            began = began or started
+            offset = max((started - began).total_seconds() if started and began else last, last)
+        last, before = max(offset + event.t, last), last
+        now += last - before if idle_limit is None else min(last - before, idle_limit)
+        times.append(now)
+    return times
+
+
+def _wall_clock(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _turns(events: list[Event]) -> list[Turn]:
+    """The questions. In a stream that a program wrote down by itself, where none is marked, those of its prompts."""
+    asked = [(i, event.text) for i, event in enumerate(events) if isinstance(event, Asked)]
+    if not asked:
+        asked = [(i, event.messages[-1].content) for i, event in enumerate(events) if isinstance(event, TurnStarted)]
+    return [Turn(number, position, question) for number, (position, question) in enumerate(asked, start=1)]

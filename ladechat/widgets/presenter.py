@@ -1,0 +1,123 @@
+"""What the screen shows follows from the events alone: live and replayed, the same code draws the same."""
+
+from collections.abc import Iterable
+
+from ladechat.protocol import (
+    Asked,
+    ConversationCleared,
+    Event,
+    Failed,
+    HistoryTrimmed,
+    Loading,
+    Prefilling,
+    Ready,
+    Settings,
+    SettingsApplied,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
+from ladechat.widgets.side import SidePanels
+from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
+
+
+class Presenter:
+    """Draws events on the conversation, the panels beside it and the status line."""
+
+    def __init__(self, transcript: Transcript, side: SidePanels, status: StatusLine, welcome: str = "") -> None:
+        self._transcript = transcript
+        self._side = side
+        self._status = status
+        self._welcome = welcome
+        self._model = "model"
+        self._in_turn = False
+
+    def begin(self, settings: Settings) -> None:
+        """The screen before the first event."""
+        self._model, self._in_turn = "model", False
+        self._transcript.clear()
+        self._side.clear()
+        for part in ("model", "device", "dtype", "facts"):
+            setattr(self._status, part, "")
+        self._show_settings(settings)
+        if self._welcome:
+            self._transcript.notice(self._welcome)
+        self.say("starting the engine …")
+
+    def say(self, activity: str) -> None:
+        """Show what is being done."""
+        self._status.activity = activity
+
+    def show(self, events: Iterable[Event]) -> None:
+        """Draw events in their order; steps that follow each other, in one go."""
+        steps: list[Step] = []
+        for event in events:
+            if isinstance(event, Step):
+                steps.append(event)
+                continue
+            self._show_steps(steps)
+            steps = []
+            self._show(event)
+        self._show_steps(steps)
+
+    def _show_steps(self, steps: list[Step]) -> None:
+        if steps:
+            self._transcript.add_steps(steps)
+            self._side.show_steps(steps)
+
+    def _show(self, event: Event) -> None:
+        match event:
+            case Asked():
+                self._transcript.start("user", "You")
+                self._transcript.add(event.text)
+            case Loading():
+                self.say(f"{event.doing} ({event.stage}/{event.stages}) …")
+            case Ready():
+                self._show_ready(event)
+            case SettingsApplied():
+                self._show_settings(event.settings)
+            case HistoryTrimmed():
+                self._transcript.notice(describe_trimming(event))
+            case TurnStarted():
+                self._in_turn = True
+                self._show_settings(event.settings)
+                self._side.clear()
+                self._transcript.start("model", self._model)
+                self.say("reading the question …")
+            case Prefilling():
+                self.say("answering …")
+                if event.done_tokens < event.total_tokens:
+                    self.say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
+            case TurnFinished():
+                self._in_turn = False
+                self._side.show_finished(event)
+                self._transcript.notice(describe_finish(event))
+                self.say("ready")
+            case Failed():
+                self._show_failure(event)
+            case ConversationCleared():
+                self._transcript.clear()
+                self._side.clear()
+
+    def _show_ready(self, event: Ready) -> None:
+        self._model = "demo model" if event.model == "demo" else event.model.rstrip("/").rsplit("/", 1)[-1]
+        status = self._status
+        status.model, status.device, status.dtype = self._model, event.device, event.dtype
+        status.facts = describe_model(event)
+        self._show_settings(event.settings)
+        self.say("ready")
+
+    def _show_settings(self, settings: Settings) -> None:
+        self._side.show_settings(settings)
+        plain = settings.decoder == "autoregressive"
+        self._status.decoder = "plain decoding" if plain else settings.decoder
+
+    def _show_failure(self, event: Failed) -> None:
+        self._transcript.notice(describe_failure(event), "alert")
+        if event.fatal:
+            self._in_turn = False
+            self.say("the engine has ended · F5 starts it again")
+        elif event.turn is not None and not self._in_turn:  # else the end of the turn follows
+            self.say("ready")

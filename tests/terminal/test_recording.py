@@ -1,0 +1,98 @@
+"""The whole program, recorded and replayed, whatever is killed on the way."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from ladechat.protocol import Step, TurnFinished
+from ladechat.session.replay import Recording
+from tests.terminal.conftest import SLOW, Start
+from tests.terminal.tmux import Terminal, engine_process, still_runs, ui_process
+
+pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
+
+QUESTION = "What is the n-gram pool?"
+BEGUN = re.compile(r"^ +The n-gram", re.MULTILINE)
+
+
+def ask(terminal: Terminal, text: str) -> None:
+    terminal.type(text)
+    terminal.press("Enter")
+
+
+def text_so_far(path: Path) -> str:
+    """What the complete steps of the last answer in a recording have yielded."""
+    recording = Recording.read(path)
+    last = recording.events[recording.turns[-1].position :]
+    return "".join(piece for step in last if isinstance(step, Step) for piece in step.pieces)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_its_last_complete_line(
+    start: Start, tmp_path: Path
+) -> None:
+    path = tmp_path / "talk.ladechat.jsonl"
+    terminal = start((160, 48), "--record", str(path), *SLOW)
+    assert "● rec" in terminal.screen()
+    ask(terminal, QUESTION)
+    terminal.wait_for("The beginning of the answer", BEGUN.search)
+    os.kill(engine_process(terminal), signal.SIGKILL)
+    terminal.wait_for("What happened", lambda screen: "The engine has ended." in screen)
+    terminal.press("F5")
+    terminal.wait_for("The new engine", lambda screen: re.search(r"ready +● rec$", screen, re.MULTILINE))
+    terminal.press("Enter")  # the question is back in the prompt
+    terminal.wait_for("The second answer", lambda screen: len(BEGUN.findall(screen)) == 2)
+    engine = engine_process(terminal)
+    os.kill(ui_process(terminal), signal.SIGKILL)
+    terminal.wait_for("The end of the engine", lambda _: not still_runs(engine))
+
+    recording = Recording.read(path)
+    assert not recording.closed
+    assert [turn.question for turn in recording.turns] == [QUESTION, QUESTION]
+    lines = path.read_bytes().count(b"\n")
+    assert len(recording.events) == lines
+    path.write_bytes(path.read_bytes() + b'{"event":"step","seq":')  # a line that the end cut short
+
+    replay = start((160, 48), "replay", str(path), first="turn")
+    replay.press("End")
+    screen = replay.wait_for("The end of the replay", lambda screen: "■" in screen)
+    assert screen.count(QUESTION) >= 2 and "The engine has ended." in screen
+    assert words(text_so_far(path)) in words(screen)
+    assert "interrupted" in screen and "the last line is not complete" in screen
+    replay.press("q")
+    assert replay.wait_for_exit() == 0
+
+
+def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "talk.ladechat.jsonl"
+    terminal = start((80, 24), "--record", str(path))
+    ask(terminal, QUESTION)
+    live = terminal.wait_for("The end of the answer", re.compile(r"\d+ tokens · \d+ steps").search)
+    terminal.press("C-q")
+    assert terminal.wait_for_exit() == 0
+    recording = Recording.read(path)
+    assert recording.closed and recording.notices == []
+    [finished] = [event for event in recording.events if isinstance(event, TurnFinished)]
+    assert finished.text == text_so_far(path)
+
+    replay = start((80, 24), "replay", str(path), first="turn")
+    replay.press("End")
+    screen = replay.wait_for("The end of the replay", lambda screen: "■" in screen)
+    body = slice(0, 20)
+    assert screen.splitlines()[body] == live.splitlines()[body]
+    replay.press("Home")
+    replay.press("Right")
+    replay.wait_for("The first step", lambda screen: "step 1 of" in screen and "‖" in screen)
+    assert not any("torch" in maps for maps in loaded_libraries(ui_process(replay)))
+
+
+def loaded_libraries(process: int) -> list[str]:
+    """Files that a process has mapped, where the system tells."""
+    maps = Path(f"/proc/{process}/maps")
+    return maps.read_text().splitlines() if maps.exists() else []
