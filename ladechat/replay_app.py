@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -12,10 +12,11 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ladechat.keys import REPLAY_KEYS
-from ladechat.protocol import Event, Step
+from ladechat.protocol import ConversationCleared, Event, Step, TurnStarted
 from ladechat.session.replay import Player, Recording
 from ladechat.viewer import FRAMES_PER_SECOND, Viewer, welcome
 from ladechat.widgets.cells import shorten
+from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.transport import Transport
 
@@ -37,6 +38,7 @@ class ReplayApp(Viewer):
         self.add_class("-replay")
         self.player = Player(recording)
         self._recording = recording
+        self._bookmarks: dict[int, Bookmark] = {}
         steps = [0]
         for event in recording.events:
             steps.append(steps[-1] + isinstance(event, Step))
@@ -59,10 +61,18 @@ class ReplayApp(Viewer):
 
     def _frame(self) -> None:
         if self.is_running:
-            self._show(self.player.due(time.monotonic()))
+            first = self.player.position
+            self._show(self.player.due(time.monotonic()), first)
 
-    def _show(self, events: Iterable[Event]) -> None:
-        self.presenter.show(events)
+    def _show(self, events: Sequence[Event], first: int) -> None:
+        """Show the events from number `first` on, with a bookmark before each turn that starts."""
+        begin = 0
+        for place, event in enumerate(events):
+            if isinstance(event, TurnStarted):
+                self.presenter.show(events[begin:place])
+                self._bookmarks[first + place] = self.presenter.bookmark()
+                begin = place
+        self.presenter.show(events[begin:])
         self._tell_place()
 
     def go(self, position: int) -> None:
@@ -71,9 +81,22 @@ class ReplayApp(Viewer):
         before = self.player.position
         self.player.seek(position)
         if self.player.position < before:
+            before = self._rewind(before)
+        self._show(self._recording.events[before : self.player.position], before)
+
+    def _rewind(self, before: int) -> int:
+        """From position `before`, go back to the start of the turn that is to be shown, or of everything.
+
+        Returns:
+            The position reached, at or before the player's.
+        """
+        start = max((place for place in self._bookmarks if place < self.player.position), default=None)
+        between = self._recording.events[start or 0 : before]
+        if start is None or any(isinstance(event, ConversationCleared) for event in between):
             self.presenter.begin(self._recording.header.settings)
-            before = 0
-        self._show(self._recording.events[before : self.player.position])
+            return 0
+        self.presenter.return_to(self._bookmarks[start])
+        return start
 
     def _tell_place(self) -> None:
         player, transport = self.player, self.query_one(Transport)

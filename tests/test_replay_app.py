@@ -1,5 +1,6 @@
 """The replay on the screen: step by step what the live app showed, and what each key does."""
 
+import random
 from itertools import pairwise
 from pathlib import Path
 
@@ -128,6 +129,11 @@ async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Pa
             await pilot.press("left")
             await settled(pilot)
             assert screen_of(app) == live, f"back at step {number}"
+        steps = [place for place, event in enumerate(recording.events) if isinstance(event, Step)]
+        for number in random.Random(3).sample(range(len(steps)), len(steps)):
+            app.go(steps[number] + 1)
+            await settled(pilot)
+            assert screen_of(app) == session.screens[number], f"jumped to step {number}"
 
 
 @pytest.fixture

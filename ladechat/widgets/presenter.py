@@ -1,6 +1,7 @@
 """What the screen shows follows from the events alone: live and replayed, the same code draws the same."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ladechat.protocol import (
     Asked,
@@ -22,6 +23,16 @@ from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
 
+STATUS_PARTS = ("model", "device", "dtype", "facts", "activity")
+
+
+class Bookmark(NamedTuple):
+    """The screen before a turn starts, which clears the panels: what is needed to come back to it."""
+
+    blocks: int
+    model: str
+    status: tuple[str, ...]
+
 
 class Presenter:
     """Draws events on the conversation, the panels beside it and the status line."""
@@ -39,12 +50,24 @@ class Presenter:
         self._model, self._in_turn = "model", False
         self._transcript.clear()
         self._side.clear()
-        for part in ("model", "device", "dtype", "facts"):
+        for part in STATUS_PARTS:
             setattr(self._status, part, "")
         self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
         self.say("starting the engine …")
+
+    def bookmark(self) -> Bookmark:
+        """Where the screen is now. Taken before a turn starts, it is enough to return to."""
+        status = tuple(getattr(self._status, part) for part in STATUS_PARTS)
+        return Bookmark(self._transcript.blocks, self._model, status)
+
+    def return_to(self, bookmark: Bookmark) -> None:
+        """Be where the screen was; the turn that starts there is to be shown next."""
+        self._model, self._in_turn = bookmark.model, False
+        self._transcript.keep(bookmark.blocks)
+        for part, text in zip(STATUS_PARTS, bookmark.status, strict=True):
+            setattr(self._status, part, text)
 
     def say(self, activity: str) -> None:
         """Show what is being done."""

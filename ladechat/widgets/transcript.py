@@ -141,6 +141,19 @@ class Transcript(ScrollView, can_focus=True):
         self._last_start = 0
         self._update_last(0)
 
+    @property
+    def blocks(self) -> int:
+        """How many messages and notices there are."""
+        return len(self._blocks)
+
+    def keep(self, blocks: int) -> None:
+        """Forget all but the first `blocks` messages and notices."""
+        going = sum(len(block.lines) for block in self._blocks[blocks:])
+        del self._blocks[blocks:]
+        kept = len(self._lines) - going
+        self._last_start = kept - len(self._blocks[-1].lines) if self._blocks else 0
+        self._update_last(self._last_start)
+
     def _update_last(self, start: int) -> None:
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
