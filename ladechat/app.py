@@ -32,7 +32,9 @@ from ladechat.session.conversation import Conversation
 from ladechat.session.live import EngineOptions, LiveEngine
 from ladechat.session.pacing import Pacer
 from ladechat.session.recording import Recorder, default_path
+from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
+from ladechat.session.watch import Watch
 from ladechat.viewer import FRAMES_PER_SECOND, Viewer, welcome
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
@@ -40,6 +42,9 @@ from ladechat.widgets.transcript import Transcript
 
 SLOW_MOTION_FRAMES = 8
 QUIT_SECONDS = 2.0
+PATIENCE_LOADING = 60.0
+PATIENCE_ANSWERING = 10.0
+"""Seconds without a word from the engine, after which the status line says so."""
 ENDED = "The engine has ended."
 RESTART = "The conversation is still here; F5 starts the engine again."
 DOWNLOAD_STOPPED = "The download was stopped; what has come is kept, and F5 goes on with it."
@@ -84,10 +89,13 @@ class LadechatApp(Viewer):
         self._recorder = recorder or Recorder()
         self._queued: list[str] = []
         self._pacer = Pacer()
+        self._watch = Watch()
         self._quit_next = False
         self._in_turn = False
         self._restarting = False
         self._downloading = False
+        self._loading = True
+        self._warned = False
 
     def controls(self) -> Widget:
         return Prompt(id="prompt")
@@ -96,7 +104,9 @@ class LadechatApp(Viewer):
         super().on_mount()
         self.query_one(Prompt).focus()
         self._show_recording()
+        leave_on_signals(lambda code: self.exit(code, return_code=code))
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.set_interval(1.0, self._look_for_silence)
         self._engine = self._new_engine(self._wanted)
         self.call_after_refresh(self._after_first_frame, self._engine)
 
@@ -111,8 +121,23 @@ class LadechatApp(Viewer):
     def _start_engine(self) -> None:
         """Put a new engine in the place of the old one. Commands may be sent to it at once."""
         old, self._engine = self._engine, self._new_engine(self._wanted)
+        self._loading = True
+        self._watch.heard()
         self.presenter.say("starting the engine …")
         self._run_engine(self._engine, old)
+
+    def _look_for_silence(self) -> None:
+        """Say so when the engine should have said something, and has not for long."""
+        self._watch.patience = None
+        if self._engine is not None and not self._restarting:
+            self._watch.patience = PATIENCE_LOADING if self._loading else PATIENCE_ANSWERING if self.answering else None
+        silence = self._watch.silence()
+        if silence is not None:
+            self.presenter.warn(f"no word from the engine for {silence:.0f} s · F5 starts it again")
+            self._warned = True
+        elif self._warned:
+            self.presenter.warn("")
+            self._warned = False
 
     @work(exclusive=True, group="engine")
     async def _run_engine(self, engine: EngineSource, old: EngineSource | None) -> None:
@@ -127,6 +152,7 @@ class LadechatApp(Viewer):
         try:
             await engine.start()
             async for event in engine.events():
+                self._watch.heard()
                 self._record(event)
                 self._pacer.put(event)
                 told_why = isinstance(event, Failed) and event.fatal
@@ -173,9 +199,11 @@ class LadechatApp(Viewer):
     def _react(self, event: Event) -> None:
         """What follows from an event besides what is on the screen."""
         match event:
-            case Header() | Ready():
-                self._downloading = False
-                if isinstance(event, Ready) and not self.answering:
+            case Header():
+                self._downloading, self._loading = False, True
+            case Ready():
+                self._downloading = self._loading = False
+                if not self.answering:
                     self._ask_queued()
             case Loading():
                 self._downloading = event.total_bytes is not None
@@ -224,6 +252,7 @@ class LadechatApp(Viewer):
         """Show the question and send it. An engine that still loads answers it when it has loaded."""
         self.answering = True
         command = self._conversation.ask(text)
+        self._watch.heard()
         self._send(command)
         self._add_at_once(Asked(turn=command.turn, text=text))
 

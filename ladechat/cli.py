@@ -88,7 +88,7 @@ def chat(
         return
     options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
     _check_length(max_new_tokens)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not in_terminal():
         _fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
     from ladechat.app import run
@@ -112,8 +112,8 @@ def replay(
         _fail(str(error))
     except OSError as error:
         _fail(f"{file} cannot be read: {error.strerror or error}.")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        _fail("A replay needs a terminal.")
+    if not in_terminal():
+        _fail("A replay needs a terminal; run it in one, without a pipe.")
     gc.disable()  # until the first frame is shown, as in `chat`
     from ladechat.replay_app import run
 
@@ -169,6 +169,11 @@ def engine(
     from ladechat.engine.server import serve
 
     raise typer.Exit(serve(options.model, options.device, options.dtype, options.settings))
+
+
+def in_terminal() -> bool:
+    """Is there a screen to draw on, and a keyboard?"""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _refuse_misplaced_options(context: typer.Context) -> None:

@@ -486,6 +486,20 @@ async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() ->
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?", ANSWER, "Two?"]
 
 
+async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.activity == "answering …")
+        monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", -1.0)
+        stage.app._look_for_silence()
+        assert stage.activity == "no word from the engine for 0 s · F5 starts it again"
+        monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", 10.0)
+        stage.engine.release(1)
+        stage.app._look_for_silence()
+        assert stage.activity == "answering …"
+
+
 async def test_a_reason_for_the_end_is_told_and_told_once() -> None:
     stage = Stage(FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:

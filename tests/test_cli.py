@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from ladechat import ask, cli, protocol
 from ladechat.protocol import (
+    Closed,
     DraftTree,
     Event,
     Failed,
@@ -20,6 +21,7 @@ from ladechat.protocol import (
     decode_event,
 )
 from ladechat.session.live import EngineOptions
+from ladechat.session.recording import Recorder
 
 QUESTION = "What is the n-gram pool?"
 
@@ -162,7 +164,7 @@ def test_an_answer_that_failed_on_the_way_exits_1_and_keeps_what_there_is(
     assert ask_scripted(monkeypatch, *events, as_json=as_json) == 1
     captured = capsys.readouterr()
     assert "The memory is used up. Use less." in captured.err
-    assert events_in(captured.out) == list(events) if as_json else captured.out == "partial\n"
+    assert events_in(captured.out) == [*events, Closed()] if as_json else captured.out == "partial\n"
 
 
 def test_a_question_that_is_refused_exits_1_with_the_reason(
@@ -178,3 +180,84 @@ def test_an_engine_that_dies_is_said_with_its_log(
 ) -> None:
     assert ask_scripted(monkeypatch, BEGUN, step(0, "par")) == 1
     assert "engine.log" in capsys.readouterr().err
+
+
+# --- recordings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_terminal(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Makes the commands believe in a terminal, and takes down what the app is started with."""
+    calls: list[object] = []
+
+    def run(*_: object, recorder: Recorder, **__: object) -> int:
+        calls.append(recorder.path)
+        recorder.stop()
+        return 0
+
+    monkeypatch.setattr("ladechat.app.run", run)
+    monkeypatch.setattr(cli, "in_terminal", lambda: True)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "recorded"),
+    [
+        ([], False),
+        (["--record"], True),
+        (["--record", "--window", "7"], True),
+        (["--window", "7", "--record"], True),
+    ],
+)
+def test_a_recording_without_a_name_goes_to_the_data_folder(
+    arguments: list[str], recorded: bool, in_terminal: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "default_path", lambda model: tmp_path / f"{model}.ladechat.jsonl")
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 0, result.output
+    assert in_terminal == [tmp_path / "demo.ladechat.jsonl" if recorded else None]
+
+
+def test_a_recording_goes_where_it_is_told(in_terminal: list[object], tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    assert CliRunner().invoke(cli.app, ["--record", str(path)]).exit_code == 0
+    assert in_terminal == [path]
+
+
+def test_an_existing_file_is_not_overwritten_by_a_recording(in_terminal: list[object], tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text("precious")
+    result = CliRunner().invoke(cli.app, ["--record", str(path)])
+    assert result.exit_code == 2 and "exists already" in result.stderr and result.stderr.count("\n") == 1
+    assert path.read_text() == "precious" and in_terminal == []
+
+
+def test_a_recording_that_cannot_be_written_is_refused_before_anything_starts(
+    in_terminal: list[object], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(cli.app, ["--record", str(tmp_path / "file" / "talk.jsonl")])
+    assert result.exit_code == 2 and "cannot be written" in result.stderr and result.stderr.count("\n") == 1
+    assert in_terminal == []
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (None, "No such file"),
+        (b"hello\n", "is not a recording"),
+        (b'{"event":"header","format":"ladechat","version":"9.0"}\n', "9.0"),
+    ],
+)
+def test_what_cannot_be_replayed_is_told_in_one_sentence(tmp_path: Path, content: bytes | None, named: str) -> None:
+    path = tmp_path / "talk.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    result = CliRunner().invoke(cli.app, ["replay", str(path)])
+    assert result.exit_code == 2 and named in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_replay_in_a_pipe_says_that_it_needs_a_terminal() -> None:
+    golden = Path(__file__).parent / "session" / "golden-1.1.ladechat.jsonl"
+    result = CliRunner().invoke(cli.app, ["replay", str(golden)])
+    assert result.exit_code == 2 and "needs a terminal" in result.stderr

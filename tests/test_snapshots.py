@@ -6,10 +6,13 @@ import pytest
 from textual.pilot import Pilot
 
 from ladechat.protocol import Configure
+from ladechat.replay_app import ReplayApp
+from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.speed_panel import SpeedPanel
 from tests.fake_engine import ANSWER, FakeEngine
+from tests.session.test_recording import GOLDEN
 from tests.test_app import Stage, answered, ask, wait_until
 
 Compare = Callable[..., bool]
@@ -70,3 +73,14 @@ def test_snapshot_without_colours(snap_compare: Compare, monkeypatch: pytest.Mon
     monkeypatch.setenv("NO_COLOR", "1")
     stage = new_stage()
     assert snap_compare(stage.app, terminal_size=LARGE, run_before=mid_answer(stage, until="token):"))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
+def test_snapshot_of_a_replay(snap_compare: Compare, size: tuple[int, int]) -> None:
+    app = ReplayApp(Recording.read(GOLDEN))
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await pilot.press("space", "home", *["right"] * 14)
+        await wait_until(pilot, lambda: all(panel._next_draw is None for panel in app.query(Panel)))
+
+    assert snap_compare(app, terminal_size=size, run_before=prepare)

@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -24,6 +27,8 @@ from ladechat.protocol import (
 
 SECONDS_TO_LEAVE = 3.0
 """How long an engine that was told to end may take before it is killed."""
+LOGS_KEPT = 10
+"""Each engine has a log of its own, so that two that run at once do not spoil each other's."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,20 @@ class EngineOptions:
 
 
 class LiveEngine:
-    """Starts `ladechat engine`, talks to it, and sees to it that it ends."""
+    """Starts `ladechat engine`, talks to it, and sees to it that it ends.
 
-    def __init__(self, options: EngineOptions, log: Path | None = None) -> None:
+    Args:
+        options: what it is started with.
+        logs: the folder for its log; by default where the platform has logs.
+
+    Attributes:
+        log: the file that keeps what it writes on standard error.
+    """
+
+    def __init__(self, options: EngineOptions, logs: Path | None = None) -> None:
         self.options = options
-        self.log = log or user_log_path("ladechat") / "engine.log"
+        self._logs = logs or user_log_path("ladechat")
+        self.log = self._logs
         self._process: asyncio.subprocess.Process | None = None
         self._started = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
@@ -70,6 +84,7 @@ class LiveEngine:
             limit=MAX_LINE_BYTES,
             start_new_session=True,  # Ctrl+C in the terminal is for the UI, which then says what it wants
         )
+        self.log = self._logs / f"engine-{datetime.now():%Y%m%d-%H%M%S}-{self._process.pid}.log"
         self._draining = asyncio.create_task(self._drain())
         self._started.set()
 
@@ -95,15 +110,19 @@ class LiveEngine:
         await self._process.wait()
 
     async def close(self) -> None:
-        """End the engine: ask, wait a little, then kill."""
+        """End the engine and all that it has started: ask, wait a little, then kill.
+
+        One that is frozen, or that reads nothing any more, cannot hold this up.
+        """
         if self._process is None:
             return
-        await self.send(Shutdown())
-        try:
-            await asyncio.wait_for(self._process.wait(), SECONDS_TO_LEAVE)
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SECONDS_TO_LEAVE):
+                await self.send(Shutdown())
+                await self._process.wait()
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # as a rule, nobody is left
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
         if self._draining is not None:
             await self._draining
 
@@ -115,9 +134,18 @@ class LiveEngine:
         assert self._process is not None and self._process.stderr is not None
         handler: logging.Handler = logging.NullHandler()
         with contextlib.suppress(OSError):
-            self.log.parent.mkdir(parents=True, exist_ok=True)
+            self._logs.mkdir(parents=True, exist_ok=True)
+            _tidy(self._logs)
             handler = RotatingFileHandler(self.log, maxBytes=1_000_000, backupCount=2, errors="replace")
         with contextlib.closing(handler):
             async for line in self._process.stderr:
                 text = line.decode(errors="replace").rstrip()
                 handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, text, None, None))
+
+
+def _tidy(folder: Path) -> None:
+    """Remove all logs but the newest, each with what was rotated out of it. One that is being written lives on."""
+    logs = sorted(folder.glob("engine-*.log"))  # their names begin with the time
+    for old in logs[: -LOGS_KEPT + 1]:
+        for part in folder.glob(f"{old.name}*"):
+            part.unlink(missing_ok=True)

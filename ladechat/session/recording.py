@@ -1,5 +1,6 @@
 """A recording: the event stream, written down as it comes (docs/recording.md)."""
 
+import errno
 import os
 import re
 import threading
@@ -60,7 +61,10 @@ class Recorder:
             FileExistsError: there is one already; recordings are never overwritten.
             OSError: it cannot be written.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:  # a file stands where its folder should be
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from error
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
         self.path = path
         known = [event for event in (self._header, self._ready, self._settings) if event is not None]

@@ -23,7 +23,7 @@ from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
 
-STATUS_PARTS = ("model", "device", "dtype", "facts", "activity")
+STATUS_PARTS = ("model", "device", "dtype", "facts")
 
 
 class Bookmark(NamedTuple):
@@ -32,6 +32,7 @@ class Bookmark(NamedTuple):
     blocks: int
     model: str
     status: tuple[str, ...]
+    activity: str
 
 
 class Presenter:
@@ -44,6 +45,7 @@ class Presenter:
         self._welcome = welcome
         self._model = "model"
         self._in_turn = False
+        self._activity = ""
 
     def begin(self, settings: Settings) -> None:
         """The screen before the first event."""
@@ -60,7 +62,7 @@ class Presenter:
     def bookmark(self) -> Bookmark:
         """Where the screen is now. Taken before a turn starts, it is enough to return to."""
         status = tuple(getattr(self._status, part) for part in STATUS_PARTS)
-        return Bookmark(self._transcript.blocks, self._model, status)
+        return Bookmark(self._transcript.blocks, self._model, status, self._activity)
 
     def return_to(self, bookmark: Bookmark) -> None:
         """Be where the screen was; the turn that starts there is to be shown next."""
@@ -68,10 +70,16 @@ class Presenter:
         self._transcript.keep(bookmark.blocks)
         for part, text in zip(STATUS_PARTS, bookmark.status, strict=True):
             setattr(self._status, part, text)
+        self.say(bookmark.activity)
 
     def say(self, activity: str) -> None:
         """Show what is being done."""
+        self._activity = activity
         self._status.activity = activity
+
+    def warn(self, warning: str) -> None:
+        """Show something in place of what is being done, until `warn("")` or the next thing that is said."""
+        self._status.activity = warning or self._activity
 
     def show(self, events: Iterable[Event]) -> None:
         """Draw events in their order; steps that follow each other, in one go."""

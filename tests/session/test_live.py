@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from ladechat.session.live import EngineOptions, LiveEngine
 Start = Callable[[str], LiveEngine]
 
 SPEAK = """
-import sys, os, time
+import sys, os, time, signal
 def say(line): os.write(1, line + b"\\n")
 def loading(doing): say(b'{"event":"loading","stage":1,"stages":1,"doing":"' + doing + b'"}')
 """
@@ -34,7 +35,7 @@ def engine_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(interpreter)} {shlex.quote(str(script))} "$@"\n')
         program.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(program))
-        return LiveEngine(EngineOptions(), log=tmp_path / "logs" / "engine.log")
+        return LiveEngine(EngineOptions(), logs=tmp_path / "logs")
 
     interpreter = sys.executable
     return prepare
@@ -116,6 +117,81 @@ async def test_closing_kills_an_engine_that_does_not_listen(
     assert engine.returncode == -9
 
 
+async def test_closing_ends_an_engine_that_is_frozen(engine_that: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "SECONDS_TO_LEAVE", 0.2)
+    engine = engine_that("loading(b'a'); os.kill(os.getpid(), signal.SIGSTOP)")
+    await engine.start()
+    await anext(aiter(engine.events()))
+    await asyncio.wait_for(engine.close(), 60)
+    assert engine.returncode == -9
+
+
+async def test_closing_is_not_held_up_by_a_full_pipe(engine_that: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "SECONDS_TO_LEAVE", 0.2)
+    engine = engine_that("loading(b'a'); time.sleep(600)")
+    await engine.start()
+    question = protocol.Generate(turn=1, messages=[protocol.Message(role="user", content="x" * 5_000_000)])
+    sending = asyncio.create_task(engine.send(question))
+    await asyncio.sleep(0.05)
+    assert not sending.done()
+    await asyncio.wait_for(engine.close(), 60)
+    await asyncio.wait_for(sending, 60)
+    assert engine.returncode == -9
+
+
+async def test_what_an_engine_has_started_ends_with_it(engine_that: Start) -> None:
+    engine = engine_that(
+        "worker = os.fork()\n"
+        "if worker == 0: time.sleep(600)\n"
+        "loading(str(worker).encode()); sys.stdin.readline(); os._exit(0)"
+    )
+    await engine.start()
+    (worker,) = doings([await anext(aiter(engine.events()))])
+    await asyncio.wait_for(engine.close(), 60)
+    for _ in range(500):
+        if not is_running(int(worker)):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("the worker lives on")
+
+
+def is_running(process: int) -> bool:
+    """Does it run? One that has ended, and that nobody has asked for yet, does not."""
+    try:
+        state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=True)
+    except subprocess.CalledProcessError:
+        return False
+    return not state.stdout.startswith("Z")
+
+
+async def test_two_engines_at_once_have_two_logs(engine_that: Start) -> None:
+    engines = [engine_that("print(os.getpid(), file=sys.stderr); sys.stdin.readline()") for _ in range(2)]
+    for engine in engines:
+        await engine.start()
+    logs = {engine.log for engine in engines}
+    for engine in engines:
+        await engine.close()
+    assert len(logs) == 2
+    assert len({log.read_text() for log in logs}) == 2
+
+
+async def test_of_the_logs_only_the_newest_are_kept(engine_that: Start) -> None:
+    engine = engine_that("sys.exit(0)")
+    folder = engine.log
+    folder.mkdir()
+    for number in range(30):
+        (folder / f"engine-20200101-0000{number:02}-1.log").write_text("old")
+        (folder / f"engine-20200101-0000{number:02}-1.log.1").write_text("older")
+    (folder / "mine.txt").write_text("not a log")
+    await engine.start()
+    await all_events(engine)
+    await engine.close()
+    kept = sorted(path.name for path in folder.glob("engine-*.log"))
+    assert len(kept) == live.LOGS_KEPT and kept[-1] == engine.log.name
+    assert len(list(folder.glob("*.log.1"))) == live.LOGS_KEPT - 1
+    assert (folder / "mine.txt").exists()
+
+
 async def test_ctrl_c_in_the_terminal_is_not_the_engines_business(engine_that: Start) -> None:
     engine = engine_that("loading(str(os.getsid(0)).encode())")
     await engine.start()
@@ -125,7 +201,7 @@ async def test_ctrl_c_in_the_terminal_is_not_the_engines_business(engine_that: S
 
 
 async def test_an_engine_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
-    await LiveEngine(EngineOptions(), log=tmp_path / "log").close()
+    await LiveEngine(EngineOptions(), logs=tmp_path).close()
 
 
 @pytest.mark.parametrize(
