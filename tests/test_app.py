@@ -16,7 +16,7 @@ from textual.widgets._footer import FooterKey
 
 from ladechat.app import LadechatApp, run
 from ladechat.palette import Look
-from ladechat.protocol import Configure, Message, Settings, Stop
+from ladechat.protocol import Configure, Loading, Message, Settings, Stop
 from ladechat.session.conversation import Conversation
 from ladechat.session.live import EngineOptions
 from ladechat.session.recording import Recorder
@@ -97,6 +97,24 @@ async def answered(pilot: Driver, stage: Stage, text: str, times: int = 1) -> No
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
+
+
+async def test_escape_stops_a_download_and_a_restart_goes_on_with_it() -> None:
+    stage = Stage(FakeEngine(hold_loading=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: bool(stage.activity))
+        doing = "fetching what is not cached"
+        stage.engine._say(
+            Loading(stage=1, stages=4, doing=doing, fraction=0.5, done_bytes=10**9, total_bytes=2 * 10**9)
+        )
+        await wait_until(pilot, lambda: doing in stage.activity)
+        await ask(pilot, "One?")
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: "The download was stopped; what has come is kept" in stage.text)
+        assert stage.started[0].closed
+        assert stage.prompt == "One?"
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
 
 
 async def test_a_question_asked_while_loading_is_shown_at_once_and_answered_when_ready() -> None:

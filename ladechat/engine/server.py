@@ -1,8 +1,8 @@
 """The engine as a process: commands in on standard input, events out on standard output."""
 
-import itertools
 import sys
 import traceback
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import msgspec
 
 from ladechat import __version__, protocol
 from ladechat.engine.failures import bad_command, busy, unexpected
+from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.model.checkpoint import LoadError, fetch, local_folder, tokenizer_fingerprint
 from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settings, Stop
@@ -17,8 +18,6 @@ from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settin
 if TYPE_CHECKING:
     from ladechat.engine.turn import Service
     from ladechat.model.loading import LoadedModel
-
-STAGES = 4
 
 
 def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
@@ -36,7 +35,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
             dtype=dtype,
             settings=settings,
             seed=None,
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
     )
     inbox = Inbox(sys.stdin.fileno(), stream)
@@ -118,21 +117,18 @@ class Engine:
 
 
 def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedModel":
-    stage = itertools.count(1)
-
-    def report(doing: str) -> None:
-        stream.emit(protocol.Loading(stage=next(stage), stages=STAGES, doing=doing))
-
+    report = LoadingReport(stream)
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
-    report("looking for the checkpoint" if local_folder(model) else f"fetching what is not cached of {model}")
-    folder = fetch(model)
-    report("starting PyTorch and transformers")
+    report.begin("looking for the checkpoint" if local_folder(model) else f"fetching what is not cached of {model}")
+    folder = fetch(model, report.bytes_done)
+    report.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
 
-    return load(folder, model, device, dtype, report)
+    return load(folder, model, device, dtype, report.begin, report.fraction_done)
 
 
 def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
+    sampling = loaded.sampling_defaults
     return protocol.Ready(
         model=loaded.name,
         model_type=loaded.model_type,
@@ -147,4 +143,6 @@ def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
         eos_ids=sorted(loaded.eos_ids),
         load_seconds=loaded.load_seconds,
         settings=settings,
+        quantization=loaded.quantization,
+        sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
     )

@@ -1,18 +1,40 @@
 """Where a model's files are, and whether they are such as can be loaded. Imports no torch: the engine asks at once."""
 
 import hashlib
+import json
 import os
+import re
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 DEMO = "demo"
 """The name of the bundled model."""
 
-WANTED_FILES = ("*.safetensors", "*.json", "*.model", "*.jinja", "tokenizer*", "merges.txt", "vocab*")
-UNSAFE_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+SINGLE_FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+"""Which file of a checkpoint in shards holds which weight."""
 
-LoadErrorCode = Literal["model_not_found", "no_safetensors", "unsupported_architecture", "load_failed", "out_of_memory"]
+OTHER_WEIGHTS = {
+    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), "a format that can run code when it is read"),
+    ".gguf": "a format that transformers has to unpack first",
+}
+
+LoadErrorCode = Literal[
+    "model_not_found",
+    "gated",
+    "hub_unreachable",
+    "no_safetensors",
+    "unsupported_architecture",
+    "missing_package",
+    "load_failed",
+    "disk_full",
+    "out_of_memory",
+]
+
+ByteProgress = Callable[[int, int], None]
+"""Told again and again how many bytes of a download are here, and of how many."""
 
 
 class LoadError(Exception):
@@ -32,11 +54,15 @@ def local_folder(name: str) -> Path | None:
     return path if path.is_dir() else None
 
 
-def fetch(name: str) -> Path:
+def fetch(name: str, progress: ByteProgress) -> Path:
     """The folder that holds a checkpoint, after a download if it is a hub id that is not cached yet.
 
+    Args:
+        name: "demo", a folder, or a hub id as in owner/name.
+        progress: told of a download's bytes.
+
     Raises:
-        LoadError: there is no such folder or hub id, or the hub cannot be asked, or it has no safetensors weights.
+        LoadError: there is no such folder or hub id, it has no safetensors weights, or it cannot be downloaded.
     """
     folder = local_folder(name)
     if folder is None:
@@ -44,22 +70,56 @@ def fetch(name: str) -> Path:
             raise LoadError(
                 "model_not_found", f"There is no folder {name}.", "Check the path, or give a hub id such as owner/name."
             )
-        folder = _download(name)
-    if not (folder / "config.json").is_file():
+        from ladechat.model.hub import download  # takes half a second, and the bundled model needs none of it
+
+        folder = download(name, progress)
+    check_names(name, [path.name for path in folder.iterdir()])
+    return folder
+
+
+def check_names(name: str, found: list[str]) -> None:
+    """Refuse what is no checkpoint, by the names of its files.
+
+    Raises:
+        LoadError: no config.json, or no weights in the safetensors format.
+    """
+    if "config.json" not in found:
         raise LoadError(
             "model_not_found",
             f"{name} has no config.json, so it is not a checkpoint in the Hugging Face format.",
-            "Give the folder that holds config.json, the tokenizer and the *.safetensors files.",
+            "Give the folder or the hub id that has config.json, the tokenizer and the *.safetensors files.",
         )
-    if not list(folder.glob("*.safetensors")):
-        found = sorted(path.name for pattern in UNSAFE_WEIGHTS for path in folder.glob(pattern))
-        kind = f"only {found[0]}, a format that can run code when it is read" if found else "no weights"
+    if not any(file.endswith(".safetensors") for file in found):
+        others = sorted(file for file in found if Path(file).suffix in OTHER_WEIGHTS)
+        kind = f"only {others[0]}, {OTHER_WEIGHTS[Path(others[0]).suffix]}" if others else "no weights"
         raise LoadError(
             "no_safetensors",
             f"{name} has no *.safetensors file ({kind}).",
             "Convert it with transformers: load it where you trust it, then model.save_pretrained(folder).",
         )
-    return folder
+
+
+def shards(folder: Path) -> list[str] | None:
+    """The names of the files that a checkpoint's index puts its weights into; None where there is no (whole) index."""
+    try:
+        index: Any = json.loads((folder / INDEX).read_bytes())
+        return sorted({str(file) for file in index["weight_map"].values()})
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def in_words(count: int) -> str:
+    """A number of bytes in words: GB are 10⁹ bytes, as disks are sold and hubs count."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def first_sentence(error: Exception) -> str:
+    """The first sentence of what a library says, as the end of a sentence of ours."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return re.split(r"(?<=[.!?])\s", words)[0].rstrip(".") + "."
 
 
 def tokenizer_fingerprint(folder: Path) -> str | None:
@@ -72,35 +132,3 @@ def tokenizer_fingerprint(folder: Path) -> str | None:
 
 def _looks_like_a_path(name: str) -> bool:
     return name.count("/") > 1 or name.startswith((".", "/", "~")) or name.endswith("/") or os.sep not in name
-
-
-def _download(name: str) -> Path:
-    import httpx  # what huggingface_hub asks through; a connection lost on the way is none of its own errors
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-    )
-
-    try:
-        return Path(snapshot_download(name, allow_patterns=list(WANTED_FILES)))
-    except GatedRepoError as error:
-        raise LoadError(
-            "model_not_found",
-            f"Access to {name} has to be granted by its owners first.",
-            "Ask for it on the model's page of the hub, log in with `hf auth login`, then start again.",
-        ) from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise LoadError(
-            "model_not_found",
-            f"There is no model {name} on the hub, or it is private, and no folder of that name here.",
-            "Check the spelling (owner/name); for a private model log in with `hf auth login`.",
-        ) from error
-    except (LocalEntryNotFoundError, OSError, httpx.HTTPError) as error:
-        raise LoadError(
-            "model_not_found",
-            f"{name} is not on this machine, and the hub cannot be reached.",
-            "Check the network and start again, or give the folder of a checkpoint that you have.",
-        ) from error

@@ -1,7 +1,6 @@
 """Loads a checkpoint into a runner, and tells what it found."""
 
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +9,16 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from ladechat.model.checkpoint import LoadError, tokenizer_fingerprint
+from ladechat.model.checkpoint import LoadError, first_sentence, tokenizer_fingerprint
 from ladechat.model.eager import EagerRunner, UnsupportedModel
+from ladechat.model.memory import check_memory, useful_cache_bytes
+from ladechat.model.quantization import check_quantization, described_parameters, quantization_method
+from ladechat.model.sampling_defaults import SamplingDefaults, sampling_defaults
 from ladechat.model.self_check import check_layouts
+from ladechat.model.weights import FractionProgress, load_weights
 
 FALLBACK_CONTEXT = 2048
 """For checkpoints that do not say how many positions they have."""
@@ -42,11 +45,13 @@ class LoadedModel:
     context_length: int
     device: str
     dtype: str
+    quantization: str | None
+    sampling_defaults: SamplingDefaults | None
     eos_ids: frozenset[int]
     load_seconds: float
 
 
-def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> LoadedModel:
+def load(folder: Path, name: str, device: str, dtype: str, report: Report, progress: FractionProgress) -> LoadedModel:
     """Load a checkpoint, safetensors only, running no code that comes with it.
 
     Args:
@@ -55,6 +60,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> Lo
         device: "auto", or what torch calls a device.
         dtype: "auto", or the name of a floating-point type of torch.
         report: told of each stage.
+        progress: told how much of the weights is read.
 
     Raises:
         LoadError: it cannot be loaded here, and why.
@@ -66,11 +72,16 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> Lo
     config = _config(folder, name)
     place = choose_device(device)
     number_type = choose_dtype(dtype, place, config)
-    report(WEIGHTS_STAGE)
-    tokenizer = _tokenizer(folder, name)
-    model = _model(folder, name, place, number_type)
     text = config.get_text_config()  # of a model that also sees or hears, the part that writes
     context_length = _context_length(text)
+    unpacked = check_quantization(name, config, place)
+    method = quantization_method(config)
+    parameters = described_parameters(config) if method else None
+    cache_bytes = useful_cache_bytes(text, context_length, number_type)
+    check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None)
+    report(WEIGHTS_STAGE)
+    tokenizer = _tokenizer(folder, name)
+    model = load_weights(folder, name, place, number_type, quantised=method is not None, progress=progress)
     report(CHECK_STAGE)
     try:
         runner = EagerRunner(model, context_length)
@@ -83,12 +94,14 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report) -> Lo
         name=name,
         model_type=config.model_type,
         tokenizer_fingerprint=tokenizer_fingerprint(folder) or "unknown",
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        parameters=parameters or model.num_parameters(),
         layers=int(text.num_hidden_layers),
         vocabulary=int(text.vocab_size),
         context_length=context_length,
         device=_device_name(place),
-        dtype=str(number_type).removeprefix("torch."),
+        dtype=str(model.dtype).removeprefix("torch."),
+        quantization=method,
+        sampling_defaults=sampling_defaults(folder),
         eos_ids=_eos_ids(model, tokenizer),
         load_seconds=time.perf_counter() - started,
     )
@@ -148,7 +161,7 @@ def _config(folder: Path, name: str) -> Any:
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # reading what others wrote, the libraries raise anything
-        message = f"transformers finds no model that it knows in the config.json of {name}: {_reason(error)}"
+        message = f"transformers finds no model that it knows in the config.json of {name}: {first_sentence(error)}"
         raise _unsupported(message) from error
     decoder_only = not config.is_encoder_decoder and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     if not decoder_only or not hasattr(config.get_text_config(), "num_hidden_layers"):
@@ -178,40 +191,9 @@ def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
             folder, trust_remote_code=False, local_files_only=True
         )
     except Exception as error:  # reading what others wrote, the libraries raise anything
-        message = f"{name} has no tokenizer that can be read: {_reason(error)}"
+        message = f"{name} has no tokenizer that can be read: {first_sentence(error)}"
         raise LoadError("load_failed", message, "Put tokenizer.json or tokenizer.model beside the weights.") from error
     return tokenizer
-
-
-def _model(folder: Path, name: str, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    hint = "Check that all files of the checkpoint are there and complete."
-    options: dict[str, Any] = {
-        "dtype": dtype,
-        "use_safetensors": True,
-        "trust_remote_code": False,
-        "local_files_only": True,
-        "ignore_mismatched_sizes": True,  # told of below, with the missing ones
-        "output_loading_info": True,
-    }
-    read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
-    model: PreTrainedModel
-    try:
-        try:
-            model, found = read(folder, attn_implementation="sdpa", **options)
-        except ValueError:  # the architecture has no SDPA attention
-            model, found = read(folder, attn_implementation="eager", **options)
-        model.to(device)  # type: ignore[arg-type]
-        model.eval()
-    except torch.OutOfMemoryError as error:
-        message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
-        raise LoadError("out_of_memory", message, "Try --dtype bfloat16, --device cpu, or a smaller model.") from error
-    except Exception as error:  # reading what others wrote, the libraries raise anything
-        raise LoadError("load_failed", f"{name} cannot be loaded: {_reason(error)}", hint) from error
-    wrong = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
-    if wrong:  # transformers fills these with random numbers
-        message = f"{name} lacks {len(wrong)} of the weights that its config.json describes, such as {wrong[0]}."
-        raise LoadError("load_failed", message, hint)
-    return model
 
 
 def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
@@ -234,9 +216,3 @@ def _unsupported(message: str) -> LoadError:
 
 def _device_name(device: torch.device) -> str:
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
-
-
-def _reason(error: Exception) -> str:
-    """The first sentence of what a library says, as the end of a sentence of ours."""
-    words = " ".join(str(error).split()) or type(error).__name__
-    return re.split(r"(?<=[.!?])\s", words)[0].rstrip(".") + "."

@@ -25,8 +25,12 @@ def quiet(stage: str) -> None:
     """For tests that do not look at the stages."""
 
 
+def far(fraction: float) -> None:
+    """For tests that do not look at how far it is."""
+
+
 def loaded(folder: Path, device: str = "cpu", dtype: str = "auto") -> LoadedModel:
-    return load(folder, "the model", device, dtype, quiet)
+    return load(folder, "the model", device, dtype, quiet, far)
 
 
 def refusal(folder: Path, device: str = "cpu", dtype: str = "auto") -> LoadError:
@@ -106,8 +110,15 @@ def test_a_checkpoint_in_shards_is_the_same_model(tmp_path: Path) -> None:
 
 def test_the_stages_are_reported_as_they_begin(checkpoint: Path) -> None:
     stages: list[str] = []
-    load(checkpoint, "the model", "cpu", "auto", stages.append)
+    load(checkpoint, "the model", "cpu", "auto", stages.append, far)
     assert stages == [WEIGHTS_STAGE, CHECK_STAGE]
+
+
+def test_it_is_told_how_many_of_the_weights_are_read(checkpoint: Path) -> None:
+    told: list[float] = []
+    load(checkpoint, "the model", "cpu", "auto", quiet, told.append)
+    assert told == sorted(told) and (told[0], told[-1]) == (0.0, 1.0)
+    assert len(told) > SHAPE["num_hidden_layers"]
 
 
 def test_the_bundled_model_is_what_it_is_said_to_be() -> None:
@@ -274,6 +285,8 @@ def test_a_type_that_is_no_floating_point_is_refused(checkpoint: Path, dtype: st
     ("raised", "code", "hint"),
     [
         (torch.OutOfMemoryError("CUDA out of memory.\nTried"), "out_of_memory", "--dtype bfloat16"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out_of_memory", "--dtype bfloat16"),
+        (RuntimeError("MPS backend out of memory (allocated)"), "out_of_memory", "--dtype bfloat16"),
         (RuntimeError("first line\nsecond line"), "load_failed", "files of the checkpoint"),
     ],
 )

@@ -38,3 +38,16 @@ def test_a_runner_that_ignores_the_mask_is_caught(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(runner, "_as_attention_mask", lambda visible: attention_mask(visible | True))
     with pytest.raises(UnsupportedModel):
         check_layouts(runner)
+
+
+def test_a_quantised_model_may_round_coarsely_and_another_in_float32_may_not() -> None:
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(random_model(0).config, dtype=torch.float32).eval()
+    for layer in model.model.layers:  # as where activations have few bits, with one scale for all tokens of a pass
+        layer.mlp.register_forward_hook(
+            lambda module, inputs, output: torch.round(output / (scale := output.abs().max() / 15)) * scale
+        )
+    with pytest.raises(UnsupportedModel):
+        check_layouts(runner_for(model))
+    model.is_quantized = True
+    check_layouts(runner_for(model))

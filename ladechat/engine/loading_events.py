@@ -1,0 +1,51 @@
+"""Tells the stream what the engine is doing before it can answer, and how far it is."""
+
+import time
+
+from ladechat.engine.stream import EventStream
+from ladechat.protocol import Loading
+
+STAGES = 4
+SECONDS_BETWEEN = 0.1
+"""The least time between two events of one stage: a screen needs no more, and a recording keeps them all."""
+
+
+class LoadingReport:
+    """Emits `loading` events: one at the beginning of each stage, and the progress of those that take their time."""
+
+    def __init__(self, stream: EventStream) -> None:
+        self._stream = stream
+        self._stage = 0
+        self._doing = ""
+        self._last = 0.0
+
+    def begin(self, doing: str) -> None:
+        """The next stage begins."""
+        self._stage += 1
+        self._doing = doing
+        self._emit(None, None, None)
+
+    def bytes_done(self, done: int, total: int) -> None:
+        """So many bytes of the stage are here."""
+        self._progress(done / total, done, total)
+
+    def fraction_done(self, fraction: float) -> None:
+        """So much of the stage is done, 0 to 1."""
+        self._progress(fraction, None, None)
+
+    def _progress(self, fraction: float, done: int | None, total: int | None) -> None:
+        if fraction >= 1 or time.monotonic() - self._last >= SECONDS_BETWEEN:
+            self._emit(fraction, done, total)
+
+    def _emit(self, fraction: float | None, done: int | None, total: int | None) -> None:
+        self._last = time.monotonic()
+        self._stream.emit(
+            Loading(
+                stage=self._stage,
+                stages=STAGES,
+                doing=self._doing,
+                fraction=fraction,
+                done_bytes=done,
+                total_bytes=total,
+            )
+        )

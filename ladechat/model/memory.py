@@ -1,0 +1,167 @@
+"""Whether a model fits the memory, asked before it is loaded: what it needs, and what there is."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ladechat.model.checkpoint import SINGLE_FILE, LoadError, in_words, shards
+
+USEFUL_CONTEXT = 2048
+"""Tokens of KV cache that a model has to have room for. The cache grows as a conversation does; this is a usual one."""
+
+LONGEST_HEADER = 100_000_000
+FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""The types, as safetensors names them, whose tensors are converted. Others are packed weights, and stay so."""
+
+
+def check_memory(
+    folder: Path,
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    cache_bytes: int,
+    unpacked_parameters: int | None = None,
+) -> None:
+    """Refuse a model that does not fit, by numbers.
+
+    On its way to a GPU a model that is converted stays in the main memory for a moment, so it has to fit that as well.
+
+    Args:
+        folder: its files, of which only the headers are read.
+        name: what it is called in messages.
+        device: where it shall run.
+        dtype: what its weights are converted to.
+        cache_bytes: what a useful KV cache takes.
+        unpacked_parameters: how many weights it has, if they are unpacked while they are loaded.
+
+    Raises:
+        LoadError: it needs more than there is.
+    """
+    weights, converted = weight_bytes(folder, dtype)
+    if unpacked_parameters is not None:
+        weights = converted = unpacked_parameters * dtype.itemsize
+    kind = str(dtype).removeprefix("torch.")
+    free = free_memory(device)
+    if free is not None and weights + cache_bytes > free:
+        parts = f"weights {in_words(weights)}, cache {in_words(cache_bytes)}"
+        message = f"{name} needs {in_words(weights + cache_bytes)} of memory as {kind} ({parts})"
+        raise LoadError("out_of_memory", f"{message}, and {device} has {in_words(free)} free.", _way_out(device, dtype))
+    free = free_memory(torch.device("cpu"))
+    if device.type == "cuda" and free is not None and converted > free:
+        message = f"{name} is converted to {kind} on its way to {device}, which takes {in_words(converted)}"
+        hint = "Give the --dtype that the checkpoint has, or close what else is running."
+        raise LoadError("out_of_memory", f"{message} of main memory, and {in_words(free)} are free.", hint)
+
+
+def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
+    """What a checkpoint's weights take in memory as this type, and what of it are tensors that have another type.
+
+    Both are 0 where its files cannot be read: loading them says why. On a CPU, tensors that need no conversion stay in
+    the mapped file (measured on transformers 5.17: 1 GB of float16 loaded as float16 takes no memory of its own, as
+    float32 never more than the 2 GB it becomes); but what does not fit would be read from the disk for each token.
+    """
+    total = converted = 0
+    for kind, shape, stored in _tensors(folder):
+        wanted = math.prod(shape) * dtype.itemsize if kind in FLOATS else stored
+        total += wanted
+        converted += wanted if FLOATS.get(kind, dtype) != dtype else 0
+    return total, converted
+
+
+def useful_cache_bytes(config: Any, context_length: int, dtype: torch.dtype) -> int:
+    """Bytes of keys and values of a usual conversation; 0 where the language part's configuration does not tell."""
+    layers, queries, hidden = (
+        getattr(config, key, None) for key in ("num_hidden_layers", "num_attention_heads", "hidden_size")
+    )
+    heads = getattr(config, "num_key_value_heads", None) or queries
+    if not (isinstance(layers, int) and isinstance(queries, int) and isinstance(hidden, int) and queries > 0):
+        return 0
+    width = getattr(config, "head_dim", None) or hidden // queries
+    if not (isinstance(heads, int) and isinstance(width, int)):
+        return 0
+    return min(context_length, USEFUL_CONTEXT) * 2 * layers * heads * width * dtype.itemsize
+
+
+def free_memory(device: torch.device) -> int | None:
+    """The bytes that may still be used on a device; None where that cannot be told."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
+    return free_main_memory() if device.type == "cpu" else None
+
+
+def free_main_memory(root: Path = Path("/")) -> int | None:
+    """What programs may still take of the main memory: by the kernel, and by the control groups that this one is in.
+
+    Args:
+        root: the folder that has proc and sys.
+    """
+    found = _number_after("MemAvailable:", root / "proc/meminfo")
+    limits = [room for room in _control_groups(root) if room is not None]
+    if found is not None:
+        return min([1024 * found, *limits])
+    try:  # macOS does not say what is free, but more than there is can never be had
+        return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits])
+    except (ValueError, OSError):
+        return None
+
+
+def _control_groups(root: Path) -> Iterator[int | None]:
+    """The room that each limit leaves, of version 2 and of version 1, from the process's own group to the outermost."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            top, limit, usage, cached = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            top, limit = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            usage, cached = "memory.usage_in_bytes", "total_inactive_file"
+        else:
+            continue
+        group = Path(path.lstrip("/"))
+        for part in (group, *group.parents):  # where a container does not see its own group, the top shows it
+            folder = root / top / part
+            most, used = _number_after("", folder / limit), _number_after("", folder / usage)
+            if most is not None and used is not None:
+                yield max(0, most - used + (_number_after(cached, folder / "memory.stat") or 0))
+
+
+def _number_after(word: str, file: Path) -> int | None:
+    """The number that follows a word at the beginning of a line."""
+    try:
+        found = re.search(rf"^{re.escape(word)}\s*(\d+)", file.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+def _tensors(folder: Path) -> Iterator[tuple[str, list[int], int]]:
+    """Type, shape and stored bytes of each tensor of a checkpoint, from the headers of its files."""
+    names = [SINGLE_FILE] if (folder / SINGLE_FILE).is_file() else shards(folder) or []
+    for name in names:
+        try:
+            with (folder / name).open("rb") as file:
+                length = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
+            for key, tensor in header.items():
+                if key != "__metadata__":
+                    start, end = tensor["data_offsets"]
+                    yield str(tensor["dtype"]), list(tensor["shape"]), int(end) - int(start)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue
+
+
+def _way_out(device: torch.device, dtype: torch.dtype) -> str:
+    ways = ["--dtype bfloat16"] if dtype.itemsize > torch.bfloat16.itemsize else []
+    ways += ["--device cpu"] if device.type != "cpu" else []
+    return f"Try {', '.join([*ways, 'a smaller or a quantised model'])}, or close what else uses this memory."

@@ -1,0 +1,78 @@
+"""Checkpoints whose weights are quantised already: what they need, asked of transformers before anything is loaded."""
+
+import re
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.quantizers.auto import AutoHfQuantizer
+
+from ladechat.model.checkpoint import LoadError, LoadErrorCode, first_sentence
+
+INSTALL = re.compile(r"pip install:? (?:-U |--upgrade )?['\"]?(?P<package>[\w.-]+(?:\[[\w,]+\])?(?:[<>=]=?[\w.]+)?)")
+OTHER_COPY = "Use another copy of the model: one that is not quantised, or quantised in a way that runs here."
+
+
+def quantization_method(config: Any) -> str | None:
+    """What a checkpoint's configuration calls the way its weights are quantised; None for plain weights."""
+    found = _settings(config)
+    if found is None:
+        return None
+    method = found.get("quant_method")
+    if method is None:  # before 2023 bitsandbytes did not name itself
+        method = "bitsandbytes" if found.get("load_in_4bit") or found.get("load_in_8bit") else "unknown"
+    return str(getattr(method, "value", method))
+
+
+def check_quantization(name: str, config: Any, device: torch.device) -> bool:
+    """Ask transformers whether it can load a quantised checkpoint here.
+
+    Returns:
+        Whether the weights are unpacked while they are loaded, because this device cannot compute with them packed.
+
+    Raises:
+        LoadError: it cannot, and what is missing.
+    """
+    settings = _settings(config)
+    if settings is None:
+        return False
+    method = quantization_method(config)
+    what = f"{name} is quantised with {method}"
+    try:
+        if not AutoHfQuantizer.supports_quant_method(settings):
+            raise ValueError("transformers does not know this method.")
+        quantizer = AutoHfQuantizer.from_config(settings, pre_quantized=True)
+        quantizer.validate_environment(device_map={"": device}, weights_only=True)
+    except ImportError as error:
+        raise _missing(what, error) from error
+    except Exception as error:  # transformers raises anything, and what comes with a checkpoint may be anything
+        message = f"{what}, which cannot be loaded on {device}: {first_sentence(error)}"
+        raise LoadError("load_failed", message, OTHER_COPY) from error
+    return bool(getattr(quantizer.quantization_config, "dequantize", False))
+
+
+def described_parameters(config: Any) -> int:
+    """How many weights a configuration describes. Packed weights hide their number; a model without memory tells it."""
+    with torch.device("meta"):
+        return int(AutoModelForCausalLM.from_config(config).num_parameters())
+
+
+def _settings(config: Any) -> dict[str, Any] | None:
+    """The quantization section of a configuration, or of its language part, as transformers looks for it."""
+    text = config.get_text_config(decoder=True)
+    found = getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None)
+    if found is None or isinstance(found, dict):
+        return found
+    return dict(found.to_dict())
+
+
+def _missing(what: str, error: ImportError) -> LoadError:
+    """The package that transformers asks for, by the command that it names, or the module that it did not find."""
+    said = " ".join(str(error).split())
+    named = INSTALL.search(said)
+    package = named["package"] if named else error.name
+    if package is None:
+        code: LoadErrorCode = "load_failed" if "GPU" in said else "missing_package"
+        return LoadError(code, f"{what}, which cannot be loaded here: {first_sentence(error)}", OTHER_COPY)
+    hint = f"Install it beside ladechat (pip install '{package}'), or use a copy of the model that is not quantised."
+    return LoadError("missing_package", f"{what}, which needs the package {package}, and that is not here.", hint)

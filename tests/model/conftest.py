@@ -1,0 +1,32 @@
+"""A hub on this machine for the tests of this room, used by this very process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from huggingface_hub import close_session, constants
+
+from ladechat.model import transfer
+from tests.hub_server import HubServer, running_hub
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """A hub and an empty cache. huggingface_hub read its settings when it was imported, so they are set there."""
+    with running_hub() as hub:
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+        monkeypatch.setattr(transfer, "RETRY_SECONDS", (0.0, 0.0))
+        monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(2.0))
+        monkeypatch.setenv("NO_PROXY", "*")
+        for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        close_session()
+        yield hub
+        close_session()
