@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar
 
+from textual import events
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -12,11 +13,13 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Label
 
+from ladechat.clipboard import keep
 from ladechat.palette import Look, Palette
 from ladechat.protocol import Settings
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS, TooSmall
 from ladechat.widgets.transcript import Transcript
 
 FRAMES_PER_SECOND = 30
@@ -67,6 +70,7 @@ class Viewer(App[int], inherit_bindings=False):
             yield StatusLine(id="status")
             yield Label("● rec", id="recording")
         yield Footer(compact=True)
+        yield TooSmall()
 
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, lambda _: self._match_theme())
@@ -74,6 +78,13 @@ class Viewer(App[int], inherit_bindings=False):
         parts = self.query_one(Transcript), self.query_one(SidePanels), self.query_one(StatusLine)
         self.presenter = Presenter(*parts, welcome=self._welcome)
         self.presenter.begin(self._settings)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Where nothing has room, say so instead."""
+        width, height = event.size
+        small = self.query_one(TooSmall)
+        small.display = width < LEAST_COLUMNS or height < LEAST_ROWS
+        small.refresh()
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -106,9 +117,12 @@ class Viewer(App[int], inherit_bindings=False):
             self.copy(answer)
 
     def copy(self, text: str) -> None:
-        """Put a text on the clipboard, and say so."""
+        """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file."""
         self.copy_to_clipboard(text)
-        self.notify("Copied.")
+        path = keep(text)
+        self.notify(
+            f"Copied; also in {path}" if path else "Copied, if this terminal takes it. No file could be written."
+        )
 
     async def action_quit(self) -> None:
         """Leave."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partialmethod
 from itertools import combinations, pairwise
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -15,6 +16,7 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 from ladechat.app import LadechatApp, run
+from ladechat.clipboard import keep
 from ladechat.palette import Look
 from ladechat.protocol import Configure, Loading, Message, Settings, Stop
 from ladechat.session.conversation import Conversation
@@ -24,6 +26,7 @@ from ladechat.widgets.flow import safe
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript import Transcript
 from tests.fake_engine import ANSWER, FakeEngine
 
@@ -661,6 +664,41 @@ async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None
         assert stage.app.query_one(Transcript).size.width >= 50
         await pilot.press("f2")
         await wait_until(pilot, lambda: stage.app.query_one("#side").region.area > 0)
+
+
+@pytest.mark.parametrize("size", [(30, 8), (39, 40), (100, 9), (5, 3), (1, 1)])
+async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tuple[int, int]) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        small = stage.app.query_one(TooSmall)
+        await ask(pilot, "One?")
+        stage.engine.release(3)
+        await wait_until(pilot, lambda: "The n-gram" in stage.text)
+        await pilot.resize_terminal(*size)
+        shown = [small.display]
+        assert f"this terminal has {size[0]}×{size[1]}" in str(small.render())
+        stage.engine.release()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        await pilot.resize_terminal(100, 30)
+        await wait_until(pilot, lambda: not small.display)
+        shown.append(small.display)
+        assert shown == [True, False]
+        assert SHOWN_ANSWER in stage.text
+
+
+async def test_f8_copies_the_last_answer_as_it_was_written_and_says_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.viewer.keep", lambda text: keep(text, tmp_path))
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f8")
+        assert stage.notices == []
+        await answered(pilot, stage, "One?")
+        await pilot.press("f8")
+        assert stage.app.clipboard == ANSWER == (tmp_path / "copied.txt").read_text()
+        assert str(tmp_path / "copied.txt") in stage.notices[-1]
 
 
 async def test_resizing_the_terminal_keeps_the_text_and_the_place_at_the_end() -> None:

@@ -14,7 +14,7 @@ ROWS = [
 ]
 
 
-def tests_in(path: Path) -> set[str]:
+def names_of_tests(path: Path) -> set[str]:
     """The names of the tests in a file."""
     nodes = ast.walk(ast.parse(path.read_text()))
     return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
@@ -25,7 +25,7 @@ def test_each_row_names_a_test_that_exists(row: str) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
     assert named, row
     for file, test in named:
-        assert test in tests_in(ROOT / file), (file, test)
+        assert test in names_of_tests(ROOT / file), (file, test)
 
 
 def test_there_are_rows_for_everything() -> None:

@@ -1,14 +1,15 @@
 """Text measured in terminal cells, and safe to print: what a model writes may hold anything.
 
-Everything returned from here consists of characters that every terminal draws with the same width. Line breaks, tabs,
-control characters and the like become visible symbols; what only modifies its neighbour, and is drawn differently from
-terminal to terminal (joiners, variation selectors, skin tones, flag letters), is reduced to plain parts.
+Everything returned from here consists of characters that terminals draw with the same width. Line breaks, tabs, control
+characters and the like become visible symbols; what only modifies its neighbour, and is drawn differently from terminal
+to terminal (joiners, variation selectors, skin tones, flag letters), is reduced to plain parts.
 """
 
+import unicodedata
 from functools import lru_cache
 from itertools import accumulate
 
-from rich.cells import cell_len, get_character_cell_size
+from rich.cells import get_character_cell_size
 
 ELLIPSIS = "…"
 SPACE = "·"
@@ -27,7 +28,32 @@ _SYMBOLS: dict[int, str] = {
     **dict.fromkeys(range(0xFE00, 0xFE10), ""),
     **dict.fromkeys(range(0x1F3FB, 0x1F400), ""),
     **{0x1F1E6 + letter: chr(ord("A") + letter) for letter in range(26)},
+    # Letters by name that are nothing but room, and not the same room everywhere.
+    **dict.fromkeys((0x115F, 0x1160, 0x3164, 0xFFA0), UNPRINTABLE),
 }
+
+
+@lru_cache(maxsize=8192)
+def cell_size(character: str) -> int:
+    """Cells that a character takes: 0, 1 or 2.
+
+    A spacing mark, such as most vowel signs of Devanagari, has a cell of its own in xterm, VTE, tmux and the C library.
+    Rich counts it into the letter before; a line that is taken for shorter than it is would run into what stands right
+    of it. Where a terminal does draw both in one cell, the line is only followed by a little more space.
+    """
+    return 1 if unicodedata.category(character) == "Mc" else get_character_cell_size(character)
+
+
+@lru_cache(maxsize=8192)
+def cell_len(text: str) -> int:
+    """Cells that a printable text takes."""
+    return len(text) if text.isascii() else sum(map(cell_size, text))
+
+
+@lru_cache(maxsize=8192)
+def joins_left(character: str) -> bool:
+    """Whether a character is part of the one before it: a mark, or what has no cell of its own."""
+    return unicodedata.category(character).startswith("M") or not cell_size(character)
 
 
 @lru_cache(maxsize=8192)
@@ -36,7 +62,7 @@ def printable(text: str) -> str:
     text = text.translate(_SYMBOLS)
     if not text.isprintable():
         text = "".join(c if c.isprintable() else SPACE if c.isspace() else UNPRINTABLE for c in text)
-    if text and not get_character_cell_size(text[0]):
+    if text and joins_left(text[0]):
         text = NO_TEXT + text
     return text
 
@@ -61,7 +87,7 @@ def shorten(text: str, width: int) -> str:
         return text
     if width <= 0:
         return ""
-    reached = accumulate(map(get_character_cell_size, text))
+    reached = accumulate(map(cell_size, text))
     return text[: next(end for end, cells in enumerate(reached) if cells >= width)] + ELLIPSIS
 
 

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from rich.cells import get_character_cell_size
-
-from ladechat.widgets.cells import printable
+from ladechat.widgets.cells import cell_size, joins_left, printable
 
 TAB = "    "
 _WRITTEN = str.maketrans(
@@ -16,7 +14,7 @@ _WRITTEN = str.maketrans(
         **dict.fromkeys(map(chr, range(0x2000, 0x200B)), " "),
         "\u3000": "  ",
         # Hints for joining and breaking words and for the direction of a letter: nothing is to be seen of them.
-        **dict.fromkeys("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff", ""),
+        **dict.fromkeys("\u00ad\u061c\u200b\u200c\u200e\u200f\u2060\ufeff", ""),
     }
 )
 """What is part of ordinary writing, as a terminal shows it. What could hide or turn text around is not among it."""
@@ -75,7 +73,7 @@ class Flow:
 
 def wrap(runs: Iterable[Run], width: int) -> list[Line]:
     """Break text without line breaks into lines of at most `width` cells, at spaces where there are any."""
-    characters = [(character, ink) for text, ink in runs for character in text]
+    characters = _inked(runs)
     lines: list[Line] = []
     start = 0
     while True:
@@ -107,14 +105,33 @@ def _line_end(characters: list[tuple[str, Ink]], start: int, width: int) -> tupl
             last_space = place
             if cells >= width:
                 return place, place + 1
-        size = get_character_cell_size(character)
+        size = cell_size(character)
         if cells + size > width and place > start:
+            place = _head_of(characters, place, start)
             has_words = last_space is not None and any(c != " " for c, _ in characters[start:last_space])
             if has_words and last_space is not None:
                 return last_space, last_space + 1
             return place, place
         cells += size
     return len(characters), len(characters)
+
+
+def _inked(runs: Iterable[Run]) -> list[tuple[str, Ink]]:
+    """Character by character; a mark that one step put on a letter of another has the ink of the letter."""
+    characters: list[tuple[str, Ink]] = []
+    for text, ink in runs:
+        for character in text:
+            worn = characters[-1][1] if characters and joins_left(character) else ink
+            characters.append((character, worn))
+    return characters
+
+
+def _head_of(characters: list[tuple[str, Ink]], place: int, start: int) -> int:
+    """Where the letter begins that the character at `place` belongs to; `place` itself if that fills the line alone."""
+    head = place
+    while head > start and joins_left(characters[head][0]):
+        head -= 1
+    return head if head > start else place
 
 
 def _as_runs(characters: list[tuple[str, Ink]]) -> list[Run]:

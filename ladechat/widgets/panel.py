@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -15,7 +14,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ladechat.palette import Palette
-from ladechat.widgets.cells import SPACE, shorten
+from ladechat.widgets.cells import SPACE, cell_len, shorten
+from ladechat.widgets.strips import strip_of
 
 FRAME_SECONDS = 1 / 15
 """Panels are read at a glance, not character by character: they are repainted at most this often."""
@@ -118,4 +118,4 @@ def longest(width: int, wordings: Sequence[str]) -> str:
 
 
 def _strip(row: Row, base: Style, width: int) -> Strip:
-    return Strip([Segment(text, base + style) for text, style in row if text]).adjust_cell_length(width, base)
+    return strip_of([Segment(text, base + style) for text, style in row if text], width, base)

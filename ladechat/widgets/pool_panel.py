@@ -1,11 +1,10 @@
 """The n-gram pool of one step: what it knew after the last token, what was tried, and how far each guess went."""
 
-from rich.cells import cell_len
 from rich.style import Style
 
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
-from ladechat.widgets.cells import shorten, visible
+from ladechat.widgets.cells import cell_len, shorten, visible
 from ladechat.widgets.panel import Panel, Row, longest
 
 WIDE = 44

@@ -21,7 +21,14 @@ from ladechat.protocol import (
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.wording import describe_failure, describe_finish, describe_model, describe_trimming
+from ladechat.widgets.wording import (
+    describe_failure,
+    describe_finish,
+    describe_loading,
+    describe_model,
+    describe_trimming,
+    introduce,
+)
 
 STATUS_PARTS = ("model", "device", "dtype", "facts")
 
@@ -104,7 +111,7 @@ class Presenter:
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
             case Loading():
-                self.say(f"{event.doing} ({event.stage}/{event.stages}) …")
+                self.say(describe_loading(event))
             case Ready():
                 self._show_ready(event)
             case SettingsApplied():
@@ -138,6 +145,8 @@ class Presenter:
         status.model, status.device, status.dtype = self._model, event.device, event.dtype
         status.facts = describe_model(event)
         self._show_settings(event.settings)
+        if event.model != "demo":
+            self._transcript.notice(introduce(event))
         self.say("ready")
 
     def _show_settings(self, settings: Settings) -> None:

@@ -2,10 +2,10 @@
 
 from collections import deque
 
-from rich.cells import cell_len
 from rich.style import Style
 
 from ladechat import protocol
+from ladechat.widgets.cells import cell_len
 from ladechat.widgets.panel import Panel, Row, longest
 
 BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ladechat.widgets.cells import printable, shorten
+from ladechat.widgets.cells import cell_len, printable, shorten
+from ladechat.widgets.strips import strip_of
 
 SEPARATOR = " · "
 MIN_MODEL_CELLS = 12
@@ -43,14 +43,16 @@ class StatusLine(Widget):
         activity = shorten(self.activity, width)
         model, rest = self._left(width - cell_len(activity) - 2)
         gap = width - cell_len(model) - cell_len(rest) - cell_len(activity)
-        return Strip(
+        return strip_of(
             [
                 Segment(model, self.get_component_rich_style("status-line--model")),
                 Segment(rest, self.get_component_rich_style("status-line--rest")),
                 Segment(" " * gap, self.rich_style),
                 Segment(activity, self.get_component_rich_style("status-line--activity")),
-            ]
-        ).adjust_cell_length(width, self.rich_style)
+            ],
+            width,
+            self.rich_style,
+        )
 
     def _left(self, room: int) -> tuple[str, str]:
         """The model, and what else of the left side fits with it into `room` cells."""

@@ -2,7 +2,6 @@
 
 from typing import ClassVar, Literal
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -14,7 +13,9 @@ from textual.strip import Strip
 
 from ladechat import protocol
 from ladechat.palette import Palette
+from ladechat.widgets.cells import cell_len, printable
 from ladechat.widgets.flow import PLAIN, Flow, Ink, Line
+from ladechat.widgets.strips import strip_of
 
 INDENT = 2
 MARGIN = 1
@@ -28,7 +29,7 @@ class Block:
 
     def __init__(self, kind: Kind, name: str, width: int) -> None:
         self.kind = kind
-        self.name = name
+        self.name = printable(name) if name else ""
         self._parts: list[tuple[str, Ink]] = []
         self._flow = Flow(width)
 
@@ -125,7 +126,7 @@ class Transcript(ScrollView, can_focus=True):
         for block in reversed(self._blocks):
             if block.kind == "user" and parts:
                 break
-            if block.kind == "model":
+            if block.kind == "model" and block.text:
                 parts.insert(0, block.text)
         return "".join(parts).rstrip()
 
@@ -213,7 +214,7 @@ class Transcript(ScrollView, can_focus=True):
             shown = NEW_BELOW[:width]
             left = (width - cell_len(shown)) // 2
             pad = self.rich_style
-            return Strip([Segment(" " * left, pad), Segment(shown, style)]).adjust_cell_length(width, pad)
+            return strip_of([Segment(" " * left, pad), Segment(shown, style)], width, pad)
         place = self.scroll_offset.y + y
         if place >= len(self._lines):
             return Strip.blank(width, self.rich_style)
@@ -227,13 +228,12 @@ class Transcript(ScrollView, can_focus=True):
     def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
         base = self.rich_style
         segments = [Segment(text, base + self._style(ink)) for text, ink in self._lines[place].runs]
-        strip = Strip(segments)
         span = selection.get_span(place) if selection else None
         if span is not None:
             start, end = span
             chosen = self.screen.get_component_rich_style("screen--selection")
-            strip = _restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
-        return strip.adjust_cell_length(width, base).apply_offsets(0, place)
+            segments = _restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
+        return strip_of(segments, width, base).apply_offsets(0, place)
 
     def _style(self, ink: Ink) -> Style:
         if ink.kind == "step":
@@ -262,7 +262,7 @@ class Transcript(ScrollView, can_focus=True):
         self.refresh()
 
 
-def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> Strip:
+def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
     """The segments with characters `start` to `end` in another style too."""
     restyled: list[Segment] = []
     place = 0
@@ -271,4 +271,4 @@ def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> Str
             inside = start <= place < end
             restyled.append(Segment(character, (own or Style()) + style if inside else own))
             place += 1
-    return Strip(Segment.simplify(restyled))
+    return list(Segment.simplify(restyled))

@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ladechat.widgets.cells import shorten
+from ladechat.widgets.cells import cell_len, shorten
+from ladechat.widgets.strips import strip_of
 
 DONE, HERE, TO_COME = "━", "●", "─"
 MIN_LINE_CELLS = 10
@@ -58,4 +58,4 @@ class Transport(Widget, can_focus=True):
                 Segment(DONE * done + HERE, self.get_component_rich_style("transport--done")),
                 Segment(TO_COME * (room - 1 - done), self.get_component_rich_style("transport--to-come")),
             ]
-        return Strip(segments).adjust_cell_length(width, self.rich_style)
+        return strip_of(segments, width, self.rich_style)

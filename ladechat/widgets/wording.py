@@ -1,6 +1,6 @@
 """Events that the conversation mentions, in words."""
 
-from ladechat.protocol import Failed, HistoryTrimmed, Ready, TurnFinished
+from ladechat.protocol import Failed, HistoryTrimmed, Loading, Ready, SamplingDefaults, TurnFinished
 
 REASONS = {
     "stopped": "stopped",
@@ -37,8 +37,45 @@ def describe_failure(event: Failed) -> str:
     return f"{event.message} {event.hint}"
 
 
+def describe_loading(event: Loading) -> str:
+    """What is being done, how far it is, and which of how many stages it is."""
+    parts = [event.doing]
+    if event.done_bytes is not None and event.total_bytes:
+        parts.append(_bytes(event.done_bytes, event.total_bytes))
+    if event.fraction is not None:
+        parts.append(f"{event.fraction:.0%}".replace("%", " %"))
+    stop = " · Esc stops" if event.total_bytes else ""
+    return f"{' · '.join(parts)} ({event.stage}/{event.stages}) …{stop}"
+
+
 def describe_model(event: Ready) -> str:
-    """The facts that the status line has room for: size and context."""
+    """The facts that the status line has room for: size, quantisation and context."""
+    return f"{_size(event)} · context {event.context_length:,}"
+
+
+def introduce(event: Ready) -> str:
+    """What was loaded, and where it runs; and that its own way of drawing tokens is not used."""
+    name = event.model.rstrip("/").rsplit("/", 1)[-1]
+    facts = f"{name}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
+    own = event.sampling_defaults
+    if own is None or not own.do_sample:
+        return facts
+    return f"{facts} The checkpoint's own sampling defaults ({_sampling(own)}) are not used: decoding is greedy."
+
+
+def _size(event: Ready) -> str:
     millions = event.parameters / 1e6
     size = f"{millions / 1000:.1f}B" if millions >= 1000 else f"{millions:.1f}M"
-    return f"{size} parameters · context {event.context_length:,}"
+    return f"{size} parameters" + (f", {event.quantization}" if event.quantization else "")
+
+
+def _sampling(own: SamplingDefaults) -> str:
+    named = (("temperature", own.temperature), ("top-p", own.top_p), ("top-k", own.top_k))
+    return ", ".join(f"{name} {value:g}" for name, value in named if value is not None) or "temperature 1"
+
+
+def _bytes(done: int, total: int) -> str:
+    """Both numbers in the unit that suits the larger one."""
+    unit, size = next((unit, size) for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)) if total >= size)
+    digits = 1 if size > 1 else 0
+    return f"{done / size:.{digits}f} of {total / size:.{digits}f} {unit}"

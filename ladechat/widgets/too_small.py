@@ -1,0 +1,21 @@
+"""What a terminal shows in which nothing else would have room."""
+
+from textual.app import RenderResult
+from textual.widget import Widget
+
+LEAST_COLUMNS, LEAST_ROWS = 40, 10
+
+
+class TooSmall(Widget):
+    """One sentence, over everything, while the terminal is smaller than ladechat needs."""
+
+    DEFAULT_CSS = """
+    TooSmall { layer: too-small; dock: top; width: 100%; height: 100%; display: none; background: $background; }
+    """
+
+    def render(self) -> RenderResult:
+        width, height = self.app.size
+        return (
+            f"ladechat needs {LEAST_COLUMNS}×{LEAST_ROWS} cells; this terminal has {width}×{height}. "
+            "Make it larger: everything is still there."
+        )

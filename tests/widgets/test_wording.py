@@ -1,0 +1,52 @@
+"""Events in words."""
+
+import pytest
+
+from ladechat.protocol import Loading, Ready, SamplingDefaults, Settings
+from ladechat.widgets.wording import describe_loading, describe_model, introduce
+
+LLAMA = Ready(
+    model="meta-llama/Llama-2-7b-chat-hf",
+    model_type="llama",
+    tokenizer="0",
+    parameters=6_738_415_616,
+    layers=32,
+    vocabulary=32_000,
+    context_length=4096,
+    device="cuda:0 (NVIDIA H200)",
+    dtype="float16",
+    chat_template="checkpoint",
+    eos_ids=[2],
+    load_seconds=12.0,
+    settings=Settings(),
+    sampling_defaults=SamplingDefaults(do_sample=True, temperature=0.6, top_p=0.9),
+)
+
+
+def loading(**fields: float | int | None) -> Loading:
+    return Loading(stage=1, stages=4, doing="fetching", **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (loading(), "fetching (1/4) …"),
+        (loading(fraction=0.256), "fetching · 26 % (1/4) …"),
+        (
+            loading(fraction=0.237, done_bytes=3_200_000_000, total_bytes=13_476_839_424),
+            "fetching · 3.2 of 13.5 GB · 24 % (1/4) … · Esc stops",
+        ),
+        (loading(done_bytes=0, total_bytes=2_000_000), "fetching · 0.0 of 2.0 MB (1/4) … · Esc stops"),
+        (loading(done_bytes=7, total_bytes=900), "fetching · 7 of 900 B (1/4) … · Esc stops"),
+    ],
+)
+def test_loading_says_how_far_it_is(event: Loading, words: str) -> None:
+    assert describe_loading(event) == words
+
+
+def test_a_model_is_introduced_with_what_it_is_and_with_what_is_not_used_of_it() -> None:
+    assert introduce(LLAMA) == (
+        "Llama-2-7b-chat-hf: 6.7B parameters, context 4,096, float16 on cuda:0 (NVIDIA H200). The checkpoint's own "
+        "sampling defaults (temperature 0.6, top-p 0.9) are not used: decoding is greedy."
+    )
+    assert describe_model(LLAMA) == "6.7B parameters · context 4,096"
