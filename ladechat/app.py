@@ -47,7 +47,7 @@ PATIENCE_ANSWERING = 10.0
 """Seconds without a word from the engine, after which the status line says so."""
 ENDED = "The engine has ended."
 RESTART = "The conversation is still here; F5 starts the engine again."
-DOWNLOAD_STOPPED = "The download was stopped; what has come is kept, and F5 goes on with it."
+DOWNLOAD_STOPPED = "The download was stopped; what has come is kept."
 BROKEN_OFF = "This answer was broken off: the engine is started again."
 
 NewEngine = Callable[[Settings], EngineSource]
@@ -157,12 +157,12 @@ class LadechatApp(Viewer):
                 self._pacer.put(event)
                 told_why = isinstance(event, Failed) and event.fatal
             await engine.close()
-            message = DOWNLOAD_STOPPED if self._downloading else ENDED
+            message, hint = (DOWNLOAD_STOPPED, "F5 goes on with it.") if self._downloading else (ENDED, RESTART)
         except OSError as error:
-            message = f"The engine could not be run: {error}."
+            message, hint = f"The engine could not be run: {error}.", RESTART
         self._engine = None
         if not told_why:
-            self._add(Failed(code="internal", message=message, hint=RESTART, fatal=True))
+            self._add(Failed(code="internal", message=message, hint=hint, fatal=True))
 
     async def on_unmount(self) -> None:
         """However the app ends, the engine ends first, and then the recording."""

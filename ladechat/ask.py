@@ -30,8 +30,12 @@ FAILED = 1
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-# What a model writes never reaches the terminal raw, but for line ends and tabs.
-VISIBLE_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+VISIBLE_CONTROLS = {
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"},
+    # What turns the direction of writing around, and with it the meaning, and what breaks lines out of sight.
+    **{code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)},
+}
+"""What a model, a hub or a file says never reaches a terminal raw, but for line ends and tabs."""
 
 
 def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int | None, *, as_json: bool) -> int:
@@ -68,7 +72,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
             printer.show(event)
             answering = answering or isinstance(event, TurnStarted)
             if isinstance(event, Failed):
-                print(f"ladechat: {event.message} {event.hint}", file=sys.stderr)
+                tell(f"ladechat: {event.message} {event.hint}")
                 failed = True
             if isinstance(event, TurnFinished):
                 exit_code = FAILED if failed else 0
@@ -76,11 +80,16 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
                 break
         else:
             if not failed and not interrupted.is_set():
-                print(f"ladechat: The engine ended before the answer did; its log is {engine.log}.", file=sys.stderr)
+                tell(f"ladechat: The engine ended before the answer did; its log is {engine.log}.")
     finally:
         await engine.close()
         printer.end()
     return INTERRUPTED if interrupted.is_set() else exit_code
+
+
+def tell(sentence: str) -> None:
+    """Print a line on standard error; on a terminal, with what would steer it made visible."""
+    print(sentence.translate(VISIBLE_CONTROLS) if sys.stderr.isatty() else sentence, file=sys.stderr)
 
 
 class JsonPrinter:
@@ -131,7 +140,7 @@ class AnswerPrinter:
                 self._status.clear()
                 if self._begun:
                     self._out.print()
-                print(self._summary(event), file=sys.stderr)
+                tell(self._summary(event))
             case Failed():
                 self._status.clear()
 
@@ -183,7 +192,7 @@ class Status:
     def show(self, text: str) -> None:
         """Replace the line."""
         if self._enabled:
-            sys.stderr.write(f"\r\x1b[2K{text} …")
+            sys.stderr.write(f"\r\x1b[2K{text.translate(VISIBLE_CONTROLS)} …")
             sys.stderr.flush()
             self._shown = True
 

@@ -1,12 +1,49 @@
 """The colours of steps, sources and verdicts, each with a cue that needs no colour. Used by widgets, ask and export."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rich.console import Console
 from rich.style import Style
 
 VERDICT_MARKS = {"accepted": "✓", "rejected": "✗", "untested": "·"}
+
+
+class Depth(StrEnum):
+    """How many colours a terminal has, by rich's names."""
+
+    STANDARD = "standard"
+    """16, whatever the user has made of them."""
+
+    EIGHT_BIT = "256"
+    TRUE = "truecolor"
+
+    @classmethod
+    def detect(cls, environment: Mapping[str, str]) -> "Depth":
+        """The depth that Textual and rich will draw in: by COLORTERM and TERM, unless TEXTUAL_COLOR_SYSTEM says it."""
+        wanted = environment.get("TEXTUAL_COLOR_SYSTEM", "")
+        if wanted in set(cls):
+            return cls(wanted)
+        found = Console(force_terminal=True, _environ=environment).color_system
+        return cls(found) if found in set(cls) else cls.TRUE
+
+
+@dataclass(frozen=True)
+class Inks:
+    """The colours for one background at one depth.
+
+    Args:
+        hues: of steps, in turn.
+        sources: by the name of the source.
+        verdicts: by the name of the verdict.
+    """
+
+    hues: tuple[str, ...]
+    sources: Mapping[str, str]
+    verdicts: Mapping[str, str]
+
 
 # At least 4.5:1 on the darkest and the lightest surface of the app's themes (WCAG 2 AA), and in an order in which
 # neighbours lie far apart for people with red-green blindness too: blue and amber first.
@@ -14,15 +51,44 @@ HUES = {
     True: ("#6cb6ff", "#e3b341", "#5fd08a", "#ff95a8", "#56d4dd", "#c9a4ff"),
     False: ("#0a4f9e", "#7a4a00", "#155c2d", "#a01d42", "#085a63", "#5f33ad"),
 }
-PARALLEL = {True: "#6cb6ff", False: "#0a4f9e"}
-SOURCES = {
-    True: {"window": "#56d4dd", "prompt": "#e3b341", "accepted": "#c9a4ff"},
-    False: {"window": "#085a63", "prompt": "#7a4a00", "accepted": "#5f33ad"},
+_DARK = Inks(
+    HUES[True],
+    {"window": "#56d4dd", "prompt": "#e3b341", "accepted": "#c9a4ff"},
+    {"accepted": "#5fd08a", "rejected": "#ff95a8"},
+)
+_LIGHT = Inks(
+    HUES[False],
+    {"window": "#085a63", "prompt": "#7a4a00", "accepted": "#5f33ad"},
+    {"accepted": "#155c2d", "rejected": "#a01d42"},
+)
+# Brought down to 256 colours the light ones would be too light. These are in the cube of 256 as they stand.
+_LIGHT_256 = Inks(
+    ("#0000d7", "#870000", "#005f5f", "#af005f", "#005f00", "#870087"),
+    {"window": "#005f5f", "prompt": "#870000", "accepted": "#870087"},
+    {"accepted": "#005f00", "rejected": "#af005f"},
+)
+# Of 16 colours, as rich names them, so that what is brought down is what is meant. Brought down, the hues above would
+# be four. On a dark background the six bright ones; on a light one no terminal's green, yellow or cyan can be read, and
+# blue, red and magenta with two cues by turns make six looks too.
+_DARK_16 = Inks(
+    ("#5555ff", "#ffff55", "#55ff55", "#ff5555", "#55ffff", "#ff55ff"),
+    {"window": "#55ffff", "prompt": "#ffff55", "accepted": "#ff55ff"},
+    {"accepted": "#55ff55", "rejected": "#ff5555"},
+)
+_LIGHT_16 = Inks(
+    ("#0000aa", "#aa0000", "#aa00aa"),
+    {"window": "#0000aa", "prompt": "#aa0000", "accepted": "#aa00aa"},
+    {"accepted": "#0000aa", "rejected": "#aa0000"},
+)
+INKS: Mapping[tuple[Depth, bool], Inks] = {
+    (Depth.TRUE, True): _DARK,
+    (Depth.TRUE, False): _LIGHT,
+    (Depth.EIGHT_BIT, True): _DARK,
+    (Depth.EIGHT_BIT, False): _LIGHT_256,
+    (Depth.STANDARD, True): _DARK_16,
+    (Depth.STANDARD, False): _LIGHT_16,
 }
-VERDICTS = {
-    True: {"accepted": "#5fd08a", "rejected": "#ff95a8"},
-    False: {"accepted": "#155c2d", "rejected": "#a01d42"},
-}
+"""By depth, and by whether the background is dark."""
 
 
 class Look(StrEnum):
@@ -42,33 +108,43 @@ class Palette:
     dark: bool = True
     colour: bool = True
     look: Look = Look.HUES
+    depth: Depth = Depth.TRUE
 
     @classmethod
     def detect(cls, *, dark: bool = True) -> "Palette":
-        """The palette that the environment asks for: NO_COLOR is honoured (no-color.org)."""
-        return cls(dark=dark, colour=not os.environ.get("NO_COLOR"))
+        """The palette that the environment asks for: its depth, and NO_COLOR (no-color.org) is honoured."""
+        return cls(dark=dark, colour=not os.environ.get("NO_COLOR"), depth=Depth.detect(os.environ))
 
     def step(self, index: int, tokens: int) -> Style:
         """The style of what step `index` yielded. A step of one token looks like plain text.
 
-        Steps of several tokens are underlined and bold by turns, so that two in a row differ without colour too.
+        Steps of several tokens have one cue or another by turns, so that two in a row differ without colour too.
         """
         if tokens < 2:
             return Style()
-        cue = Style(underline=True) if index % 2 == 0 else Style(bold=True)
-        if self.look is Look.DEMO:
-            return cue + self._coloured(PARALLEL[self.dark])
-        hues = HUES[self.dark]
-        return cue + self._coloured(hues[index % len(hues)])
+        hues = self._inks.hues
+        hue = hues[0] if self.look is Look.DEMO else hues[index % len(hues)]
+        return self._cue(index) + self._coloured(hue)
 
     def source(self, source: str) -> Style:
         """The style of a source of n-grams; the model's own tokens are plain."""
-        return self._coloured(SOURCES[self.dark].get(source))
+        return self._coloured(self._inks.sources.get(source))
 
     def verdict(self, verdict: str) -> Style:
         """The style of a verdict; what was never judged is dim."""
-        colour = VERDICTS[self.dark].get(verdict)
+        colour = self._inks.verdicts.get(verdict)
         return Style(dim=True) if colour is None else self._coloured(colour)
+
+    @property
+    def _inks(self) -> Inks:
+        return INKS[self.depth, self.dark]
+
+    def _cue(self, index: int) -> Style:
+        """Underlined, and by turns bold; where terminals draw bold in a lighter colour, too light here, reversed."""
+        if index % 2 == 0:
+            return Style(underline=True)
+        lightens = self.colour and self.depth is Depth.STANDARD and not self.dark
+        return Style(reverse=True) if lightens else Style(bold=True)
 
     def _coloured(self, colour: str | None) -> Style:
         return Style(color=colour) if colour and self.colour else Style()

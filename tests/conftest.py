@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, settings
 # A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
+for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTEM"):
     os.environ.pop(name, None)
+os.environ["COLORTERM"] = "truecolor"  # whatever terminal the tests run in; those about fewer colours say so
 
 settings.register_profile("ladechat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ladechat")

@@ -1,22 +1,59 @@
 """Steps, sources and verdicts can be told apart: by colour on both backgrounds, and without colour too."""
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from rich.style import Style
+from textual.app import App
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from ladechat.palette import HUES, PARALLEL, SOURCES, VERDICTS, Look, Palette
+from ladechat.palette import INKS, Depth, Look, Palette
 
 THEMES = {True: "textual-dark", False: "textual-light"}
-LOOKS = [Palette(dark=dark, look=look) for dark, look in product((True, False), Look)]
+LOOKS = [Palette(dark=dark, look=look, depth=depth) for dark, look, depth in product((True, False), Look, Depth)]
+EVERYWHERE = list(product(Depth, (True, False)))
+SYSTEMS = {
+    Depth.STANDARD: ColorSystem.STANDARD,
+    Depth.EIGHT_BIT: ColorSystem.EIGHT_BIT,
+    Depth.TRUE: ColorSystem.TRUECOLOR,
+}
+
+# What the 16 colours are in some terminals as they come; a user may have chosen others.
+TERMINALS = {
+    "xterm": "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 "
+    "7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff",
+    "vga": "000000 aa0000 00aa00 aa5500 0000aa aa00aa 00aaaa aaaaaa "
+    "555555 ff5555 55ff55 ffff55 5555ff ff55ff 55ffff ffffff",
+    "gnome": "171421 c01c28 26a269 a2734c 12488b a347ba 2aa1b3 d0cfcc "
+    "5e5c64 f66151 33d17a e9ad0c 2a7bde c061cb 33c7de ffffff",
+}
 
 
-def cue(style: Style) -> tuple[bool, bool]:
-    return bool(style.underline), bool(style.bold)
+def cue(style: Style) -> tuple[bool, bool, bool]:
+    return bool(style.underline), bool(style.bold), bool(style.reverse)
+
+
+def drawn(colour: str, depth: Depth) -> RichColor:
+    """What is left of a colour in a terminal of that depth, as Textual and rich bring it down."""
+    return RichColor.parse(colour).downgrade(SYSTEMS[depth])
+
+
+def seen(style: Style, depth: Depth) -> tuple[object, ...]:
+    """What a terminal of that depth makes of a style."""
+    left = style.color.downgrade(SYSTEMS[depth]) if style.color else None
+    return left and (left.type, left.number, left.triplet), cue(style)
+
+
+def number(colour: str) -> int:
+    """Which of the 16 it becomes."""
+    found = drawn(colour, Depth.STANDARD).number
+    assert found is not None
+    return found
 
 
 def relative_luminance(colour: Color) -> float:
@@ -31,16 +68,35 @@ def contrast(one: Color, other: Color) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def colours(dark: bool) -> list[str]:
-    return [*HUES[dark], PARALLEL[dark], *SOURCES[dark].values(), *VERDICTS[dark].values()]
+def colours(depth: Depth, dark: bool) -> list[str]:
+    inks = INKS[depth, dark]
+    return [*inks.hues, *inks.sources.values(), *inks.verdicts.values()]
 
 
-@given(st.sampled_from([True, False]), st.integers(0, 100_000), st.integers(2, 16), st.integers(2, 16))
-def test_two_steps_in_a_row_differ_in_hue_and_in_cue(dark: bool, index: int, tokens: int, more: int) -> None:
-    one, other = (Palette(dark=dark).step(index + i, n) for i, n in enumerate((tokens, more)))
-    assert one.color != other.color
+@given(st.sampled_from(EVERYWHERE), st.integers(0, 100_000), st.integers(2, 16), st.integers(2, 16))
+def test_two_steps_in_a_row_differ_in_hue_and_in_cue(
+    where: tuple[Depth, bool], index: int, tokens: int, more: int
+) -> None:
+    depth, dark = where
+    palette = Palette(dark=dark, depth=depth)
+    one, other = (palette.step(index + i, n) for i, n in enumerate((tokens, more)))
+    assert seen(one, depth)[0] != seen(other, depth)[0]
     assert cue(one) != cue(other)
     assert any(cue(one)) and any(cue(other))
+
+
+@pytest.mark.parametrize(("depth", "dark"), EVERYWHERE)
+def test_six_steps_in_a_row_all_look_different_in_the_colours_that_the_terminal_has(depth: Depth, dark: bool) -> None:
+    looks = [seen(Palette(dark=dark, depth=depth).step(index, 2), depth) for index in range(6)]
+    assert all(one != other for one, other in combinations(looks, 2))
+
+
+@pytest.mark.parametrize(("depth", "dark"), EVERYWHERE)
+def test_sources_differ_and_so_do_verdicts_in_the_colours_that_the_terminal_has(depth: Depth, dark: bool) -> None:
+    inks = INKS[depth, dark]
+    for kinds in (inks.sources, inks.verdicts):
+        looks = {seen(Style(color=colour), depth) for colour in kinds.values()}
+        assert len(looks) == len(kinds)
 
 
 @pytest.mark.parametrize("palette", [*LOOKS, Palette(colour=False)])
@@ -48,9 +104,9 @@ def test_a_step_of_one_token_is_plain(palette: Palette) -> None:
     assert all(palette.step(index, 1) == Style() for index in range(12))
 
 
-@pytest.mark.parametrize("dark", [True, False])
-def test_in_the_demo_look_every_parallel_step_is_the_same_blue(dark: bool) -> None:
-    styles = [Palette(dark=dark, look=Look.DEMO).step(index, 3) for index in range(12)]
+@pytest.mark.parametrize(("depth", "dark"), EVERYWHERE)
+def test_in_the_demo_look_every_parallel_step_is_the_same_blue(depth: Depth, dark: bool) -> None:
+    styles = [Palette(dark=dark, depth=depth, look=Look.DEMO).step(index, 3) for index in range(12)]
     (blue,) = {style.color for style in styles}
     assert blue is not None
     red, green, blueness = blue.get_truecolor()
@@ -59,10 +115,14 @@ def test_in_the_demo_look_every_parallel_step_is_the_same_blue(dark: bool) -> No
 
 
 @pytest.mark.parametrize("look", Look)
-def test_without_colour_no_style_has_any_and_cues_still_tell_neighbours_apart(look: Look) -> None:
-    palette = Palette(colour=False, look=look)
+@pytest.mark.parametrize(("depth", "dark"), EVERYWHERE)
+def test_without_colour_no_style_has_any_and_cues_still_tell_neighbours_apart(
+    look: Look, depth: Depth, dark: bool
+) -> None:
+    palette = Palette(colour=False, look=look, depth=depth, dark=dark)
     steps = [palette.step(index, 2) for index in range(12)]
-    others = [palette.source(source) for source in SOURCES[True]] + [palette.verdict(name) for name in VERDICTS[True]]
+    inks = INKS[depth, dark]
+    others = [palette.source(source) for source in inks.sources] + [palette.verdict(name) for name in inks.verdicts]
     assert all(style.color is None and style.bgcolor is None for style in steps + others)
     assert all(cue(one) != cue(other) for one, other in pairwise(steps))
 
@@ -82,12 +142,51 @@ def test_a_source_and_a_verdict_without_a_colour_of_their_own_have_none() -> Non
     assert Palette().verdict("untested") == Style(dim=True)
 
 
+@pytest.mark.parametrize(
+    ("environment", "depth"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, Depth.TRUE),
+        ({"TERM": "xterm-256color", "COLORTERM": "24bit"}, Depth.TRUE),
+        ({"TERM": "xterm-256color"}, Depth.EIGHT_BIT),
+        ({"TERM": "tmux-256color"}, Depth.EIGHT_BIT),
+        ({"TERM": "xterm"}, Depth.STANDARD),
+        ({"TERM": "linux"}, Depth.STANDARD),
+        ({}, Depth.STANDARD),
+        ({"TERM": "xterm", "TEXTUAL_COLOR_SYSTEM": "256"}, Depth.EIGHT_BIT),
+        ({"TERM": "xterm", "TEXTUAL_COLOR_SYSTEM": "auto"}, Depth.STANDARD),
+    ],
+)
+def test_the_depth_is_the_one_that_textual_draws_in(
+    environment: dict[str, str], depth: Depth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TERM", "COLORTERM", "TEXTUAL_COLOR_SYSTEM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("textual.constants.COLOR_SYSTEM", environment.get("TEXTUAL_COLOR_SYSTEM", "auto"))
+    assert Palette.detect().depth == App[None]().console.color_system == depth
+
+
 @pytest.mark.parametrize("surface", ["background", "surface"])
 @pytest.mark.parametrize("dark", [True, False])
-def test_every_colour_can_be_read_on_the_surfaces_of_the_theme(dark: bool, surface: str) -> None:
-    behind = Color.parse(BUILTIN_THEMES[THEMES[dark]].to_color_system().generate()[surface])
-    low = {hex_: contrast(Color.parse(hex_), behind) for hex_ in colours(dark)}
-    assert {hex_: round(ratio, 2) for hex_, ratio in low.items() if ratio < 4.5} == {}
+@pytest.mark.parametrize("depth", [Depth.EIGHT_BIT, Depth.TRUE])
+def test_every_colour_can_be_read_on_the_surfaces_of_the_theme(depth: Depth, dark: bool, surface: str) -> None:
+    theme = BUILTIN_THEMES[THEMES[dark]].to_color_system().generate()[surface]
+    behind = Color(*drawn(theme, depth).get_truecolor())
+    low = {name: contrast(Color(*drawn(name, depth).get_truecolor()), behind) for name in colours(depth, dark)}
+    assert {name: round(ratio, 2) for name, ratio in low.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+@pytest.mark.parametrize("surface", ["background", "surface"])
+@pytest.mark.parametrize("dark", [True, False])
+def test_of_sixteen_colours_those_are_taken_that_can_be_read(dark: bool, surface: str, terminal: str) -> None:
+    shown = [Color.parse(f"#{colour}") for colour in TERMINALS[terminal].split()]
+    behind = shown[number(BUILTIN_THEMES[THEMES[dark]].to_color_system().generate()[surface])]
+    for colour in colours(Depth.STANDARD, dark):
+        # Bright blue is the darkest: no terminal's has 4.5:1, and without it there would be no six.
+        least = 4.1 if number(colour) == 12 else 4.5
+        assert contrast(shown[number(colour)], behind) >= least, colour
 
 
 def test_contrast_is_computed_as_wcag_does() -> None:

@@ -119,7 +119,7 @@ class Engine:
 def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedModel":
     report = LoadingReport(stream)
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
-    report.begin("looking for the checkpoint" if local_folder(model) else f"fetching what is not cached of {model}")
+    report.begin("looking for the checkpoint" if local_folder(model) else f"fetching {model}")
     folder = fetch(model, report.bytes_done)
     report.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load

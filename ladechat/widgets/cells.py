@@ -18,12 +18,18 @@ NO_TEXT = "◌"
 """Stands for a token without text of its own, and carries a combining mark that has no letter to sit on."""
 UNPRINTABLE = "▯"
 
-_SYMBOLS: dict[int, str] = {
+CONTROL_SYMBOLS: dict[int, str] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},
     0x7F: "␡",
+    **dict.fromkeys(range(0x80, 0xA0), UNPRINTABLE),
     ord("\n"): "⏎",
     ord("\r"): "␍",
     ord("\t"): "⇥",
+}
+"""What steers a terminal, and what is shown in its place."""
+
+_SYMBOLS: dict[int, str] = {
+    **CONTROL_SYMBOLS,
     0x200D: "",
     **dict.fromkeys(range(0xFE00, 0xFE10), ""),
     **dict.fromkeys(range(0x1F3FB, 0x1F400), ""),

@@ -144,6 +144,7 @@ class Presenter:
         status = self._status
         status.model, status.device, status.dtype = self._model, event.device, event.dtype
         status.facts = describe_model(event)
+        self._side.show_context(event.context_length)
         self._show_settings(event.settings)
         if event.model != "demo":
             self._transcript.notice(introduce(event))

@@ -8,6 +8,12 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult
+
+from ladechat.widgets.cells import CONTROL_SYMBOLS
+
+_KEPT = "\n\r\t"
+_TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT}
 
 
 class Prompt(TextArea):
@@ -48,6 +54,15 @@ class Prompt(TextArea):
             event.prevent_default()
             event.stop()
             self.action_send()
+
+    def load_text(self, text: str) -> None:
+        """Put a text in the place of what is there."""
+        super().load_text(typed(text))
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Insert, or replace: whatever is typed or pasted comes through here."""
+        edit.text = typed(edit.text)
+        return super().edit(edit)
 
     def action_send(self) -> None:
         """Say what was typed, unless it is nothing."""
@@ -107,3 +122,8 @@ class Prompt(TextArea):
         self._place = min(max(place, 0), len(self._past))
         self.load_text(self._past[self._place] if self._place < len(self._past) else self._draft)
         self.move_cursor(self.document.end)
+
+
+def typed(text: str) -> str:
+    """`text` with visible symbols for what would steer the terminal. What is seen is what is sent."""
+    return text.translate(_TYPED)

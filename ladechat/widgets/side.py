@@ -46,6 +46,10 @@ class SidePanels(Vertical):
             for step in steps:
                 panel.show_step(step)
 
+    def show_context(self, tokens: int) -> None:
+        """How many tokens prompt and answer may have together."""
+        self.query_one(SpeedPanel).context_length = tokens
+
     def show_finished(self, event: TurnFinished) -> None:
         """The sum of an answer."""
         self.query_one(SpeedPanel).show_finished(event)

@@ -3,6 +3,7 @@
 from collections import deque
 
 from rich.style import Style
+from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import cell_len
@@ -16,6 +17,10 @@ SINGLE_FADED = 0.6
 """How far the bars of one token step back behind those of several."""
 FEW_TOKENS = 1.2
 """Tokens per step below which drafts are to blame for a lack of gain, rather than the price of a pass."""
+NEARLY_FULL = 0.75
+"""From this part of the context on, how full it is has a line of its own even where there are few."""
+TALL = 8
+"""From this many lines on, it always has."""
 
 
 class SpeedPanel(Panel):
@@ -24,6 +29,9 @@ class SpeedPanel(Panel):
     The estimated speedup is the time that as many plain passes would have taken, as the engine measured them, divided
     by the time that the steps took.
     """
+
+    context_length: reactive[int | None] = reactive(None)
+    """Tokens that prompt and answer may have together; None while no model has said it."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -83,6 +91,11 @@ class SpeedPanel(Panel):
         """What a pass of this answer costs, in plain passes."""
         return self._compared_forward_ms / self._plain_pass_ms if self._plain_pass_ms else None
 
+    @property
+    def context_used(self) -> int | None:
+        """Tokens of the prompt and of the answer so far: those cached before the last step, its input, its result."""
+        return None if self._last is None else self._last.timing.cache_length + 1 + len(self._last.token_ids)
+
     def reason(self) -> str:
         """Why there is no gain, if there is none."""
         speedup, price, per_step = self.estimated_speedup, self.pass_price, self.tokens_per_step
@@ -102,7 +115,8 @@ class SpeedPanel(Panel):
         titles = ("speed · tokens per step", "speed")
         if self._last is None:
             return [self.header(width, titles, [""]), *self.sentence("Measured from the first step on.", width)]
-        notes = [text for text in (self.reason(), longest(width, self._cost())) if text][: max(0, height - 3)]
+        notes = [self.reason(), self._fullness(width, height), longest(width, self._cost())]
+        notes = [text for text in notes if text][: max(0, height - 3)]
         rows = [self.header(width, titles, [self._worth()], Style(bold=True)), self._figures(width)]
         rows += self._chart(width, max(0, height - len(rows) - len(notes)))
         return [*rows, *([(text, self.muted)] for text in notes)]
@@ -153,6 +167,14 @@ class SpeedPanel(Panel):
             ]
             for line, label in enumerate(scale)
         ]
+
+    def _fullness(self, width: int, height: int) -> str:
+        """How much of the context is used, where there is room for it, or reason to say it."""
+        used, whole = self.context_used, self.context_length
+        if used is None or not whole or (height < TALL and used < NEARLY_FULL * whole):
+            return ""
+        short = f"context {used:,} of {whole:,}"
+        return longest(width, (f"{short} tokens · {used / whole:.0%}".replace("%", " %"), short, f"{used:,}/{whole:,}"))
 
     def _cost(self) -> list[str]:
         """What the answer took, or while it runs, what its last pass took; in ever fewer words."""

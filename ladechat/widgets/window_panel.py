@@ -9,7 +9,7 @@ from ladechat.widgets.panel import Panel, Row, longest
 LABEL_CELLS = 4
 MIN_COLUMN_CELLS = 6
 MAX_COLUMN_CELLS = 12
-OLDEST_FADED = 0.35
+OLDEST_FADED = 0.33
 """How far the oldest row fades. More would leave it hard to read on either background."""
 
 

@@ -38,14 +38,12 @@ def describe_failure(event: Failed) -> str:
 
 
 def describe_loading(event: Loading) -> str:
-    """What is being done, how far it is, and which of how many stages it is."""
-    parts = [event.doing]
+    """What is being done, and how far it is: of a download in bytes, else by its stage."""
     if event.done_bytes is not None and event.total_bytes:
-        parts.append(_bytes(event.done_bytes, event.total_bytes))
-    if event.fraction is not None:
-        parts.append(f"{event.fraction:.0%}".replace("%", " %"))
-    stop = " · Esc stops" if event.total_bytes else ""
-    return f"{' · '.join(parts)} ({event.stage}/{event.stages}) …{stop}"
+        share = _percent(event.done_bytes / event.total_bytes)
+        return f"{event.doing} · {_bytes(event.done_bytes, event.total_bytes)} · {share} · Esc stops"
+    share = f" · {_percent(event.fraction)}" if event.fraction is not None else ""
+    return f"{event.doing}{share} ({event.stage}/{event.stages}) …"
 
 
 def describe_model(event: Ready) -> str:
@@ -72,6 +70,10 @@ def _size(event: Ready) -> str:
 def _sampling(own: SamplingDefaults) -> str:
     named = (("temperature", own.temperature), ("top-p", own.top_p), ("top-k", own.top_k))
     return ", ".join(f"{name} {value:g}" for name, value in named if value is not None) or "temperature 1"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
 
 
 def _bytes(done: int, total: int) -> str:

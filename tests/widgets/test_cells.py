@@ -5,15 +5,14 @@ import unicodedata
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
-from ladechat.widgets.cells import ELLIPSIS, fit, printable, shorten, visible
+from ladechat.widgets.cells import ELLIPSIS, cell_len, fit, joins_left, printable, shorten, visible
 
 AWKWARD = st.text(
     st.one_of(
         st.characters(),
         st.sampled_from("\x1b\n\t\r\x7f\x85\u2028\u202e\u200d\ufe0f\u0301\u1161\ufffd"),
-        st.sampled_from("日本👩🚀❤🏽🇩🇪 "),
+        st.sampled_from("日本👩🚀❤🏽🇩🇪हिन्दीسلام "),
     ),
     max_size=20,
 )
@@ -82,3 +81,22 @@ def test_a_shortened_text_says_so(text: str, width: int) -> None:
 )
 def test_what_would_not_be_seen_has_a_symbol(piece: str, shown: str) -> None:
     assert visible(piece) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [("漢字", 4), ("👩🚀", 4), ("한", 2), ("e\u0301", 1), ("سلام", 4), ("हिन्दी", 5), ("का", 2), ("สวัสดี", 4)],
+)
+def test_cells_are_those_of_xterm_tmux_and_the_c_library(text: str, cells: int) -> None:
+    assert cell_len(text) == cells
+
+
+@given(AWKWARD)
+def test_no_text_begins_with_a_mark_that_would_sit_on_what_stands_before_it(text: str) -> None:
+    assert not any(joins_left(shown[0]) for shown in (printable(text), visible(text)) if shown)
+
+
+def test_a_wide_character_that_has_no_room_leaves_room_instead() -> None:
+    assert fit("漢字漢", 4) == "漢… "
+    assert fit("漢字漢", 5) == "漢字…"
+    assert fit("漢", 1) == ELLIPSIS

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
+from ladechat.widgets.cells import cell_len, joins_left
 from ladechat.widgets.flow import PLAIN, TAB, Flow, Ink, Line, safe
 
 SAMPLES = st.sampled_from(
@@ -21,6 +21,8 @@ SAMPLES = st.sampled_from(
             "é",
             "é",
             "ञ्ञ",
+            "हिन्दी",
+            "ि",
             "\u0301",
             "🙂",
             "👩‍👩‍👧",
@@ -100,6 +102,25 @@ def test_a_space_that_has_no_room_still_parts_what_comes_next() -> None:
     assert joined(flowed(["ab "], 2)) == "ab "
     assert [line.text for line in flowed(["ab ", "cd"], 2)] == ["ab", "cd"]
     assert [line.text for line in flowed(["ab ", "cd"], 4)] == ["ab", "cd"]
+
+
+@given(TEXTS, st.integers(6, 40))
+def test_no_letter_is_parted_from_its_marks(text: str, width: int) -> None:
+    for line, following in pairwise(flowed([text], width)):
+        parted = not line.joint and joins_left((following.text or "x")[0])
+        assert not parted or all(map(joins_left, line.text[1:]))  # one letter with more marks than fit into a line
+
+
+def test_a_vowel_sign_goes_with_its_letter_into_the_next_line() -> None:
+    assert [line.text for line in flowed(["काकाका"], 5)] == ["काका", "का"]
+
+
+def test_a_mark_wears_the_ink_of_its_letter_also_when_another_step_brought_it() -> None:
+    one, two = Ink("step", 0, 2), Ink("step", 1, 3)
+    flow = Flow(20)
+    flow.append("e", one)
+    flow.append("\u0301a", two)
+    assert flow.lines[-1].runs == [("e\u0301", one), ("a", two)]
 
 
 def test_the_indent_of_code_is_kept() -> None:

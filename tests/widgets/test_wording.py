@@ -34,10 +34,10 @@ def loading(**fields: float | int | None) -> Loading:
         (loading(fraction=0.256), "fetching · 26 % (1/4) …"),
         (
             loading(fraction=0.237, done_bytes=3_200_000_000, total_bytes=13_476_839_424),
-            "fetching · 3.2 of 13.5 GB · 24 % (1/4) … · Esc stops",
+            "fetching · 3.2 of 13.5 GB · 24 % · Esc stops",
         ),
-        (loading(done_bytes=0, total_bytes=2_000_000), "fetching · 0.0 of 2.0 MB (1/4) … · Esc stops"),
-        (loading(done_bytes=7, total_bytes=900), "fetching · 7 of 900 B (1/4) … · Esc stops"),
+        (loading(done_bytes=0, total_bytes=2_000_000), "fetching · 0.0 of 2.0 MB · 0 % · Esc stops"),
+        (loading(done_bytes=7, total_bytes=900), "fetching · 7 of 900 B · 1 % · Esc stops"),
     ],
 )
 def test_loading_says_how_far_it_is(event: Loading, words: str) -> None:
