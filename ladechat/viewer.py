@@ -8,6 +8,7 @@ from textual import events
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -16,6 +17,7 @@ from textual.widgets import Footer, Label
 from ladechat.clipboard import keep
 from ladechat.palette import Look, Palette
 from ladechat.protocol import Settings
+from ladechat.widgets.flow import safe
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
@@ -115,6 +117,18 @@ class Viewer(App[int], inherit_bindings=False):
         answer = self.query_one(Transcript).last_answer()
         if answer:
             self.copy(answer)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a message for a while. What it names, a file or an error, is shown as it is and steers nothing."""
+        super().notify(safe(message), title=title, severity=severity, timeout=timeout, markup=markup)
 
     def copy(self, text: str) -> None:
         """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file."""

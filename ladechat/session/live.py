@@ -1,6 +1,7 @@
 """A live engine: the process beside the UI, as a source of events."""
 
 import asyncio
+import codecs
 import contextlib
 import logging
 import os
@@ -27,6 +28,7 @@ from ladechat.protocol import (
 
 SECONDS_TO_LEAVE = 3.0
 """How long an engine that was told to end may take before it is killed."""
+SECONDS_TO_LOOK_AGAIN = 0.02
 LOGS_KEPT = 10
 """Each engine has a log of its own, so that two that run at once do not spoil each other's."""
 
@@ -68,6 +70,7 @@ class LiveEngine:
         self._process: asyncio.subprocess.Process | None = None
         self._started = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def returncode(self) -> int | None:
@@ -86,19 +89,28 @@ class LiveEngine:
         )
         self.log = self._logs / f"engine-{datetime.now():%Y%m%d-%H%M%S}-{self._process.pid}.log"
         self._draining = asyncio.create_task(self._drain())
+        self._ending = asyncio.create_task(_end_of(self._process))
         self._started.set()
 
     async def send(self, command: Command) -> None:
-        """Send a command, once the engine has been started. One that comes after its end is dropped."""
+        """Send a command, once the engine has been started. One that comes after its end is dropped.
+
+        It waits while the engine reads nothing, at the longest until `close`.
+        """
         await self._started.wait()
-        assert self._process is not None and self._process.stdin is not None
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(encode(command))
             await self._process.stdin.drain()
 
     async def events(self) -> AsyncIterator[Event]:
-        """What the engine says, until it ends. A last line that its death cut short is left out."""
-        if self._process is None or self._process.stdout is None:
+        """What the engine says, until it ends. A last line that its death cut short is left out.
+
+        What it has started ends with it: workers left behind would hold memory, and the pipes.
+        """
+        if self._process is None or self._process.stdout is None or self._ending is None:
             raise RuntimeError("The engine was not started.")
         async for line in self._process.stdout:
             if not line.endswith(b"\n"):
@@ -107,24 +119,27 @@ class LiveEngine:
                 event = decode_event(line)
                 if event is not None:
                     yield event
-        await self._process.wait()
+        await asyncio.wait([self._ending])
 
     async def close(self) -> None:
         """End the engine and all that it has started: ask, wait a little, then kill.
 
         One that is frozen, or that reads nothing any more, cannot hold this up.
         """
-        if self._process is None:
+        self._started.set()
+        if self._process is None or self._ending is None or self._draining is None:
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_TO_LEAVE):
                 await self.send(Shutdown())
-                await self._process.wait()
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # as a rule, nobody is left
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-        if self._draining is not None:
-            await self._draining
+                await asyncio.wait([self._ending])
+        if self._process.returncode is None:
+            _kill_group_of(self._process)
+        await asyncio.wait([self._ending])
+        # Its standard error may be held open by what made itself independent of it: that is not waited for.
+        await asyncio.wait([self._draining], timeout=SECONDS_TO_LEAVE)
+        self._draining.cancel()
+        self._process._transport.close()  # type: ignore[attr-defined]
 
     async def _drain(self) -> None:
         """Keep the engine's standard error in a rotating file, or nowhere if that cannot be.
@@ -136,11 +151,35 @@ class LiveEngine:
         with contextlib.suppress(OSError):
             self._logs.mkdir(parents=True, exist_ok=True)
             _tidy(self._logs)
-            handler = RotatingFileHandler(self.log, maxBytes=1_000_000, backupCount=2, errors="replace")
+            handler = _Log(self.log, maxBytes=1_000_000, backupCount=2, encoding="utf-8")
+            handler.terminator = ""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with contextlib.closing(handler):
-            async for line in self._process.stderr:
-                text = line.decode(errors="replace").rstrip()
-                handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, text, None, None))
+            while part := await self._process.stderr.read(1 << 16):
+                handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, decoder.decode(part), None, None))
+
+
+class _Log(RotatingFileHandler):
+    """A log that says nothing when it cannot be written: there is a screen to be kept clean."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
+        """Leave it out."""
+
+
+async def _end_of(process: asyncio.subprocess.Process) -> None:
+    """Wait until a process has ended, and end what it has started.
+
+    asyncio's own `wait` also waits for every other process that holds one of the pipes.
+    """
+    while process.returncode is None:  # noqa: ASYNC110 - asyncio lets nobody know
+        await asyncio.sleep(SECONDS_TO_LOOK_AGAIN)
+    _kill_group_of(process)
+
+
+def _kill_group_of(process: asyncio.subprocess.Process) -> None:
+    """Kill a process, if it still runs, and what it has started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # as a rule, nobody is left
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _tidy(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ladechat.protocol import Failed, Generate, Message, Ready, Step, Stop, TurnFinished, TurnStarted
-from tests.engine.wire import Wire, started
+from tests.engine.wire import PATIENCE_SECONDS, Wire, started
 
 QUESTION = "What is the n-gram pool?"
 LONG_QUESTION = "Tell me about the window, the pool and the guesses, and how they work together. " * 6
@@ -78,6 +78,29 @@ def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None
         assert process.stdin is not None and process.poll() is None
         process.stdin.close()
         assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_single_long_operation() -> None:
+    """torch gives the interpreter lock away while it computes, so the thread that reads the input still runs."""
+    code = (
+        "import os, torch\n"
+        "from ladechat.engine.stream import EventStream, Inbox\n"
+        "from ladechat.protocol import Loading\n"
+        "stream = EventStream.take_over_stdout(); Inbox(0, stream)\n"
+        "matrix = torch.rand(8000, 8000)\n"
+        "stream.emit(Loading(stage=1, stages=1, doing='what takes minutes'))\n"
+        "torch.linalg.eigvals(matrix)\n"
+        "os._exit(5)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        process.stdin.close()
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
     finally:
         process.kill()
         process.wait()

@@ -1,11 +1,15 @@
 """An engine as a child process. A small script stands in for it: how a child is kept needs no torch to be seen."""
 
 import asyncio
+import errno
+import logging
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import pytest
@@ -148,11 +152,44 @@ async def test_what_an_engine_has_started_ends_with_it(engine_that: Start) -> No
     await engine.start()
     (worker,) = doings([await anext(aiter(engine.events()))])
     await asyncio.wait_for(engine.close(), 60)
-    for _ in range(500):
-        if not is_running(int(worker)):
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("the worker lives on")
+    await end_of(int(worker))
+
+
+WORKER = """
+import subprocess
+worker = subprocess.Popen(["sleep", "600"], stdout=2, start_new_session={independent})
+loading(str(worker.pid).encode())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+async def test_an_engine_that_is_killed_is_seen_to_end_and_takes_its_workers_along(engine_that: Start) -> None:
+    engine = engine_that(WORKER.format(independent=False))
+    await engine.start()
+    (worker,) = doings(await asyncio.wait_for(all_events(engine), 60))
+    assert engine.returncode == -9
+    await end_of(int(worker))
+    await engine.close()
+
+
+async def test_closing_does_not_wait_for_what_made_itself_independent_of_the_engine(
+    engine_that: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "SECONDS_TO_LEAVE", 0.2)
+    engine = engine_that(WORKER.format(independent=True))
+    await engine.start()
+    (worker,) = doings(await asyncio.wait_for(all_events(engine), 60))
+    try:
+        await asyncio.wait_for(engine.close(), 60)
+        assert is_running(int(worker))
+    finally:
+        os.kill(int(worker), signal.SIGKILL)
+
+
+async def end_of(process: int) -> None:
+    async with asyncio.timeout(60):
+        while is_running(process):  # noqa: ASYNC110 - it is nobody's child
+            await asyncio.sleep(0.01)
 
 
 def is_running(process: int) -> bool:
@@ -173,6 +210,51 @@ async def test_two_engines_at_once_have_two_logs(engine_that: Start) -> None:
         await engine.close()
     assert len(logs) == 2
     assert len({log.read_text() for log in logs}) == 2
+
+
+async def test_a_log_that_is_removed_under_its_engine_is_written_anew_and_rotated(engine_that: Start) -> None:
+    write = "print('careful! ' * 100_000, file=sys.stderr, flush=True); "
+    engine = engine_that(write + "loading(b'a'); sys.stdin.readline(); " + 3 * write + "loading(b'b')")
+    await engine.start()
+    events = engine.events()
+    await anext(events)
+    for _ in range(500):
+        if engine.log.exists() and engine.log.stat().st_size:
+            break
+        await asyncio.sleep(0.01)
+    engine.log.unlink()  # another ladechat tidied up
+    await engine.send(Stop())
+    assert doings([event async for event in events]) == ["b"]
+    await engine.close()
+    assert "careful!" in engine.log.read_text()
+    kept = list(engine.log.parent.glob("engine-*"))
+    assert 1 < len(kept) <= 3 and all(path.stat().st_size <= 1_000_000 for path in kept)
+
+
+async def test_a_disk_that_is_full_costs_the_log_and_nothing_else(
+    engine_that: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(handler: logging.Handler, record: logging.LogRecord) -> bool:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(RotatingFileHandler, "shouldRollover", full)
+    engine = engine_that("print('careful! ' * 20_000, file=sys.stderr, flush=True); loading(b'a')")
+    await engine.start()
+    assert doings(await all_events(engine)) == ["a"]
+    await engine.close()
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_command_for_an_engine_that_could_not_be_started_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+    engine = LiveEngine(EngineOptions(), logs=tmp_path)
+    sending = asyncio.create_task(engine.send(Stop()))
+    with pytest.raises(FileNotFoundError):
+        await engine.start()
+    await engine.close()
+    await asyncio.wait_for(sending, 60)
 
 
 async def test_of_the_logs_only_the_newest_are_kept(engine_that: Start) -> None:

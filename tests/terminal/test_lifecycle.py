@@ -42,6 +42,18 @@ def test_a_terminal_that_is_closed_ends_everything_and_the_recording_in_order(st
     assert [turn.question for turn in recording.turns] == [QUESTION]
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_an_app_that_is_told_to_end_ends_a_frozen_engine_too(start: Start, number: signal.Signals) -> None:
+    terminal = start((80, 24))
+    terminal.wait_for("The engine's process", lambda _: len(terminal.processes()) > 1)
+    ui, engine = ui_process(terminal), engine_process(terminal)
+    os.kill(engine, signal.SIGSTOP)
+    os.kill(ui, number)
+    assert terminal.wait_for_exit() == 128 + number
+    wait_for_the_end_of(terminal, ui, engine)
+
+
 def test_a_polite_kill_ends_everything_and_says_so(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     terminal = start((100, 30), "--record", str(path))

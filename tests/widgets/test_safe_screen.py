@@ -93,7 +93,7 @@ async def test_no_event_gets_a_control_character_onto_the_screen_or_a_line_out_o
                 ]
             )
             for widget in parts[0], parts[2], *parts[1].children:
-                check(widget.render_lines(widget.size.region), widget.size.width)
+                check(widget.render_lines(widget.outer_size.region), widget.outer_size.width)
 
         survives()
 
@@ -131,16 +131,18 @@ async def test_the_prompt_shows_what_was_pasted_and_gives_nothing_of_it_to_the_t
 
 async def paste(pilot: Pilot[None], prompt: Prompt, text: str) -> None:
     prompt.focus()
-    prompt.post_message(Paste(text))
+    pilot.app.post_message(Paste(text))
     await pilot.pause()
 
 
 async def test_a_notice_shows_what_it_is_given_and_nothing_of_it_reaches_the_terminal() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
+    async with stage.app.run_test(size=(100, 30), notifications=True) as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         stage.app.notify(f"No room in /tmp/[bold]{EVIL}[/x]")
-        await pilot.pause(0.1)
-        screen = stage.app.screen._compositor.render_strips()
-        check(screen, 100)
-        assert "[bold]" in "".join(strip.text for strip in screen)
+        await wait_until(pilot, lambda: "No room in /tmp/[bold]" in "".join(strip.text for strip in screen(stage)))
+        check(screen(stage), 100)
+
+
+def screen(stage: Stage) -> list[Strip]:
+    return stage.app.screen._compositor.render_strips()
