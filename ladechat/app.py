@@ -43,7 +43,7 @@ from ladechat.widgets.transcript import Transcript
 SLOW_MOTION_FRAMES = 8
 QUIT_SECONDS = 2.0
 PATIENCE_LOADING = 60.0
-PATIENCE_ANSWERING = 10.0
+PATIENCE_ANSWERING = 30.0
 """Seconds without a word from the engine, after which the status line says so."""
 ENDED = "The engine has ended."
 RESTART = "The conversation is still here; F5 starts the engine again."

@@ -1,7 +1,9 @@
 """`ladechat ask`, as a shell would run it."""
 
+import io
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.protocol import Closed, Header, Step, TurnFinished, decode_event
+from ladechat.ask import AnswerPrinter
+from ladechat.protocol import Closed, Header, Loading, Step, TurnFinished, decode_event
+from tests.widgets.sample_steps import finished, step
 
 PATIENCE = 120
 QUESTION = "What is the n-gram pool?"
@@ -147,3 +151,32 @@ def test_a_reader_that_leaves_is_no_error_to_speak_of() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert len(done.stdout.splitlines()) == 2
     assert done.stderr == ""
+
+
+class Screen(io.StringIO):
+    """What a terminal was given."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_would_steer_a_terminal_is_made_visible_there_and_goes_into_a_pipe_as_it_is(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out, error = (Screen(), Screen()) if terminal else (io.StringIO(), io.StringIO())
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", error)
+    steps = [step(["a\x1b[2J"]), step(["\x9b31m", "\u202e\tb\n"], index=1)]
+    printer = AnswerPrinter()
+    for event in (Loading(stage=1, stages=1, doing="reading \x1b]0;title\x07"), *steps, finished(steps)):
+        printer.show(event)
+    printer.end()
+    if terminal:
+        shown = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
+        assert shown.startswith("a\\x1b[2J\\x9b31m\\u202e") and shown.replace("\n", "").isprintable()
+        assert "reading \\x1b]0;title\\x07" in error.getvalue()
+    else:
+        assert out.getvalue() == "a\x1b[2J\x9b31m\u202e\tb\n\n"

@@ -1,6 +1,8 @@
 """From a list of messages to the tokens of a prompt that fits the context."""
 
+import bisect
 import contextlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +28,10 @@ LLAMA_2_TEMPLATE = (
 
 SHARE_KEPT_FOR_THE_ANSWER = 4
 """One part in this many of the context, at most, is kept for the answer when history is trimmed."""
+
+SHARE_DROPPED_AT_ONCE = 4
+"""History is left out by this part of the context at a time. If every turn left out just what it needs, every prompt
+would begin differently, and nothing in the KV cache could be used again."""
 
 
 class MessageTooLong(ValueError):
@@ -64,7 +70,9 @@ class ChatFormat:
     def fit(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
         """The prompt for these messages, leaving out the oldest turns until an answer fits behind it.
 
-        A turn is a user's message with the answer to it. System messages and the last user message always stay.
+        The tokens left out are rounded up to whole steps of a part of the context, so that they stay the same for
+        several turns. A turn is a user's message with the answer to it. System messages and the last user message
+        always stay.
 
         Raises:
             MessageTooLong: even alone, the last message leaves no room for one token of an answer.
@@ -73,19 +81,35 @@ class ChatFormat:
         if not messages or messages[-1].role != "user":
             raise NothingToAnswer("the last message of a conversation has to be the user's")
         room = context_length - min(max_new_tokens, context_length // SHARE_KEPT_FOR_THE_ANSWER)
-        kept = list(messages)
+        kept, dropped_turns = list(messages), 0
         token_ids = self.encode(kept)
         before = len(token_ids)
-        dropped_turns = 0
-        while len(token_ids) > room:
-            shorter = _without_oldest_turn(kept)
-            if shorter is None:
-                break
-            kept, dropped_turns = shorter, dropped_turns + 1
+        if before > room:
+            step = max(context_length // SHARE_DROPPED_AT_ONCE, 1)
+            most = max(before - math.ceil((before - room) / step) * step, 0)
+            kept, dropped_turns = self._newest_turns(messages, most)
             token_ids = self.encode(kept)
         if len(token_ids) >= context_length:
             raise MessageTooLong(len(token_ids), context_length)
         return Prompt(token_ids, kept, dropped_turns, len(messages) - len(kept), before)
+
+    def _newest_turns(self, messages: Sequence[Message], most: int) -> tuple[list[Message], int]:
+        """As many of the newest turns as make a prompt of at most `most` tokens, but one at least; and how many are not
+        among them.
+
+        Searched from the short end: what is left of a conversation is small, however long it was.
+        """
+        turns = sum(message.role == "user" for message in messages)
+
+        def too_many(count: int) -> bool:
+            return count > turns or len(self.encode(_without_oldest_turns(messages, turns - count))) > most
+
+        beyond = 2
+        while not too_many(beyond):
+            beyond *= 2
+        # Of so many turns the first number that is too large; the one before it is right, or the least there is.
+        count = bisect.bisect_left(range(beyond), True, lo=beyond // 2 + 1, key=too_many) - 1
+        return _without_oldest_turns(messages, turns - count), turns - count
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of a conversation, up to where the next answer begins.
@@ -161,11 +185,9 @@ def _with_system_folded_in(messages: list[dict[str, str]]) -> list[dict[str, str
     return [first, *messages[2:]]
 
 
-def _without_oldest_turn(messages: list[Message]) -> list[Message] | None:
-    """The conversation less its oldest user message and the answers up to the next one; None if only one is left."""
+def _without_oldest_turns(messages: Sequence[Message], count: int) -> list[Message]:
+    """The conversation less its oldest user messages and the answers up to the next one. System messages stay."""
     users = [index for index, message in enumerate(messages) if message.role == "user"]
-    if len(users) < 2:
-        return None
-    first, second = users[:2]
-    stays = [message for message in messages[first:second] if message.role == "system"]
-    return messages[:first] + stays + messages[second:]
+    first, rest = users[0], users[count]
+    stays = [message for message in messages[first:rest] if message.role == "system"]
+    return [*messages[:first], *stays, *messages[rest:]]

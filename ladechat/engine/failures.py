@@ -18,10 +18,9 @@ def bad_command(reason: object, turn: int | None = None) -> Failed:
 
 def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
     """The memory was used up, or something that should not happen did."""
-    import torch
+    from ladechat.model.memory import memory_is_used_up
 
-    out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
-    if out_of_memory:
+    if memory_is_used_up(error):
         hint = "Start a new conversation, or use a smaller model, a smaller W and G, or --dtype bfloat16."
         return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
     message = f"Something went wrong that should not have: {type(error).__name__}: {error}"

@@ -19,6 +19,16 @@ LONGEST_HEADER = 100_000_000
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 """The types, as safetensors names them, whose tensors are converted. Others are packed weights, and stay so."""
 
+SIGNS_OF_NO_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
+"""What errors say that are about memory, but of no class of their own: MPS's, the CPU allocator's, cuBLAS's."""
+
+
+def memory_is_used_up(error: Exception) -> bool:
+    """Is this error about memory, on whatever device?"""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return any(sign in str(error) for sign in SIGNS_OF_NO_MEMORY)
+
 
 def check_memory(
     folder: Path,

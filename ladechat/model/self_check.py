@@ -6,6 +6,7 @@ from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.verify_mask import StepLayout, column_guess, lay_out
 from ladechat.model.eager import EagerRunner, UnsupportedModel
+from ladechat.model.memory import memory_is_used_up
 
 COARSE = 0.1
 LARGEST_DEVIATION = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: COARSE, torch.bfloat16: COARSE}
@@ -29,9 +30,9 @@ def check_layouts(runner: EagerRunner) -> None:
             pass
         logits = runner.forward(layout).float()
         runner.keep([])
-    except torch.OutOfMemoryError:
-        raise
     except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
+        if memory_is_used_up(error):
+            raise
         raise _unsupported(runner) from error
     for slot in (layout.fresh_slots[-1], layout.node_slots[-1]):
         seen = sorted(layout.mask[slot].nonzero()[0], key=lambda other: layout.positions[other])

@@ -11,6 +11,7 @@ from transformers.utils import logging
 from transformers.utils.import_utils import is_accelerate_available
 
 from ladechat.model.checkpoint import LoadError, first_sentence
+from ladechat.model.memory import memory_is_used_up
 
 FractionProgress = Callable[[float], None]
 """Told again and again how far something is, 0 to 1."""
@@ -60,7 +61,7 @@ def load_weights(
             model.to(device)  # type: ignore[arg-type]
         model.eval()
     except Exception as error:  # reading what others wrote, the libraries raise anything
-        if _memory_is_used_up(error):
+        if memory_is_used_up(error):
             message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
             ways = "Try --dtype bfloat16, --device cpu, or a smaller model."
             raise LoadError("out_of_memory", message, ways) from error
@@ -70,13 +71,6 @@ def load_weights(
         message = f"{name} lacks {len(wrong)} of the weights that its config.json describes, such as {wrong[0]}."
         raise LoadError("load_failed", message, hint)
     return model
-
-
-def _memory_is_used_up(error: Exception) -> bool:
-    """CUDA has an exception of its own for it; the CPU's and MPS's allocators say it in words."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return any(words in str(error) for words in ("can't allocate memory", "out of memory"))
 
 
 @contextmanager

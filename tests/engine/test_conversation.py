@@ -1,6 +1,8 @@
 """A conversation becomes the tokens that the model was trained to read, and those it has already computed."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -279,8 +281,9 @@ def test_trimming_drops_the_oldest_turns_whole_and_keeps_the_system_message(fami
     head, last = system("Be brief."), user("why?")
     history = turns(tokenizer, 3)
     kept = [head, *history[2 * dropped :], last]
-    room = len(chat.encode(kept))
-    prompt = chat.fit([head, *history, last], context_length=room + 10, max_new_tokens=10)
+    # The least context in which these stay, whatever the quarter of it that is left out at a time comes to.
+    context_length = math.ceil((len(chat.encode(kept)) + 9) * 4 / 3)
+    prompt = chat.fit([head, *history, last], context_length, max_new_tokens=10)
     assert prompt.messages == kept
     assert prompt.token_ids == chat.encode(kept)
     assert (prompt.dropped_turns, prompt.dropped_messages) == (dropped, 2 * dropped)
@@ -294,6 +297,41 @@ def test_one_token_less_of_room_drops_one_turn_more() -> None:
     length = len(chat.encode(messages))
     assert chat.fit(messages, length + 10, max_new_tokens=10).dropped_turns == 0
     assert chat.fit(messages, length + 9, max_new_tokens=10).dropped_turns == 1
+
+
+def test_what_is_left_out_stays_the_same_for_several_turns_so_that_the_cache_is_of_use() -> None:
+    tokenizer = tokenizers.demo()
+    chat = ChatFormat(tokenizer)
+    history = turns(tokenizer, 60, words=5)
+    fitted = [chat.fit([*history[: 2 * n], user("why?")], 1024, max_new_tokens=64) for n in range(61)]
+    trimmed = [prompt for prompt in fitted if prompt.dropped_turns]
+    grown = trimmed[-1].tokens_before - trimmed[0].tokens_before
+    assert grown > 1024
+    assert len({prompt.dropped_turns for prompt in trimmed}) <= grown // (1024 // 4) + 2
+    for before, after in pairwise(trimmed):
+        same = after.dropped_turns == before.dropped_turns
+        assert same == (after.token_ids[:100] == before.token_ids[:100])
+        assert after.dropped_turns >= before.dropped_turns
+        assert len(after.token_ids) > 1024 // 2 - 100
+
+
+def test_hundreds_of_turns_are_trimmed_without_writing_each_of_them_out_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tokenizer = tokenizers.demo()
+    chat = ChatFormat(tokenizer)
+    written: list[int] = []
+    encode = chat.encode
+
+    def counted(messages: Sequence[Message]) -> list[int]:
+        written.append(len(messages))
+        return encode(messages)
+
+    monkeypatch.setattr(chat, "encode", counted)
+    messages = [*turns(tokenizer, 150, words=5), user("why?")]
+    prompt = chat.fit(messages, context_length=1024, max_new_tokens=100)
+    assert prompt.dropped_turns > 100
+    assert sum(written) < 2.5 * len(messages)
 
 
 def test_a_question_that_was_never_answered_is_dropped_as_a_turn_too() -> None:

@@ -5,12 +5,23 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from ladechat.engine.failures import unexpected
 from ladechat.engine.turn import Service, answer
 from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import load
 from ladechat.protocol import Event, Failed, Generate, Message, Settings, Step, TurnFinished
 from tests.engine.tokenizers import byte_level
 from tests.tiny import random_model
+
+# As torch 2.11 words them: the first of CUDA's own errors is raised outside of torch's allocator.
+ERRORS = {
+    "CUDA": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has …"),
+    "CUDA, outside of the allocator": RuntimeError("CUDA error: out of memory"),
+    "cuBLAS": RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    "MPS": RuntimeError("MPS backend out of memory (MPS allocated: 17.92 GB, max allowed: 18.13 GB)."),
+    "CPU": RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried"),
+    "Python": MemoryError(),
+}
 
 
 class Listener:
@@ -72,3 +83,12 @@ def test_memory_that_is_used_up_in_a_pass_fails_the_turn_and_the_next_is_answere
     assert finished.token_ids == [token for step in before if isinstance(step, Step) for token in step.token_ids]
     again = [event.token_ids for event in ask(service, "the dog") if isinstance(event, TurnFinished)]
     assert again == expected
+
+
+@pytest.mark.parametrize("device", ERRORS)
+def test_each_way_in_which_memory_runs_out_is_known_as_such(device: str) -> None:
+    assert unexpected(ERRORS[device], turn=1, fatal=False).code == "out_of_memory"
+
+
+def test_not_every_error_is_one_of_memory() -> None:
+    assert unexpected(RuntimeError("CUDA error: device-side assert triggered"), turn=1, fatal=False).code == "internal"

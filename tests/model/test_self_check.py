@@ -40,6 +40,16 @@ def test_a_runner_that_ignores_the_mask_is_caught(monkeypatch: pytest.MonkeyPatc
         check_layouts(runner)
 
 
+def test_memory_that_runs_out_in_the_check_is_not_the_models_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise RuntimeError("MPS backend out of memory (MPS allocated: 17.92 GB)")
+
+    runner = runner_for(random_model(0))
+    monkeypatch.setattr(runner, "forward", failing)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        check_layouts(runner)
+
+
 def test_a_quantised_model_may_round_coarsely_and_another_in_float32_may_not() -> None:
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(random_model(0).config, dtype=torch.float32).eval()

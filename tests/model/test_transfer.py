@@ -61,7 +61,8 @@ def test_a_file_that_is_not_what_the_hub_lists_is_refused_and_not_kept(hub: HubS
     assert not blob().exists() and not partial().exists()
 
 
-def test_two_that_want_the_same_model_at_once_fetch_it_once(hub: HubServer) -> None:
+def test_two_that_want_the_same_model_at_once_fetch_it_once(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(120.0))  # nobody gives up while the other one catches up
     hub.add(NAME, FILES)
     hub.faults.hold_after = 50_000
     halfway = threading.Barrier(3, timeout=60)

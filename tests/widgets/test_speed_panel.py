@@ -1,5 +1,6 @@
 """Claims about the speed panel: every figure is a sum over events."""
 
+import msgspec
 import pytest
 
 from ladechat.palette import Palette
@@ -130,3 +131,19 @@ async def test_any_answer_fits_any_size(size: tuple[int, int]) -> None:
     panel = shown(*answer(5, 16))
     async with Host(panel, *size).run_test():
         lines(panel)
+
+
+@pytest.mark.parametrize(
+    ("cached", "height", "shown"),
+    [(120, 8, "context 122 of 1,024 tokens · 12 %"), (120, 5, None), (800, 5, "context 802 of 1,024 tokens · 78 %")],
+)
+async def test_how_full_the_context_is_stands_there_where_there_is_room_or_reason(
+    cached: int, height: int, shown: str | None
+) -> None:
+    time = msgspec.structs.replace(timing(), cache_length=cached)
+    panel = SpeedPanel()
+    panel.show_step(step(["x"], time=time))
+    async with Host(panel, 50, height).run_test():
+        assert not any("context" in line for line in lines(panel))  # no model has said yet how long it is
+        panel.context_length = 1024
+        assert [line for line in lines(panel) if "context" in line] == ([shown] if shown else [])
