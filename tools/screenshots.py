@@ -7,6 +7,7 @@ Needs the font DejaVu Sans Mono and the cairo library (Debian and Ubuntu: fonts-
 
 import argparse
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class HeldEngine(LiveEngine):
 
 async def take(picture: Picture) -> str:
     """The screen as SVG."""
+    os.environ["COLORTERM"] = "truecolor"  # a picture has all colours, whatever terminal it is taken in
     engine = HeldEngine(EngineOptions(), len(picture.questions), picture.at_step)
     app = LadechatApp(lambda _: engine, Settings(), Conversation(), welcome("demo"))
     async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
