@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
+from rich.markup import escape
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -177,7 +178,7 @@ class ReplayApp(Viewer):
         for turn in self._recording.turns:
             question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
             jump = partial(self._jump, turn.position + 1)
-            yield SystemCommand(f"Turn {turn.number}: {question}", "Jump there.", jump)
+            yield SystemCommand(f"Turn {turn.number}: {escape(question)}", "Jump there.", jump)
 
 
 def _clock(seconds: float) -> str:

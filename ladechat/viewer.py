@@ -134,9 +134,7 @@ class Viewer(App[int], inherit_bindings=False):
         """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file."""
         self.copy_to_clipboard(text)
         path = keep(text)
-        self.notify(
-            f"Copied; also in {path}" if path else "Copied, if this terminal takes it. No file could be written."
-        )
+        self.notify(f"Sent to the clipboard; {f'also in {path}' if path else 'no file could be written'}.")
 
     async def action_quit(self) -> None:
         """Leave."""

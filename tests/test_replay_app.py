@@ -1,6 +1,7 @@
 """The replay on the screen: step by step what the live app showed, and what each key does."""
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -199,6 +200,17 @@ async def test_questions_can_be_jumped_to(recording: Recording) -> None:
         jump = next(command for command in app.get_system_commands(app.screen) if command.title == "Turn 2: Two?")
         jump.callback()
         assert "Two?" in text_of(app) and "Second" not in text_of(app)
+
+
+async def test_a_question_that_looks_like_markup_is_listed_as_it_is(recording: Recording) -> None:
+    turn = recording.turns[0]
+    recording.turns[0] = replace(turn, question="Why [/b] [red]? \x1b[2J")
+    app = ReplayApp(recording)
+    async with app.run_test() as pilot:
+        await pilot.press("space", "ctrl+p")
+        await pilot.pause(0.3)
+        await pilot.press(*"Turn 1")
+        await wait_until(pilot, lambda: "[/b] [red]? ␛[2J" in app.export_screenshot().replace("&#160;", " "))
 
 
 async def test_speed_is_shown_and_bounded(recording: Recording) -> None:

@@ -30,6 +30,8 @@ class Block:
     def __init__(self, kind: Kind, name: str, width: int) -> None:
         self.kind = kind
         self.name = printable(name) if name else ""
+        self.written = ""
+        """What it consists of, as it was given."""
         self._parts: list[tuple[str, Ink]] = []
         self._flow = Flow(width)
 
@@ -41,16 +43,12 @@ class Block:
 
     def append(self, text: str, ink: Ink) -> None:
         """Add text at the end. A message begins with its first visible character."""
+        self.written += text
         if not any(part for part, _ in self._parts):
             text = text.lstrip()
         if text:
             self._parts.append((text, ink))
             self._flow.append(text, ink)
-
-    @property
-    def text(self) -> str:
-        """What it consists of, as it was given."""
-        return "".join(text for text, _ in self._parts)
 
     def wrap(self, width: int) -> None:
         """Wrap everything anew."""
@@ -126,9 +124,9 @@ class Transcript(ScrollView, can_focus=True):
         for block in reversed(self._blocks):
             if block.kind == "user" and parts:
                 break
-            if block.kind == "model" and block.text:
-                parts.insert(0, block.text)
-        return "".join(parts).rstrip()
+            if block.kind == "model" and block.written:
+                parts.insert(0, block.written)
+        return "".join(parts).strip()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """A remark of the program's own."""

@@ -22,7 +22,7 @@ from tests.widgets.sample_steps import candidate, pool_view, step, window_view
 
 EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\x00\x08\x7f\u202e\u2028"
 PIECES = st.one_of(
-    st.text(st.characters(), max_size=6),
+    st.text(max_size=6),
     st.sampled_from(
         [
             *("\x1b[31m", "\x1b]52;c;eA==\x07", "\x9b2J", "\x00", "\r", "\n", "\t", "  ", "\x85", "\u2028", "\u202e"),
@@ -140,7 +140,7 @@ async def test_a_notice_shows_what_it_is_given_and_nothing_of_it_reaches_the_ter
     async with stage.app.run_test(size=(100, 30), notifications=True) as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         stage.app.notify(f"No room in /tmp/[bold]{EVIL}[/x]")
-        await wait_until(pilot, lambda: "No room in /tmp/[bold]" in "".join(strip.text for strip in screen(stage)))
+        await wait_until(pilot, lambda: "/tmp/[bold]" in "".join(strip.text for strip in screen(stage)))
         check(screen(stage), 100)
 
 

@@ -253,3 +253,26 @@ async def test_the_pieces_of_an_answer_are_its_text() -> None:
         transcript.start("model")
         transcript.add_steps(answer(text=["", *TEXT, ""]))
         assert read(transcript).rstrip("\n") == "".join(TEXT).rstrip("\n")
+
+
+async def test_the_last_answer_is_there_as_the_model_wrote_it_also_while_the_next_one_has_not_begun() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 16, 8).run_test():
+        assert transcript.last_answer() == ""
+        transcript.start("user", "You")
+        transcript.add("One?")
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["👩\u200d", "🚀 a long line\n"]]))
+        transcript.notice("remark")
+        transcript.add_steps(steps_of([["\tand\x1b more\n"]], first=1))
+        transcript.start("user", "You")
+        transcript.add("Two?")
+        transcript.start("model", "m")
+        assert transcript.last_answer() == "👩\u200d🚀 a long line\n\tand\x1b more"
+
+
+async def test_a_name_from_outside_is_shown_and_steers_nothing() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 8).run_test():
+        transcript.start("model", "evil\x1b[2J")
+        assert lines(transcript)[0] == "evil␛[2J"
