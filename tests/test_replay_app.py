@@ -27,7 +27,7 @@ from tests.fake_engine import FakeEngine
 from tests.test_app import Driver, Stage, answered, ask, wait_until
 
 Cells = list[list[tuple[str, str]]]
-SIZES = [(80, 24), (160, 48)]
+SIZES = [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)]
 
 
 def screen_of(app: Viewer) -> Cells:

@@ -66,6 +66,7 @@ def test_a_polite_kill_ends_everything_and_says_so(start: Start, tmp_path: Path)
     assert Recording.read(path).closed
 
 
+@pytest.mark.full
 def test_an_engine_that_is_frozen_in_mid_answer_is_replaced_and_the_question_asked_again(start: Start) -> None:
     terminal = start((120, 40), *SLOW)
     ask(terminal)

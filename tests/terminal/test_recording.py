@@ -34,6 +34,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.full
 def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_its_last_complete_line(
     start: Start, tmp_path: Path
 ) -> None:
