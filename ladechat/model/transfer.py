@@ -164,6 +164,7 @@ def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
                     if stop.is_set():
                         return None
                     out.write(chunk)
+                    out.flush()  # what has come stays if the process is killed now, and the screen counts it
                     digest.update(chunk)
                     have += len(chunk)
         if have < file.size:

@@ -74,7 +74,8 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
     path = tmp_path / "talk.ladechat.jsonl"
     terminal = start((80, 24), "--record", str(path))
     ask(terminal, QUESTION)
-    live = terminal.wait_for("The end of the answer", re.compile(r"\d+ tokens · \d+ steps").search)
+    terminal.wait_for("The end of the answer", re.compile(r"\d+ tokens · \d+ steps").search)
+    live = terminal.rested()
     terminal.press("C-q")
     assert terminal.wait_for_exit() == 0
     recording = Recording.read(path)
@@ -84,7 +85,8 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
 
     replay = start((80, 24), "replay", str(path), first="turn")
     replay.press("End")
-    screen = replay.wait_for("The end of the replay", lambda screen: "■" in screen)
+    replay.wait_for("The end of the replay", lambda screen: "■" in screen)
+    screen = replay.rested()
     body = slice(0, 20)
     assert screen.splitlines()[body] == live.splitlines()[body]
     replay.press("Home")

@@ -59,6 +59,16 @@ class Terminal:
             time.sleep(0.1)
         raise AssertionError(f"{what} did not come. The screen was:\n{screen}")
 
+    def rested(self) -> str:
+        """The screen once nothing has changed on it for a while: parts of it are drawn one after the other."""
+        seen = [self.screen()]
+
+        def is_still(screen: str) -> bool:
+            seen.append(screen)
+            return len(seen) > 10 and len(set(seen[-10:])) == 1
+
+        return self.wait_for("A screen at rest", is_still)
+
     def wait_for_exit(self) -> int:
         """What the program ended with."""
         pattern = re.compile(r"^exit status (\d+)$", re.MULTILINE)
