@@ -40,7 +40,7 @@ def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_i
 ) -> None:
     path = tmp_path / "talk.ladechat.jsonl"
     terminal = start((160, 48), "--record", str(path), *SLOW)
-    assert "● rec" in terminal.screen()
+    terminal.wait_for("The mark of a recording", lambda screen: "● rec" in screen)
     ask(terminal, QUESTION)
     terminal.wait_for("The beginning of the answer", BEGUN.search)
     os.kill(engine_process(terminal), signal.SIGKILL)
