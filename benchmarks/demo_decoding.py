@@ -1,9 +1,9 @@
 """Lookahead next to plain decoding on the bundled model: steps, tokens per step, tokens per second, exactness.
 
-Run as `python -m benchmarks.demo_decoding [--rounds 5] [--json FILE]`. The decoders take turns on each prompt, so that
-a machine that slows down slows all of them. As in the engine, one core is left free unless OMP_NUM_THREADS says
-otherwise. Steps of the reference implementation are those recorded, with the prompts, in tests/reference.json for the
-same checkpoint.
+Run as `python -m benchmarks.demo_decoding [--reference] [--rounds 5] [--json FILE]`. The decoders take turns on each
+prompt, so that a machine that slows down slows all of them. As in the engine, one core is left free unless
+OMP_NUM_THREADS says otherwise. With --reference it runs on the first checkpoint that this project had, in
+tests/reference, for which the steps of the method's reference implementation are recorded beside the prompts.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from benchmarks.machine import describe
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
@@ -27,6 +27,8 @@ from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import leave_a_core_free
 
 ROOT = Path(__file__).parent.parent
+BUNDLED, REFERENCE = ROOT / "ladechat" / "demo", ROOT / "tests" / "reference"
+END = frozenset([2])
 SETTINGS = [(3, 3, 3), (5, 3, 5), (5, 4, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15)]
 
 
@@ -56,24 +58,42 @@ class Tally:
 def main() -> None:
     """Measure, print a table, and write the figures if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--reference", action="store_true", help="on the checkpoint that the reference was run on")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     leave_a_core_free()
-    reference = json.loads((ROOT / "tests" / "reference.json").read_text())
-    tallies = measure(reference["prompts"], arguments.rounds)
+    folder = REFERENCE / "checkpoint" if arguments.reference else BUNDLED
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    reference = json.loads((REFERENCE / "reference.json").read_text())
+    prompts = reference["prompts"] if arguments.reference else answered(model, reference["prompts"])
+    tallies = measure(model, prompts, arguments.rounds)
     rows = {name: tally.as_row(tallies["autoregressive"]) for name, tally in tallies.items()}
-    for name, steps in reference["total"]["reference_steps"].items():
-        rows[f"lookahead {name}"]["reference_steps"] = steps
+    if arguments.reference:
+        for name, steps in reference["total"]["reference_steps"].items():
+            rows[f"lookahead {name}"]["reference_steps"] = steps
     show(rows)
     if arguments.json:
-        report = {"machine": describe(), "threads": torch.get_num_threads(), "dtype": "float32", "decoders": rows}
+        about = {"machine": describe(), "threads": torch.get_num_threads(), "dtype": "float32"}
+        report = {**about, "checkpoint": folder.relative_to(ROOT).as_posix(), "decoders": rows}
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def measure(prompts: list[dict[str, Any]], rounds: int) -> dict[str, Tally]:
+def answered(model: Any, prompts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same questions for the bundled model, with what transformers' own greedy `generate` answers."""
+    tokenizer = AutoTokenizer.from_pretrained(BUNDLED)
+    anew = []
+    for prompt in prompts:
+        messages = [{"role": "user", "content": prompt["question"]}]
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        ids = tokenizer(text, add_special_tokens=False).input_ids
+        output = model.generate(torch.tensor([ids]), max_new_tokens=300, do_sample=False)
+        anew.append({**prompt, "prompt_ids": ids, "greedy_ids": output[0, len(ids) :].tolist()})
+    return anew
+
+
+def measure(model: PreTrainedModel, prompts: list[dict[str, Any]], rounds: int) -> dict[str, Tally]:
     """Every decoder on every prompt, its pool empty each time, `rounds` times after one round to warm up."""
-    model = AutoModelForCausalLM.from_pretrained(ROOT / "ladechat" / "demo", dtype=torch.float32).eval()
     runner = EagerRunner(model, model.config.max_position_embeddings)
 
     def decoders() -> dict[str, Decoder]:
@@ -102,7 +122,7 @@ def run_one(runner: EagerRunner, decoder: Decoder, prompt: dict[str, Any], tally
         pass
     answer: list[int] = []
     started = time.perf_counter()
-    for step in decoder.run(prompt["prompt_ids"], Limits(len(prompt["greedy_ids"]), frozenset([2]))):
+    for step in decoder.run(prompt["prompt_ids"], Limits(len(prompt["greedy_ids"]), END)):
         answer.extend(step.tokens)
         tally.steps += 1
     seconds = time.perf_counter() - started

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from transformers import AutoModelForCausalLM
 
+from benchmarks.demo_decoding import BUNDLED, REFERENCE, answered
 from benchmarks.machine import describe
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
@@ -23,7 +24,6 @@ from ladechat.decoder.step import Decoder, Limits
 from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import leave_a_core_free
 
-ROOT = Path(__file__).parent.parent
 STEPS = 24
 """Steps that are timed at each length; those of lookahead may yield several tokens each."""
 ROOM = 192
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     leave_a_core_free()
-    model = AutoModelForCausalLM.from_pretrained(ROOT / "ladechat" / "demo", dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(BUNDLED, dtype=torch.float32).eval()
     runner = EagerRunner(model, model.config.max_position_embeddings)
     rows = measure(runner, arguments.rounds)
     show(rows)
@@ -49,7 +49,7 @@ def main() -> None:
 def measure(runner: EagerRunner, rounds: int) -> list[dict[str, Any]]:
     """Milliseconds of a step by decoder and cached tokens: the median over rounds, after one to warm up."""
     full = runner.context_length - ROOM
-    prompt = json.loads((ROOT / "tests" / "reference.json").read_text())["prompts"][0]
+    [prompt] = answered(runner.model, json.loads((REFERENCE / "reference.json").read_text())["prompts"][:1])
     text = (prompt["prompt_ids"] + prompt["greedy_ids"]) * (full // len(prompt["prompt_ids"]) + 1)
     decoders: dict[str, Decoder] = {
         "autoregressive": AutoregressiveDecoder(runner),

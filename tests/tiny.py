@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.step import Decoder, Limits, Step
@@ -49,6 +49,16 @@ def demo_model() -> PreTrainedModel:
     """The bundled model, computed in float32."""
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
     return model
+
+
+@lru_cache
+def demo_prompt(question: str) -> list[int]:
+    """A first question to the bundled model, as its chat template lays it out."""
+    messages = [{"role": "user", "content": question}]
+    tokenizer = AutoTokenizer.from_pretrained(DEMO)
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    ids: list[int] = tokenizer(text, add_special_tokens=False).input_ids
+    return ids
 
 
 def generated(model: Any, prompt: Sequence[int], limit: int) -> list[int]:

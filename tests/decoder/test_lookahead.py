@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import NGramPool
 from ladechat.decoder.step import Limits, Step
-from tests.tiny import VOCABULARY, demo_model, generated, plain, random_model, run, runner_for, tokens_of
+from tests.tiny import VOCABULARY, demo_model, demo_prompt, generated, plain, random_model, run, runner_for, tokens_of
 
+REFERENCE = Path(__file__).parent.parent / "reference"
 PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
 WINDOW_ONLY = {"pool_prompt": False, "pool_accepted": False}
 
@@ -68,8 +70,8 @@ def test_float64_output_equals_plain_decoding() -> None:
 
 def demo_prompts() -> Iterator[tuple[list[int], list[int]]]:
     """Prompts for the bundled model and how it answers them."""
-    for question in [[571, 265, 501, 390, 320, 2783, 265, 1428, 20], [535, 297, 267, 298, 19, 520, 565, 37]]:
-        prompt = [1, 3, *question, 227, 4]
+    for question in ["Write a Python function that reverses a string.", "What is the n-gram pool?"]:
+        prompt = demo_prompt(question)
         yield prompt, plain(demo_model(), prompt, 80, [2])
 
 
@@ -266,13 +268,14 @@ def test_impossible_settings_are_refused(w: int, n: int, g: int) -> None:
 
 @pytest.mark.full
 def test_fewer_steps_than_the_reference_implementation_needs() -> None:
-    """The published method's own code, run on the bundled model of version 0.1: see docs/lookahead.md."""
-    reference = json.loads((Path(__file__).parent.parent / "reference.json").read_text())
+    """The published method's own code, run on the first checkpoint of this project: see docs/lookahead.md."""
+    reference = json.loads((REFERENCE / "reference.json").read_text())
+    model = AutoModelForCausalLM.from_pretrained(REFERENCE / "checkpoint", dtype=torch.float32).eval()
     for settings, reference_steps in reference["total"]["reference_steps"].items():
         window, ngram, guesses = map(int, settings.split(","))
         count = 0
         for prompt in reference["prompts"]:
-            decoder = LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(window, ngram, guesses))
+            decoder = LookaheadDecoder(runner_for(model), LookaheadSettings(window, ngram, guesses))
             steps = run(decoder, prompt["prompt_ids"], len(prompt["greedy_ids"]), [2])
             assert tokens_of(steps) == prompt["greedy_ids"]
             assert len(steps) < prompt["reference_steps"][settings]

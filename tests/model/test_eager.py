@@ -12,7 +12,7 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess, lay_out
 from ladechat.model.cost import PlainPassCost
 from ladechat.model.eager import EagerRunner, UnsupportedModel
-from tests.tiny import VOCABULARY, demo_model, generated, plain, random_model, run, runner_for, tokens_of
+from tests.tiny import VOCABULARY, demo_model, demo_prompt, generated, plain, random_model, run, runner_for, tokens_of
 
 TOLERANCE = 1e-4
 
@@ -66,7 +66,7 @@ def test_each_slot_has_the_logits_of_a_plain_pass_in_many_more_cases(seed: int) 
 
 def test_each_slot_of_the_bundled_model_has_the_logits_of_a_plain_pass() -> None:
     runner = runner_for(demo_model())
-    for _ in runner.prefill([1, 3, 535, 297, 267, 298, 19, 520, 565, 37, 227, 4]):
+    for _ in runner.prefill(demo_prompt("What is the n-gram pool?")):
         pass
     check_slots_against_plain_passes(demo_model(), runner, random_layout(random.Random(1), 3000))
 

@@ -1,0 +1,1 @@
+"""How the bundled model is made: corpus, training and examination. `python -m tools.demo_model` says more."""

@@ -1,0 +1,281 @@
+"""Small Python functions on request, from the families in `code_families.toml`.
+
+Most requests prescribe a name, drawn from tens of thousands, so that the name has to be copied. Examples are computed
+by running the function.
+"""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tools.demo_model import guide
+from tools.demo_model.dialogue import Exchange, as_typed
+from tools.demo_model.words import function_name
+
+PARAMETERS = {
+    "numbers": "numbers",
+    "words": "words",
+    "text": "text",
+    "number": "number",
+    "pair": "a, b",
+    "table": "table",
+}
+
+PRESCRIBED = (
+    "Write a Python function called {name} that {does}.",
+    "Write a Python function called {name} that {does}.",
+    "Write a function called {name} that {does}.",
+    "Write a function named {name} that {does}.",
+    "Write a Python function named {name} that {does}.",
+    "Write a function {name} that {does}.",
+    "Write a Python function {name}({parameter}) that {does}.",
+    "Write a function {name}({parameter}) that {does}.",
+    "Write a function that {does}. Call it {name}.",
+    "Can you write a function that {does}? Call it {name}.",
+    "Can you write a function called {name} that {does}?",
+    "I need a function called {name} that {does}.",
+    "I need a Python function named {name}. It {does}.",
+    "Give me a Python function {name} which {does}.",
+    "Show me a function called {name} that {does}.",
+    "Python function {name} that {does}",
+    "Define a function {name} that {does}.",
+    "Please code a function called {name} that {does}.",
+    "Make a function called {name} that {does}.",
+    "Write {name}, a Python function that {does}.",
+    "Could you write me a function {name} which {does}?",
+    "I'd like to have a function named {name} that {does}.",
+    "Create a Python function with the name {name} that {does}.",
+    "{name} should be a function that {does}. Write it.",
+)
+FREE = (
+    "Write a Python function that {does}.",
+    "Write a Python function that {does}.",
+    "Write a function that {does}.",
+    "Can you write a function that {does}?",
+    "Show me a Python function that {does}.",
+    "I need a function that {does}.",
+    "Give me Python code that {does}.",
+    "How do I write a function that {does}?",
+    "Python function that {does}",
+    "Show me some code that {does}.",
+    "Write code that {does}.",
+    "Make a function which {does}.",
+    "I'd like to have a function that {does}.",
+    "Create a function that {does}.",
+)
+HEADS = ("Here is a Python function that {does}:", "Here is a function that {does}:")
+RENAME = ("Call it {name} instead.", "Rename it to {name}.", "Please call it {name}.", "Can you call it {name}?")
+OTHER = ("Now with {k}.", "And with {k}?", "The same with {k}, please.", "Use {k} instead.", "Change it to {k}.")
+HOW = ("How does it work?", "Explain the code.", "Can you explain that?", "Explain it.", "How does this code work?")
+WHAT = (
+    "What does it do?",
+    "What does this function do?",
+    "In other words?",
+    "In short?",
+    "What is it for?",
+    "Summarise it.",
+)
+UNKNOWN = [
+    "a web server",
+    "a game",
+    "a calculator app",
+    "a website",
+    "a chess program",
+    "a compiler",
+    "a database",
+    "a neural network",
+    "a chat bot",
+    "a text editor",
+    "a music player",
+    "a weather app",
+    "an operating system",
+    "a web scraper",
+    "a snake game",
+    "a password manager",
+    "a program in Rust",
+    "a program in Java",
+    "some C code",
+    "some JavaScript",
+    "a shell script",
+    "an SQL query",
+    "a regular expression",
+    "a sudoku solver",
+    "a plot with matplotlib",
+    "a REST API",
+    "a login page",
+    "a mobile app",
+    "a spreadsheet",
+    "a video player",
+]
+REQUESTS = ("Write {thing}.", "Can you write {thing}?", "Write me {thing}, please.", "Code {thing}.", "I need {thing}.")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Functions that differ in their name, and in a number or letter `k` if there is one."""
+
+    takes: str
+    does: Sequence[str]
+    doc: str
+    body: str
+    how: str
+    k: str = ""
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of a family."""
+
+    family: Family
+    name: str
+    k: int | str
+
+    def fill(self, text: str) -> str:
+        return text.replace("{k}", str(self.k))
+
+    @property
+    def parameter(self) -> str:
+        return PARAMETERS[self.family.takes]
+
+    def source(self, doc: bool = True) -> str:
+        """The code."""
+        told = f'\n    """{self.fill(self.family.doc)}"""' if doc else ""
+        return f"def {self.name}({self.parameter}):{told}\n{self.fill(self.family.body)}"
+
+    def example(self) -> str:
+        """A sentence with a call and what it returns."""
+        arguments = example_arguments(self)
+        scope: dict[str, Callable[..., Any]] = {}
+        exec(self.source(), scope)
+        call = f"{self.name}({', '.join(map(shown, arguments))})"
+        return f"For example, {call} returns {shown(scope[self.name](*arguments))}."
+
+
+def _read() -> dict[str, Family]:
+    with (Path(__file__).parent / "code_families.toml").open("rb") as file:
+        return {name: Family(**fields) for name, fields in tomllib.load(file).items()}
+
+
+FAMILIES = _read()
+
+
+def example_arguments(function: Function) -> tuple[Any, ...]:
+    """What the function is called with in its example: near its number, if it has one."""
+    k = function.k
+    match function.family.takes, function.family.k:
+        case "numbers", "number":
+            assert isinstance(k, int)
+            return ([k - 1, k, k + 1, k + 2],)
+        case "numbers", "factor":
+            assert isinstance(k, int)
+            return ([1, k, k + 1, 2 * k],)
+        case "numbers", "few":
+            return ([2, 4, 6, 8, 10, 12],)
+        case "numbers", _:
+            return ([3, 8, 5, 8, 2],)
+        case "words", _:
+            return (["river", "sun", "window", "sun"],)
+        case "text", _:
+            return ("a small level",)
+        case "pair", _:
+            return (12, 8)
+        case "table", "number":
+            assert isinstance(k, int)
+            return ({"Ann": k + 1, "Bob": k - 1},)
+        case "table", _:
+            return ({"Ann": 3, "Bob": 9},)
+        case _:
+            return (7,)
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, with double quotes."""
+    return repr(value).replace("'", '"')
+
+
+def draw(rng: Random) -> Function:
+    """Any function of any family, under the family's own name."""
+    own_name, family = rng.choice(list(FAMILIES.items()))
+    return Function(family, own_name, draw_k(family, rng))
+
+
+def draw_k(family: Family, rng: Random) -> int | str:
+    """A number or letter for a family."""
+    match family.k:
+        case "number":
+            return rng.choice((rng.randint(2, 20), rng.randint(2, 100)))
+        case "factor":
+            return rng.randint(2, 12)
+        case "few":
+            return rng.randint(2, 5)
+        case "length":
+            return rng.randint(2, 8)
+        case "letter":
+            return rng.choice("abcdefghijklmnoprstuvwyz")
+        case _:
+            return ""
+
+
+def write(rng: Random) -> list[Exchange]:
+    """A request for a function and up to two changes or questions; at times one that cannot be met."""
+    if rng.random() < 0.05:
+        return _refuse(rng)
+    function = draw(rng)
+    prescribed = rng.random() < 0.65
+    if prescribed:
+        function = replace(function, name=function_name(rng))
+    form = rng.choice(PRESCRIBED if prescribed else FREE)
+    does = function.fill(rng.choice(function.family.does))
+    question = form.format(name=function.name, does=does, parameter=function.parameter)
+    dialogue = [Exchange(as_typed(question, rng), _answer(function, rng))]
+    for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
+        exchange, function = _follow_up(function, rng)
+        dialogue.append(exchange)
+    return dialogue
+
+
+def _answer(function: Function, rng: Random, doc: bool = True) -> str:
+    head = function.fill(rng.choice(HEADS).format(does=function.family.does[0]))
+    tail = rng.choice(("", "\n" + function.fill(function.family.how), "\n" + function.example()))
+    return f"{head}\n```python\n{function.source(doc)}\n```{tail}"
+
+
+def _follow_up(function: Function, rng: Random) -> tuple[Exchange, Function]:
+    """A change or a question, its answer, and the function as it is then."""
+    kinds: list[str] = ["rename", "how", "what", "example", "bare"]
+    if function.family.k:
+        kinds += ["other", "other"]
+    kind = rng.choice(kinds)
+    if kind == "rename":
+        function = replace(function, name=function_name(rng))
+        question = rng.choice(RENAME).format(name=function.name)
+    elif kind == "other":
+        function = replace(function, k=draw_k(function.family, rng))
+        question = rng.choice(OTHER).format(k=function.k)
+    elif kind == "bare":
+        question = rng.choice(
+            ("Without the docstring.", "Leave out the docstring.", "The same without the docstring, please.")
+        )
+        return Exchange(as_typed(question, rng), _answer(function, rng, doc=False)), function
+    elif kind == "how":
+        answer = f"This is how {function.name} works. {function.fill(function.family.how)}"
+        return Exchange(as_typed(rng.choice(HOW + guide.MORE), rng), answer), function
+    elif kind == "what":
+        answer = f"In short: the function {function.name} {function.fill(function.family.does[0])}."
+        return Exchange(as_typed(rng.choice(WHAT + guide.SHORT), rng), answer), function
+    else:
+        return Exchange(as_typed(rng.choice(guide.EXAMPLE), rng), function.example()), function
+    return Exchange(as_typed(question, rng), _answer(function, rng)), function
+
+
+def _refuse(rng: Random) -> list[Exchange]:
+    thing = rng.choice(UNKNOWN)
+    does = draw(rng)
+    answer = (
+        f"I do not know how to write {thing}. I am a tiny model and know only small Python functions, "
+        f"for example one that {does.fill(does.family.does[0])}."
+    )
+    return [Exchange(as_typed(rng.choice(REQUESTS).format(thing=thing), rng), answer)]

@@ -1,0 +1,202 @@
+"""Training of the bundled model from scratch: one command, seeded, resumable at any time.
+
+The learning rate warms up, stays, and falls to zero over the last part of the steps; the last steps see sequences as
+long as the model's context. The state before the fall is kept: to train further, ask for more steps.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from tools.demo_model.data import batches
+from tools.demo_model.tokenizer import BEGIN, CONTEXT, END, VOCABULARY
+
+LATEST, STEADY, LOSSES = "latest.pt", "steady.pt", "losses.jsonl"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what comes out, besides corpus and tokenizer."""
+
+    seed: int = 1
+    steps: int = 6000
+    hidden: int = 256
+    layers: int = 6
+    heads: int = 4
+    feed_forward: int = 640
+    batch_tokens: int = 4096
+    length: int = 512
+    stretches: int = 6
+    long_share: float = 0.1
+    long_stretches: int = 20
+    warmup_steps: int = 100
+    decay_share: float = 0.25
+    matrix_rate: float = 0.02
+    vector_rate: float = 0.003
+    segment: int = 200
+    """Steps between two saved states. Each segment has its own stretch of the corpus."""
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate at a step, as a part of its largest value."""
+        falling = (self.steps - step) / (self.decay_share * self.steps)
+        return min(1.0, (step + 1) / self.warmup_steps, falling)
+
+    @property
+    def decay_from(self) -> int:
+        """The segment boundary from which on the learning rate falls."""
+        return int(self.steps * (1 - self.decay_share)) // self.segment * self.segment
+
+    @property
+    def long_from(self) -> int:
+        """The segment boundary from which on sequences are as long as the context."""
+        return math.ceil(self.steps * (1 - self.long_share) / self.segment) * self.segment
+
+
+def new_model(recipe: Recipe) -> LlamaForCausalLM:
+    """A Llama with random weights."""
+    torch.manual_seed(recipe.seed)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=recipe.hidden,
+        intermediate_size=recipe.feed_forward,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
+        num_key_value_heads=recipe.heads,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=True,
+        bos_token_id=BEGIN,
+        eos_token_id=END,
+        pad_token_id=END,
+    )
+    return LlamaForCausalLM(config)
+
+
+class Training:
+    """A run of training in a folder, as far as it has come.
+
+    Args:
+        folder: where states and losses are kept.
+        device: where it runs. Matrix products are in bfloat16, weights in float32.
+        compiled: run the model through torch's compiler: a fifth faster, and needs a C++ compiler.
+    """
+
+    def __init__(
+        self, recipe: Recipe, tokenizer: PreTrainedTokenizerFast, folder: Path, device: torch.device, compiled: bool
+    ) -> None:
+        self.recipe, self.folder, self.device = recipe, folder, device
+        self._tokenizer = tokenizer.backend_tokenizer
+        self.model = new_model(recipe)
+        self.model.to(device)  # type: ignore[arg-type]
+        self._forward = torch.compile(self.model, dynamic=False) if compiled else self.model
+        inner = list(self.model.model.layers.parameters())
+        matrices = [one for one in inner if one.ndim == 2]
+        vectors = [one for one in inner if one.ndim < 2]
+        others = [*vectors, self.model.model.norm.weight, self.model.model.embed_tokens.weight]
+        self._optimizers = [
+            torch.optim.Muon(matrices, lr=recipe.matrix_rate, momentum=0.95, weight_decay=0.05),
+            torch.optim.AdamW(others, lr=recipe.vector_rate, betas=(0.9, 0.95), weight_decay=0.0),
+        ]
+        self._rates = [recipe.matrix_rate, recipe.vector_rate]
+        self.step = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def resume(self) -> None:
+        """Go on where an earlier run ended; from before the fall of the learning rate, if more steps are asked for."""
+        for name in (LATEST, STEADY):
+            if not (self.folder / name).exists():
+                continue
+            state = torch.load(self.folder / name, map_location=self.device, weights_only=True)
+            if name == STEADY or state["steps"] == self.recipe.steps or state["step"] <= self.recipe.decay_from:
+                self.model.load_state_dict(state["model"])
+                for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
+                    optimizer.load_state_dict(kept)
+                self.step = state["step"]
+                return
+
+    def _save(self, name: str) -> None:
+        state = {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+            "step": self.step,
+            "steps": self.recipe.steps,
+        }
+        partial = self.folder / f"{name}.partial"
+        torch.save(state, partial)
+        partial.replace(self.folder / name)
+
+    def run(self) -> None:
+        """Train to the last step, saving the state after every segment."""
+        while self.step < self.recipe.steps:
+            began, first = time.perf_counter(), self.step
+            losses = [self._update(*batch) for batch in self._segment()]
+            seconds = time.perf_counter() - began
+            self._save(LATEST)
+            if self.step <= self.recipe.decay_from:
+                self._save(STEADY)
+            self._note(
+                loss=sum(losses) / len(losses),
+                validation=self.validation(),
+                rate=self.recipe.rate_at(self.step - 1),
+                tokens_per_second=round((self.step - first) * self.recipe.batch_tokens / seconds),
+            )
+
+    def _segment(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """The batches up to the next state to save."""
+        recipe = self.recipe
+        long = self.step >= recipe.long_from
+        length, stretches = (CONTEXT, recipe.long_stretches) if long else (recipe.length, recipe.stretches)
+        source = batches(
+            self._tokenizer, f"{recipe.seed}/{self.step}", length, recipe.batch_tokens // length, stretches
+        )
+        for _ in range(min(recipe.segment - self.step % recipe.segment, recipe.steps - self.step)):
+            yield next(source)
+
+    def _update(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> float:
+        """One step. The weighted loss, in nats a token."""
+        for optimizer, rate in zip(self._optimizers, self._rates, strict=True):
+            for group in optimizer.param_groups:
+                group["lr"] = rate * self.recipe.rate_at(self.step)
+        loss = self._loss(inputs, targets, weights)
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self._optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        self.step += 1
+        return loss.item()
+
+    def _loss(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        inputs, targets, weights = (one.to(self.device) for one in (inputs, targets, weights))
+        with torch.autocast(self.device.type, torch.bfloat16):
+            logits = self._forward(inputs, use_cache=False).logits
+        each = functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
+        return (each * weights.flatten()).sum() / weights.sum()
+
+    @torch.no_grad()
+    def validation(self) -> float:
+        """The weighted loss on conversations that no step sees."""
+        recipe = self.recipe
+        rows = recipe.batch_tokens // recipe.length
+        source = batches(self._tokenizer, "validation", recipe.length, rows, recipe.stretches)
+        losses = [self._loss(*next(source)).item() for _ in range(4)]
+        return sum(losses) / len(losses)
+
+    def _note(self, **figures: float) -> None:
+        line = json.dumps({"step": self.step, **{name: round(figure, 5) for name, figure in figures.items()}})
+        print(line, flush=True)
+        with (self.folder / LOSSES).open("a") as file:
+            print(line, file=file)
+
+    def export(self, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+        """Write the model as a checkpoint in float16, with its tokenizer and its recipe."""
+        self.model.half().save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        (folder / "recipe.json").write_text(json.dumps({**asdict(self.recipe), "step": self.step}, indent=1) + "\n")
