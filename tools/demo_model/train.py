@@ -132,9 +132,9 @@ class Training:
         torch.save(state, partial)
         partial.replace(self.folder / name)
 
-    def run(self) -> None:
-        """Train to the last step, saving the state after every segment."""
-        while self.step < self.recipe.steps:
+    def run(self, until: int | None = None) -> None:
+        """Train to the last step, or to the end of the segment with step `until`, saving the state after every one."""
+        while self.step < (self.recipe.steps if until is None else until):
             began, first = time.perf_counter(), self.step
             losses = [self._update(*batch) for batch in self._segment()]
             seconds = time.perf_counter() - began

@@ -1,0 +1,88 @@
+"""The bundled model's tokenizer, its training data, and a training run that can be interrupted."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from tools.demo_model import tokenizer as tokenizers
+from tools.demo_model.conversations import conversations
+from tools.demo_model.data import QUESTION_WEIGHT, as_text, batches, weights
+from tools.demo_model.tokenizer import ANSWER, ASK, BEGIN, END
+from tools.demo_model.train import Recipe, Training
+
+TINY = Recipe(
+    steps=6, segment=2, hidden=32, layers=1, heads=2, feed_forward=32, batch_tokens=128, length=32, stretches=2
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return tokenizers.train(map(as_text, islice(conversations("test", 4), 400)))
+
+
+def test_text_comes_back_as_it_was(tokenizer: PreTrainedTokenizerFast) -> None:
+    for text in ["def f(x):\n    if x:\n        return 10\n", "Größe  1234 – 漢字 🙂\t.", " a\n\n b "]:
+        assert tokenizer.decode(tokenizer(text, add_special_tokens=False).input_ids) == text
+
+
+def test_digits_are_tokens_of_their_own(tokenizer: PreTrainedTokenizerFast) -> None:
+    assert all(sum(letter.isdigit() for letter in token) <= 1 for token in tokenizer.get_vocab())
+
+
+def test_training_text_is_laid_out_as_the_chat_template_does(tokenizer: PreTrainedTokenizerFast) -> None:
+    for conversation in islice(conversations("template", 4), 20):
+        messages = [
+            message
+            for exchange in conversation
+            for message in (
+                {"role": "user", "content": exchange.question},
+                {"role": "assistant", "content": exchange.answer},
+            )
+        ]
+        assert tokenizer.apply_chat_template(messages, tokenize=False) == as_text(conversation)
+
+
+def test_answers_count_and_questions_hardly(tokenizer: PreTrainedTokenizerFast) -> None:
+    row = [7, END, BEGIN, ASK, 8, ANSWER, 9, 10, END, BEGIN, ASK]
+    answered = [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0]  # what follows these tokens is of the answer, or its end
+    expected = [1.0 if one else QUESTION_WEIGHT for one in answered]
+    assert weights(torch.tensor([row]))[0].tolist() == pytest.approx(expected)
+
+
+def test_batches_follow_on_one_another_and_repeat_themselves(tokenizer: PreTrainedTokenizerFast) -> None:
+    def first(count: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        return list(islice(batches(tokenizer.backend_tokenizer, "seed", 16, 3, 2), count))
+
+    two, again = first(2), first(2)
+    assert all(
+        torch.equal(a, b) for one, other in zip(two, again, strict=True) for a, b in zip(one, other, strict=True)
+    )
+    inputs, targets, _ = two[0]
+    assert torch.equal(inputs.flatten()[1:], targets.flatten()[:-1])
+    assert two[1][0].flatten()[0] == targets.flatten()[-1]
+
+
+def trained(folder: Path, tokenizer: PreTrainedTokenizerFast, *stops: int) -> dict[str, torch.Tensor]:
+    """The weights after all steps, in a run that was ended and resumed at these steps."""
+    for stop in [*stops, TINY.steps]:
+        run = Training(TINY, tokenizer, folder, torch.device("cpu"), compiled=False)
+        run.resume()
+        run.run(until=stop)
+    return run.model.state_dict()
+
+
+def test_a_run_that_is_resumed_ends_where_one_that_was_not_does(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    straight, resumed = trained(tmp_path / "a", tokenizer), trained(tmp_path / "b", tokenizer, 2, 4)
+    assert all(torch.equal(straight[name], resumed[name]) for name in straight)
+
+
+def test_the_learning_rate_rises_stays_and_falls_to_nothing() -> None:
+    recipe = Recipe(steps=1000, warmup_steps=100, decay_share=0.2)
+    assert [round(recipe.rate_at(step), 3) for step in (0, 49, 99, 500, 799, 900, 999)] == [
+        0.01, 0.5, 1.0, 1.0, 1.0, 0.5, 0.005,
+    ]  # fmt: skip
