@@ -1,4 +1,7 @@
-"""Lists of things, with as many items as asked for, and what can be asked of a list."""
+"""Lists of things, with as many items as asked for, and what can be asked of a list.
+
+A category is listed in one order only: a tiny model that may continue with any item soon repeats one.
+"""
 
 import tomllib
 from collections.abc import Sequence
@@ -27,12 +30,28 @@ ASK = (
     "Tell me {n} {things}.",
     "Can you name {n} {things}?",
     "Please list {n} {things}.",
+    "{n} {things}, please.",
+    "{n} {things}",
+    "Do you know {n} {things}?",
+    "Could you give me {n} {things}?",
+    "Think of {n} {things}.",
+    "Write down {n} {things}.",
 )
 SOME = ("List some {things}.", "Name some {things}.", "Give me a list of {things}.", "Can you name a few {things}?")
-ALL = ("List the {things}.", "What are the {things}?", "Name the {things}.", "Name all {things}.")
+ALL = (
+    "List the {things}.",
+    "What are the {things}?",
+    "Name the {things}.",
+    "Name all {things}.",
+    "The {things}, please.",
+    "{things}?",
+    "Which {things} are there?",
+    "Tell me the {things}.",
+    "Do you know the {things}?",
+    "I need the {things}.",
+)
 FEWER = ("Only the first {n}.", "Only {n}, please.", "The first {n} are enough.")
 IN_A_LINE = ("In one line, please.", "Write them in one line.", "With commas, please.", "As a sentence?")
-SORTED = ("In alphabetical order, please.", "Sort them.", "Put them in alphabetical order.", "Can you sort them?")
 WHICH = ("What is the {place} one?", "Which one is the {place}?", "What was the {place} one?")
 HOW_MANY = ("How many are there?", "How many is that?", "How many did you list?")
 MORE = ("{n} more.", "{n} more, please.", "Give me {n} more.", "Another {n}, please.")
@@ -60,21 +79,20 @@ def write(rng: Random) -> list[Exchange]:
         country, city = rng.choice(list(CAPITALS.items()))
         question = as_typed(rng.choice(CAPITAL).format(country=country), rng)
         return [Exchange(question, f"The capital of {country} is {city}.")]
-    if kind < 0.17:
+    if kind < 0.25:
         name, items = rng.choice(list(ORDERED.items()))
         answer = f"Here are the {name}:\n{numbered(items)}"
-        dialogue, left = [Exchange(as_typed(rng.choice(ALL).format(things=name), rng), answer)], []
+        dialogue, left = [Exchange(as_typed(capitalised(rng.choice(ALL).format(things=name)), rng), answer)], []
     else:
         name, whole = rng.choice(list(THINGS.items()))
         count = rng.randint(3, 10)
-        shuffled = rng.sample(whole, len(whole))
-        items, left = tuple(shuffled[:count]), shuffled[count:]
+        items, left = whole[:count], list(whole[count:])
         told = rng.choice((str(count), NUMBERS[count]))
         question = rng.choice(ASK).format(n=told, things=name)
         if count == 5 and rng.random() < 0.4:
             question = rng.choice(SOME).format(things=name)
         answer = f"Here are {NUMBERS[count]} {name}:\n{numbered(items)}"
-        dialogue = [Exchange(as_typed(question, rng), answer)]
+        dialogue = [Exchange(as_typed(capitalised(question), rng), answer)]
     for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
         dialogue.append(_follow_up(name, items, left, rng))
     return dialogue
@@ -82,15 +100,13 @@ def write(rng: Random) -> list[Exchange]:
 
 def _follow_up(name: str, items: Sequence[str], left: Sequence[str], rng: Random) -> Exchange:
     """A question about the list that was given last."""
-    kind = rng.choice(("fewer", "line", "sorted", "which", "how many", "more"))
+    kind = rng.choice(("fewer", "line", "which", "how many", "more"))
     if kind == "fewer" and len(items) > 3:
         count = rng.randint(2, len(items) - 1)
         question, answer = rng.choice(FEWER), numbered(items[:count])
         question = question.format(n=NUMBERS[count] if count <= 10 else count)
     elif kind == "line":
         question, answer = rng.choice(IN_A_LINE), line(items)
-    elif kind == "sorted":
-        question, answer = rng.choice(SORTED), numbered(sorted(items, key=str.lower))
     elif kind == "which":
         place = rng.randrange(min(len(items), 10))
         question = rng.choice(WHICH).format(place=PLACES[place])
