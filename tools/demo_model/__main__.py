@@ -1,4 +1,7 @@
-"""Makes the bundled model. In order: `train` (with its tokenizer), `export`, `examine`, `transcripts`."""
+"""Makes the bundled model. In order: `train` (with its tokenizer), `export`.
+
+Then `python -m tools.demo_model.evaluation.examine` and `… .transcripts` show what came out.
+"""
 
 from itertools import islice
 from pathlib import Path
@@ -24,24 +27,30 @@ def corpus(count: int = 10, seed: str = "look", stretches: int = 6) -> None:
 
 
 @app.command()
-def train(work: Work, steps: int = 6000, device: str = "cpu", compiled: bool = False) -> None:
-    """Train the tokenizer, if the folder has none, and the model, from where an earlier run ended."""
-    import torch
-    from transformers import PreTrainedTokenizerFast
+def train(work: Work, steps: int = 6000, device: str = "cpu", compiled: bool = False, processes: int = 1) -> None:
+    """Train the tokenizer, if the folder has none, and the model, from where an earlier run ended.
+
+    On a CPU, `--compiled --processes` as many as there are cores is fastest.
+    """
+    import multiprocessing
 
     from tools.demo_model import tokenizer
     from tools.demo_model.conversations import conversations
     from tools.demo_model.data import as_text
-    from tools.demo_model.train import Recipe, Training
+    from tools.demo_model.train import Recipe, run_process
 
-    kept = work / "tokenizer"
-    if not kept.exists():
+    if not (work / "tokenizer").exists():
         texts = map(as_text, islice(conversations("tokenizer", 6), TOKENIZER_CONVERSATIONS))
-        tokenizer.train(texts).save_pretrained(kept)
-    kept_tokenizer = PreTrainedTokenizerFast.from_pretrained(kept)
-    training = Training(Recipe(steps=steps), kept_tokenizer, work, torch.device(device), compiled)
-    training.resume()
-    training.run()
+        tokenizer.train(texts).save_pretrained(work / "tokenizer")
+    (work / "meeting").unlink(missing_ok=True)
+    context = multiprocessing.get_context("spawn")
+    arguments = (processes, Recipe(steps=steps), work, device, compiled)
+    running = [context.Process(target=run_process, args=(rank, *arguments)) for rank in range(processes)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    raise typer.Exit(max(abs(process.exitcode or 0) for process in running))
 
 
 @app.command()
@@ -56,32 +65,6 @@ def export(work: Work, checkpoint: Path, steps: int = 6000) -> None:
     training = Training(Recipe(steps=steps), tokenizer, work, torch.device("cpu"), compiled=False)
     training.resume()
     training.export(tokenizer, checkpoint)
-
-
-@app.command()
-def examine(
-    checkpoint: Annotated[list[Path], typer.Option(help="A checkpoint's folder; give several to compare them.")],
-    json_file: Annotated[Path | None, typer.Option("--json", help="Where scores and all answers go.")] = None,
-) -> None:
-    """Ask checkpoints the questions of the examination, and show their scores side by side."""
-    import json
-
-    from rich.console import Console
-
-    from tools.demo_model.evaluation import examine as examination
-
-    reports = {folder.name: examination.report(examination.examine(folder)) for folder in checkpoint}
-    Console().print(examination.table(reports))
-    if json_file:
-        json_file.write_text(json.dumps(reports, indent=1, ensure_ascii=False) + "\n")
-
-
-@app.command()
-def transcripts(checkpoint: Path, file: Path) -> None:
-    """Write what a checkpoint answers in ten conversations."""
-    from tools.demo_model.evaluation.transcripts import transcripts
-
-    file.write_text("".join(transcripts(checkpoint)))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Most requests prescribe a name, drawn from tens of thousands, so that the name h
 by running the function.
 """
 
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,16 +14,13 @@ from typing import Any
 
 from tools.demo_model import guide
 from tools.demo_model.dialogue import Exchange, as_typed
-from tools.demo_model.words import function_name
+from tools.demo_model.words import NOUNS, function_name
 
-PARAMETERS = {
-    "numbers": "numbers",
-    "words": "words",
-    "text": "text",
-    "number": "number",
-    "pair": "a, b",
-    "table": "table",
-}
+PARAMETERS = {"pair": "a, b"}
+"""What a family takes, where that is not the parameters themselves."""
+
+OWN_PARAMETERS = ("numbers", "words", "text", "number", "table")
+"""Parameters that a request may name otherwise."""
 
 PRESCRIBED = (
     "Write a Python function called {name} that {does}.",
@@ -33,6 +31,9 @@ PRESCRIBED = (
     "Write a function {name} that {does}.",
     "Write a Python function {name}({parameter}) that {does}.",
     "Write a function {name}({parameter}) that {does}.",
+    "Write a function {name}({parameter}) that {does}.",
+    "Please write {name}({parameter}), a function that {does}.",
+    "I want {name}({parameter}). It {does}.",
     "Write a function that {does}. Call it {name}.",
     "Can you write a function that {does}? Call it {name}.",
     "Can you write a function called {name} that {does}?",
@@ -132,18 +133,24 @@ class Function:
     family: Family
     name: str
     k: int | str
+    called: str = ""
+    """Another name for its one parameter, if the request prescribes one."""
 
     def fill(self, text: str) -> str:
         return text.replace("{k}", str(self.k))
 
     @property
     def parameter(self) -> str:
-        return PARAMETERS[self.family.takes]
+        """Its parameters, as they stand in the first line."""
+        return self.called or PARAMETERS.get(self.family.takes, self.family.takes)
 
     def source(self, doc: bool = True) -> str:
         """The code."""
         told = f'\n    """{self.fill(self.family.doc)}"""' if doc else ""
-        return f"def {self.name}({self.parameter}):{told}\n{self.fill(self.family.body)}"
+        body = self.fill(self.family.body)
+        if self.called:
+            body = re.sub(rf"\b{self.family.takes}\b", self.called, body)
+        return f"def {self.name}({self.parameter}):{told}\n{body}"
 
     def example(self) -> str:
         """A sentence with a call and what it returns."""
@@ -176,6 +183,18 @@ def example_arguments(function: Function) -> tuple[Any, ...]:
             return ([2, 4, 6, 8, 10, 12],)
         case "numbers", _:
             return ([3, 8, 5, 8, 2],)
+        case "numbers, value", _:
+            return [3, 8, 5, 8, 2], 8
+        case "numbers, limit", _:
+            return [3, 8, 5, 8, 2], 4
+        case "numbers, factor", _:
+            return [1, 2, 5], 3
+        case "text, letter", _:
+            return "a small level", "l"
+        case "text, times", _:
+            return "ab", 3
+        case "words", "word":
+            return (["river", k, "sun", k],)
         case "words", _:
             return (["river", "sun", "window", "sun"],)
         case "text", _:
@@ -213,6 +232,8 @@ def draw_k(family: Family, rng: Random) -> int | str:
             return rng.randint(2, 5)
         case "length":
             return rng.randint(2, 8)
+        case "word":
+            return rng.choice(NOUNS)
         case "letter":
             return rng.choice("abcdefghijklmnoprstuvwyz")
         case _:
@@ -228,6 +249,8 @@ def write(rng: Random) -> list[Exchange]:
     if prescribed:
         function = replace(function, name=function_name(rng))
     form = rng.choice(PRESCRIBED if prescribed else FREE)
+    if "{parameter}" in form and function.family.takes in OWN_PARAMETERS and rng.random() < 0.7:
+        function = replace(function, called=rng.choice(NOUNS) + "s")
     does = function.fill(rng.choice(function.family.does))
     question = form.format(name=function.name, does=does, parameter=function.parameter)
     dialogue = [Exchange(as_typed(question, rng), _answer(function, rng))]

@@ -10,12 +10,12 @@ from tools.demo_model.evaluation.questions import held_out, normalised
 Writer = Callable[[Random], list[Exchange]]
 
 WRITERS: Mapping[str, tuple[Writer, float]] = {
-    "guide": (guide.write, 30),
-    "code": (code.write, 18),
+    "guide": (guide.write, 31),
+    "code": (code.write, 17),
     "stories": (stories.write, 9),
-    "counting": (counting.write, 13),
-    "lists": (lists.write, 8),
-    "echo": (echo.write, 13),
+    "counting": (counting.write, 10),
+    "lists": (lists.write, 7),
+    "echo": (echo.write, 17),
     "smalltalk": (smalltalk.write, 9),
 }
 """Who writes, and how often in a hundred stretches."""

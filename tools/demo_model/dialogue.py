@@ -46,16 +46,27 @@ AFTER = (
 )
 
 
+SHORTER = (
+    ("What is ", "What's "),
+    ("What is ", "Whats "),
+    (" do not ", " don't "),
+    (" do not ", " dont "),
+    ("I am ", "I'm "),
+)
+
+
 def as_typed(question: str, rng: Random) -> str:
     """`question` as somebody may type it: with a word before or after it, or in a hurry, with letters left out."""
+    if rng.random() < 0.2:
+        question = question.replace(*rng.choice(SHORTER))
     if rng.random() < 0.15:
         before = rng.choice(BEFORE)
         question = before + (question if before.endswith(". ") else question[:1].lower() + question[1:])
     if rng.random() < 0.06:
         question += rng.choice(AFTER)
-    if rng.random() < 0.12:
+    if rng.random() < 0.25:
         question = question[:1].lower() + question[1:]
-    if rng.random() < 0.12:
+    if rng.random() < 0.2:
         question = question.rstrip("?.!")
     if rng.random() < 0.05:
         question = _mistyped(question, rng)

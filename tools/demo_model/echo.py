@@ -1,42 +1,21 @@
 """Copying and rewriting what the user gives: the simplest use of n-grams from the prompt."""
 
+import tomllib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 
 from tools.demo_model.dialogue import Exchange, as_typed, capitalised
-from tools.demo_model.words import ADJECTIVES, DOES, NOUNS, person
+from tools.demo_model.words import ADJECTIVES, NOUNS, person
 
-WHERE = (
-    "in the garden",
-    "near the lake",
-    "on the hill",
-    "behind the house",
-    "under the bridge",
-    "at the station",
-    "in the kitchen",
-    "on the roof",
-    "by the river",
-    "in a small town",
-    "at noon",
-    "in the evening",
-    "on Monday",
-    "every day",
-    "after school",
-    "before lunch",
-    "in winter",
-    "without a word",
-    "with a smile",
-    "at home",
-    "in the rain",
-    "for a friend",
-    "once a week",
-    "in the dark",
-    "all night",
-    "today",
-    "at the market",
-    "on the beach",
-    "last summer",
-)
+with (Path(__file__).parent / "echo.toml").open("rb") as _file:
+    _read: dict[str, str] = tomllib.load(_file)
+
+VERBS = tuple(tuple(verb.split("-")) for verb in _read["verbs"].split())
+WHERE, WHEN = (tuple(_read[name].strip().replace("\n", ";").split(";")) for name in ("where", "when"))
+RARE = tuple(_read["rare"].split())
+NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
 REPEAT = (
     "Repeat: {text}",
     "Repeat after me: {text}",
@@ -48,6 +27,9 @@ REPEAT = (
     "Copy this: {text}",
     "Say: {text}",
     "Can you repeat this? {text}",
+    'Say "{text}"',
+    'Please say "{text}"',
+    'Repeat "{text}"',
 )
 CAPITALS = (
     "Write in capital letters: {text}",
@@ -55,20 +37,36 @@ CAPITALS = (
     "In capital letters, please: {text}",
     "Make this upper case: {text}",
     "Put this into capital letters: {text}",
+    "Write {text} in capital letters.",
+    'Write "{text}" in capital letters.',
 )
-SMALL = ("Write in small letters: {text}", "Make this lower case: {text}")
-TIMES = ("Say {word} {n} times.", "Write {word} {n} times.", "Repeat the word {word} {n} times.")
+SMALL = (
+    "Write in small letters: {text}",
+    "Make this lower case: {text}",
+    "In small letters, please: {text}",
+    "Put this into small letters: {text}",
+)
+TIMES = (
+    "Say {word} {n} times.",
+    "Write {word} {n} times.",
+    "Repeat the word {word} {n} times.",
+    "Write the word {word} {n} times.",
+    'Say "{word}" {n} times.',
+)
 REPLACE = (
     "Replace {old} by {new}: {text}",
     "Replace {old} with {new} in: {text}",
     "Write {new} instead of {old}: {text}",
     "In this sentence, replace {old} by {new}: {text}",
     "Change {old} to {new}: {text}",
+    "Replace {old} by {new} in: {text}",
+    "Replace the word {old} by {new}: {text}",
 )
 NUMBERED = (
     "Make a numbered list of: {words}",
     "Write these as a numbered list: {words}",
     "Make a list: {words}",
+    "Make a list of: {words}",
     "Turn this into a numbered list: {words}",
     "Number these: {words}",
 )
@@ -78,19 +76,34 @@ SORT = (
     "Sort alphabetically: {words}",
     "Put in alphabetical order: {words}",
     "Alphabetical order, please: {words}",
+    "Sort these alphabetically: {words}",
 )
 REVERSE = (
     "Write these words in reverse order: {words}",
     "Reverse the order: {words}",
     "Say these words backwards: {words}",
     "Turn the order around: {words}",
+    "Write this backwards, word by word: {words}",
 )
 COMMAS = ("Write with commas: {words}", "Put commas between these words: {words}")
 LAST = ("What is the last word of: {text}", "What is the last word in this sentence? {text}")
 FIRST = ("What is the first word of: {text}", "What is the first word in this sentence? {text}")
-AGAIN = ("Again.", "Once more.", "Say it again.", "Again, please.", "Repeat it.")
+HOW_MANY = ("How many words are in: {text}", "Count the words: {text}", "How many words has this sentence? {text}")
+TO_PAST = (
+    "Turn this into the past tense: {text}",
+    "Write in the past tense: {text}",
+    "Put this into the past: {text}",
+    "Past tense, please: {text}",
+)
+TO_QUESTION = ("Turn this into a question: {text}", "Make a question of: {text}", "Write this as a question: {text}")
+WITHOUT = ("Leave out the word {word}: {text}", "Write this without {word}: {text}", "Drop {word}: {text}")
+AGAIN = ("Again.", "Once more.", "Say it again.", "Again, please.", "Repeat it.", "Repeat that.")
 THEN_CAPITALS = ("Now in capital letters.", "In capitals, please.", "And in capital letters?")
+THEN_SMALL = ("Now in small letters.", "In small letters, please.", "And in small letters?")
 THEN_NEW = ("And with {new} instead?", "Now with {new}.", "The same with {new}, please.")
+THEN_TIMES = ("Now {n} times.", "And {n} times?", "{n} times, please.")
+THEN_BACKWARDS = ("And backwards?", "Now backwards.", "In reverse order, please.")
+THEN_LIST = ("As a numbered list, please.", "Now as a list.", "And as a numbered list?")
 
 
 def sentence(rng: Random) -> str:
@@ -100,98 +113,176 @@ def sentence(rng: Random) -> str:
 
 def with_noun(rng: Random, noun: str) -> str:
     """A plain sentence in which `noun` occurs once."""
-    who = rng.choice(
-        (f"the {rng.choice(ADJECTIVES)} {_other(rng, noun)}", f"the {_other(rng, noun)}", person(rng), person(rng))
-    )
-    what = rng.choice((f"the {noun}", f"a {rng.choice(ADJECTIVES)} {noun}", f"the {rng.choice(ADJECTIVES)} {noun}"))
-    text = f"{who} {rng.choice(DOES)} {what}"
-    return capitalised(f"{text} {rng.choice(WHERE)}." if rng.random() < 0.7 else f"{text}.")
+    return _clause(rng, noun, rng.choice(VERBS)[rng.randint(0, 1)])
+
+
+def _clause(rng: Random, noun: str, verb: str) -> str:
+    """A sentence about somebody who does `verb` with a `noun`, somewhere or some time."""
+    other = _other(rng, noun)
+    who = rng.choice((f"the {rng.choice(ADJECTIVES)} {other}", f"the {other}", person(rng), person(rng)))
+    adjective = rng.choice(ADJECTIVES)
+    article = "an" if adjective[0] in "aeiou" or adjective == "honest" else "a"
+    what = rng.choice((f"the {noun}", f"{article} {adjective} {noun}", f"the {adjective} {noun}"))
+    text = f"{who} {verb} {what}"
+    if rng.random() < 0.5:
+        text += f" {rng.choice(WHERE)}"
+    if rng.random() < 0.35:
+        text += f" {rng.choice(WHEN)}"
+    return f"{capitalised(text)}."
 
 
 def _other(rng: Random, noun: str) -> str:
-    return rng.choice([one for one in rng.sample(NOUNS, 3) if one != noun])
+    return rng.choice([one for one in (*rng.sample(NOUNS, 2), *rng.sample(RARE, 2)) if one != noun])
+
+
+def some_words(rng: Random, least: int, most: int) -> list[str]:
+    """Different words, some of them rare, some of them names."""
+    words = rng.sample(NOUNS, 6) + rng.sample(RARE, 3) + ([person(rng)] if rng.random() < 0.15 else [])
+    distinct = list(dict.fromkeys(words))
+    return rng.sample(distinct, rng.randint(least, most))
 
 
 def write(rng: Random) -> list[Exchange]:
     """A text to copy or to change, and at times another change."""
-    tasks: Sequence[Callable[[Random], list[Exchange]]] = (
-        _repeat,
-        _repeat,
-        _capitals,
-        _times,
-        _replace,
-        _replace,
-        _numbered,
-        _sorted,
-        _sorted,
-        _reversed,
-        _one_word,
-    )
-    return rng.choice(tasks)(rng)
+    return rng.choices(TASKS, WEIGHTS)[0](rng)
 
 
 def _ask(rng: Random, forms: Sequence[str], answer: str, **values: object) -> Exchange:
-    return Exchange(rng.choice(forms).format(**values), answer)
+    """A task with the text in it, which has to stay as it is: so at most the first letter is typed small."""
+    form = rng.choice(forms)
+    if rng.random() < 0.2:
+        form = form[0].lower() + form[1:]
+    return Exchange(form.format(**values), answer)
+
+
+def _then(rng: Random, forms: Sequence[str], answer: str, **values: object) -> Exchange:
+    return Exchange(as_typed(capitalised(rng.choice(forms).format(**values)), rng), answer)
 
 
 def _repeat(rng: Random) -> list[Exchange]:
-    text = " ".join(sentence(rng) for _ in range(rng.choice((1, 1, 1, 2))))
+    kind = rng.random()
+    if kind < 0.15:
+        text = " ".join(some_words(rng, 2, 6))
+    else:
+        text = " ".join(sentence(rng) for _ in range(rng.choice((1, 1, 1, 2))))
     dialogue = [_ask(rng, REPEAT, text, text=text)]
     after = rng.random()
-    if after < 0.15:
-        dialogue.append(Exchange(as_typed(rng.choice(AGAIN), rng), text))
-    elif after < 0.3:
-        dialogue.append(Exchange(as_typed(rng.choice(THEN_CAPITALS), rng), text.upper()))
+    if after < 0.12:
+        dialogue.append(_then(rng, AGAIN, text))
+    elif after < 0.24:
+        dialogue.append(_then(rng, THEN_CAPITALS, text.upper()))
+        if rng.random() < 0.4:
+            dialogue.append(_then(rng, THEN_SMALL, text.lower()))
+    elif after < 0.32:
+        dialogue.append(_then(rng, THEN_SMALL, text.lower()))
     return dialogue
 
 
 def _capitals(rng: Random) -> list[Exchange]:
-    text = sentence(rng).rstrip(".") if rng.random() < 0.5 else " ".join(rng.sample(NOUNS, rng.randint(1, 4)))
-    if rng.random() < 0.8:
-        return [_ask(rng, CAPITALS, text.upper(), text=text)]
-    return [_ask(rng, SMALL, text.lower(), text=text.upper())]
+    text = sentence(rng).rstrip(".") if rng.random() < 0.5 else " ".join(some_words(rng, 1, 4))
+    if rng.random() < 0.25:
+        return [_ask(rng, SMALL, text.lower(), text=text.upper())]
+    dialogue = [_ask(rng, CAPITALS, text.upper(), text=text)]
+    if rng.random() < 0.15:
+        dialogue.append(_then(rng, THEN_SMALL, text.lower()))
+    return dialogue
 
 
 def _times(rng: Random) -> list[Exchange]:
-    word, (n, told) = (
-        rng.choice(NOUNS),
-        rng.choice(((2, "two"), (3, "three"), (4, "four"), (5, "five"), (3, "3"), (5, "5"))),
-    )
-    return [_ask(rng, TIMES, " ".join([word] * n), word=word, n=told)]
+    word, n = " ".join(some_words(rng, 1, 1 if rng.random() < 0.7 else 2)), rng.randint(2, 6)
+    dialogue = [_ask(rng, TIMES, " ".join([word] * n), word=word, n=rng.choice((n, NUMBERS[n])))]
+    if rng.random() < 0.2:
+        n = rng.randint(2, 6)
+        dialogue.append(_then(rng, THEN_TIMES, " ".join([word] * n), n=NUMBERS[n]))
+    return dialogue
 
 
 def _replace(rng: Random) -> list[Exchange]:
-    old, new, third = rng.sample(NOUNS, 3)
+    old, new, third = *rng.sample(NOUNS, 2), rng.choice(RARE)
+    if rng.random() < 0.3:
+        new, third = third, new
     text = with_noun(rng, old)
     while text.lower().count(old) != 1:
         text = with_noun(rng, old)
     dialogue = [_ask(rng, REPLACE, text.replace(old, new), old=old, new=new, text=text)]
-    if rng.random() < 0.25:
-        dialogue.append(_ask(rng, THEN_NEW, text.replace(old, third), new=third))
+    if rng.random() < 0.3:
+        dialogue.append(_then(rng, THEN_NEW, text.replace(old, third), new=third))
     return dialogue
 
 
 def _numbered(rng: Random) -> list[Exchange]:
-    words = rng.sample(NOUNS, rng.randint(3, 6))
-    answer = "\n".join(f"{place}. {capitalised(word)}" for place, word in enumerate(words, 1))
-    return [_ask(rng, NUMBERED, answer, words=", ".join(words))]
+    words = some_words(rng, 3, 6)
+    return [_ask(rng, NUMBERED, numbered(words), words=", ".join(words))]
+
+
+def numbered(words: Sequence[str]) -> str:
+    """Words, one a line."""
+    return "\n".join(f"{place}. {capitalised(word)}" for place, word in enumerate(words, 1))
 
 
 def _sorted(rng: Random) -> list[Exchange]:
-    words = rng.sample(NOUNS, rng.randint(3, 5))
-    return [_ask(rng, SORT, ", ".join(sorted(words)), words=", ".join(words))]
+    words = some_words(rng, 3, 6)
+    in_order = sorted(words, key=str.lower)
+    dialogue = [_ask(rng, SORT, ", ".join(in_order), words=", ".join(words))]
+    after = rng.random()
+    if after < 0.12:
+        dialogue.append(_then(rng, THEN_BACKWARDS, ", ".join(in_order[::-1])))
+    elif after < 0.24:
+        dialogue.append(_then(rng, THEN_LIST, numbered(in_order)))
+    return dialogue
 
 
 def _reversed(rng: Random) -> list[Exchange]:
-    words = rng.sample(NOUNS, rng.randint(3, 5))
-    if rng.random() < 0.25:
+    words = some_words(rng, 3, 6)
+    kind = rng.random()
+    if kind < 0.2:
         return [_ask(rng, COMMAS, ", ".join(words), words=" ".join(words))]
-    return [_ask(rng, REVERSE, ", ".join(words[::-1]), words=", ".join(words))]
+    between = ", " if kind < 0.6 else " "
+    return [_ask(rng, REVERSE, between.join(words[::-1]), words=between.join(words))]
 
 
 def _one_word(rng: Random) -> list[Exchange]:
     text = sentence(rng)
     words = text.rstrip(".").split()
-    last = rng.random() < 0.5
-    answer = f"The last word is {words[-1]}." if last else f"The first word is {words[0]}."
-    return [_ask(rng, LAST if last else FIRST, answer, text=text)]
+    kind = rng.random()
+    if kind < 0.35:
+        return [_ask(rng, LAST, f"The last word is {words[-1]}.", text=text)]
+    if kind < 0.65:
+        return [_ask(rng, FIRST, f"The first word is {words[0]}.", text=text)]
+    words = words[: rng.randint(2, 8)]
+    return [_ask(rng, HOW_MANY, f"There are {NUMBERS[len(words)]} words.", text=" ".join(words))]
+
+
+def _tense(rng: Random) -> list[Exchange]:
+    """The same sentence in the past, or as a question. Only forms that are simple."""
+    noun = rng.choice(NOUNS)
+    if rng.random() < 0.5:
+        present, past = rng.choice(VERBS)
+        text = _clause(rng, noun, present)
+        return [_ask(rng, TO_PAST, text.replace(f" {present} ", f" {past} ", 1), text=text)]
+    who = rng.choice((f"the {noun}", f"the {rng.choice(RARE)}", person(rng)))
+    rest = rng.choice((rng.choice(ADJECTIVES), rng.choice(WHERE)))
+    verb = rng.choice(("is", "was"))
+    return [_ask(rng, TO_QUESTION, f"{verb.capitalize()} {who} {rest}?", text=f"{capitalised(who)} {verb} {rest}.")]
+
+
+def _without(rng: Random) -> list[Exchange]:
+    words = some_words(rng, 3, 6)
+    word = rng.choice(words)
+    kept = [one for one in words if one != word]
+    return [_ask(rng, WITHOUT, ", ".join(kept), word=word, text=", ".join(words))]
+
+
+_WEIGHTED: dict[Callable[[Random], list[Exchange]], int] = {
+    _repeat: 6,
+    _capitals: 3,
+    _times: 2,
+    _replace: 5,
+    _numbered: 2,
+    _sorted: 4,
+    _reversed: 3,
+    _one_word: 3,
+    _tense: 2,
+    _without: 1,
+}
+TASKS, WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())

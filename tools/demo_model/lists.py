@@ -1,12 +1,14 @@
-"""Lists of things, with as many items as asked for, and what can be asked of a list.
+"""Lists, pairs and small tables with as many items as asked for, and what can be asked of a list.
 
 A category is listed in one order only: a tiny model that may continue with any item soon repeats one.
 """
 
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tools.demo_model.dialogue import Exchange, as_typed, capitalised
 
@@ -16,6 +18,14 @@ with (Path(__file__).parent / "lists.toml").open("rb") as _file:
 THINGS = {name: tuple(items.split(", ")) for name, items in _read["things"].items()}
 ORDERED = {name: tuple(items.split(", ")) for name, items in _read["ordered"].items()}
 CAPITALS: dict[str, str] = _read["capitals"]
+PAIRS: list[dict[str, Any]] = _read["pairs"]
+for _pairs in PAIRS:
+    if _pairs["items"] == "capitals":
+        _pairs["items"] = CAPITALS
+    THINGS[_pairs["told"]] = tuple(f"{one}: {other}" for one, other in _pairs["items"].items())
+ASKED: dict[str, list[str]] = {pairs["told"]: pairs["ask"] for pairs in PAIRS}
+"""What people may call a category, where it has several names."""
+TABLES: list[dict[str, Any]] = _read["tables"]
 NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 PLACES = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 
@@ -50,16 +60,50 @@ ALL = (
     "Do you know the {things}?",
     "I need the {things}.",
 )
-FEWER = ("Only the first {n}.", "Only {n}, please.", "The first {n} are enough.")
-IN_A_LINE = ("In one line, please.", "Write them in one line.", "With commas, please.", "As a sentence?")
+FEWER = (
+    "Only the first {n}.",
+    "Only {n}, please.",
+    "The first {n} are enough.",
+    "Just the first {n}.",
+    "Only the first {n}, please.",
+)
+COMMA_SEPARATED = ("As a comma separated line.", "Separated by commas, please.", "Write them with commas.")
+IN_A_LINE = (
+    "In one line, please.",
+    "Write them in one line.",
+    "With commas, please.",
+    "As a sentence?",
+    *COMMA_SEPARATED,
+)
 WHICH = ("What is the {place} one?", "Which one is the {place}?", "What was the {place} one?")
 HOW_MANY = ("How many are there?", "How many is that?", "How many did you list?")
-MORE = ("{n} more.", "{n} more, please.", "Give me {n} more.", "Another {n}, please.")
-CAPITAL = (
-    "What is the capital of {country}?",
-    "Which city is the capital of {country}?",
-    "Name the capital of {country}.",
+TOGETHER = ("How many are there altogether?", "How many are there now?", "How many is that in total?")
+SORTED = (
+    "In alphabetical order, please.",
+    "In alphabetical order?",
+    "Now in alphabetical order.",
+    "Sort them.",
+    "Sort the list alphabetically.",
 )
+BACKWARDS = ("In reverse order, please.", "Now backwards.", "The other way round, please.")
+LAST = ("What is the last one?", "Which one is the last?", "And the last one?")
+MORE = (
+    "{n} more.",
+    "{n} more, please.",
+    "Give me {n} more.",
+    "Another {n}, please.",
+    "And {n} more?",
+    "{n} others, please.",
+)
+MAKE_TABLE = (
+    "Make a table of {n} {things} with {columns}.",
+    "Write a table of {n} {things} with {columns}.",
+    "Show me a table of {n} {things} with {columns}.",
+    "A table of {n} {things} with {columns}, please.",
+    "Make a Markdown table of {n} {things} with {columns}.",
+)
+ROWS = ("Add {n} more rows.", "{n} more rows, please.", "Add {n} more.")
+AS_LIST = ("As a list, please.", "Only the {things}, as a list.", "Now as a list.")
 
 
 def numbered(items: Sequence[str]) -> str:
@@ -72,49 +116,126 @@ def line(items: Sequence[str]) -> str:
     return capitalised(", ".join(items)) + "."
 
 
+def table(heads: Sequence[str], rows: Sequence[str]) -> str:
+    """A table in Markdown. A row is a line of cells with commas between them."""
+    lines = (f"| {' | '.join(row.split(', '))} |" for row in rows)
+    return "\n".join([f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *lines])
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What was listed: the items of the last answer, how many there are with those before, and what could follow."""
+
+    name: str
+    items: tuple[str, ...]
+    told: int
+    left: tuple[str, ...]
+
+
 def write(rng: Random) -> list[Exchange]:
-    """A list and at most two requests that follow from it."""
+    """A list or a table and at most two requests that follow from it."""
     kind = rng.random()
-    if kind < 0.07:
-        country, city = rng.choice(list(CAPITALS.items()))
-        question = as_typed(rng.choice(CAPITAL).format(country=country), rng)
-        return [Exchange(question, f"The capital of {country} is {city}.")]
-    if kind < 0.25:
-        name, items = rng.choice(list(ORDERED.items()))
-        answer = f"Here are the {name}:\n{numbered(items)}"
-        dialogue, left = [Exchange(as_typed(capitalised(rng.choice(ALL).format(things=name)), rng), answer)], []
+    if kind < 0.06:
+        return _pair(rng)
+    if kind < 0.14:
+        return _table(rng)
+    if kind < 0.3:
+        dialogue, listed = _all_of(rng)
     else:
-        name, whole = rng.choice(list(THINGS.items()))
-        count = rng.randint(3, 10)
-        items, left = whole[:count], list(whole[count:])
-        told = rng.choice((str(count), NUMBERS[count]))
-        question = rng.choice(ASK).format(n=told, things=name)
-        if count == 5 and rng.random() < 0.4:
-            question = rng.choice(SOME).format(things=name)
-        answer = f"Here are {NUMBERS[count]} {name}:\n{numbered(items)}"
-        dialogue = [Exchange(as_typed(capitalised(question), rng), answer)]
-    for _ in range(rng.choice((0, 0, 0, 1, 1, 2))):
-        dialogue.append(_follow_up(name, items, left, rng))
+        dialogue, listed = _some_of(rng)
+    for _ in range(rng.choice((0, 0, 0, 1, 1, 2, 2))):
+        exchange, listed = _follow_up(listed, rng)
+        if exchange.answer != dialogue[-1].answer:
+            dialogue.append(exchange)
     return dialogue
 
 
-def _follow_up(name: str, items: Sequence[str], left: Sequence[str], rng: Random) -> Exchange:
-    """A question about the list that was given last."""
-    kind = rng.choice(("fewer", "line", "which", "how many", "more"))
-    if kind == "fewer" and len(items) > 3:
-        count = rng.randint(2, len(items) - 1)
-        question, answer = rng.choice(FEWER), numbered(items[:count])
-        question = question.format(n=NUMBERS[count] if count <= 10 else count)
-    elif kind == "line":
-        question, answer = rng.choice(IN_A_LINE), line(items)
-    elif kind == "which":
-        place = rng.randrange(min(len(items), 10))
-        question = rng.choice(WHICH).format(place=PLACES[place])
-        answer = f"The {PLACES[place]} one is {items[place]}."
-    elif kind == "more" and len(left) >= 2:
-        count = rng.randint(2, min(4, len(left)))
-        question = capitalised(rng.choice(MORE).format(n=NUMBERS[count]))
-        answer = f"Here are {NUMBERS[count]} more:\n{numbered(left[:count])}"
-    else:
-        question, answer = rng.choice(HOW_MANY), f"There are {len(items)} {name} in the list."
-    return Exchange(as_typed(question, rng), answer)
+def _ask(rng: Random, forms: Sequence[str], answer: str, **values: object) -> Exchange:
+    return Exchange(as_typed(capitalised(rng.choice(forms).format(**values)), rng), answer)
+
+
+def _told(count: int, rng: Random) -> str:
+    """A number as somebody types it."""
+    return rng.choice((str(count), NUMBERS[count]))
+
+
+def _all_of(rng: Random) -> tuple[list[Exchange], Listed]:
+    """All there are of a kind, in their order."""
+    name, items = rng.choice(list(ORDERED.items()))
+    exchange = _ask(rng, ALL, f"Here are the {name}:\n{numbered(items)}", things=name)
+    return [exchange], Listed(name, items, len(items), ())
+
+
+def _some_of(rng: Random) -> tuple[list[Exchange], Listed]:
+    """The first few of a kind."""
+    name = rng.choice(list(ASKED if rng.random() < 0.12 else THINGS))
+    whole, things = THINGS[name], rng.choice(ASKED.get(name, [name]))
+    count = rng.randint(3, 10)
+    forms = SOME if count == 5 and rng.random() < 0.4 else ASK
+    answer = f"Here are {NUMBERS[count]} {name}:\n{numbered(whole[:count])}"
+    return [_ask(rng, forms, answer, n=_told(count, rng), things=things)], Listed(
+        name, whole[:count], count, whole[count:]
+    )
+
+
+def _pair(rng: Random) -> list[Exchange]:
+    """What belongs to one thing, and to another; half of the time a country and its capital."""
+    pairs = PAIRS[-1] if rng.random() < 0.5 else rng.choice(PAIRS)
+    (one, other), (next_one, next_other) = rng.sample(list(pairs["items"].items()), 2)
+    dialogue = [_ask(rng, pairs["one"], pairs["answer"].format(a=one, b=other), a=one)]
+    if rng.random() < 0.4:
+        dialogue.append(_ask(rng, pairs["again"], pairs["answer"].format(a=next_one, b=next_other), a=next_one))
+    return dialogue
+
+
+def _table(rng: Random) -> list[Exchange]:
+    """A small table, and at times a question about a cell, more rows, or its first column as a list."""
+    of = rng.choice(TABLES)
+    count = rng.randint(3, min(6, len(of["rows"])))
+    rows = of["rows"][:count]
+    columns = " and ".join(of["heads"][1:])
+    dialogue = [
+        _ask(rng, MAKE_TABLE, table(of["heads"], rows), n=_told(count, rng), things=of["things"], columns=columns)
+    ]
+    after = rng.random()
+    if after < 0.35:
+        cells, column = rng.choice(rows).split(", "), rng.randint(0, 1)
+        question, answer = of["ask"][column]
+        dialogue.append(_ask(rng, (question,), answer.format(a=cells[0], b=cells[column + 1]), a=cells[0]))
+    elif after < 0.5 and len(of["rows"]) >= count + 2:
+        dialogue.append(_ask(rng, ROWS, table(of["heads"], of["rows"][: count + 2]), n="two"))
+    elif after < 0.65:
+        dialogue.append(_ask(rng, AS_LIST, numbered([row.split(", ")[0] for row in rows]), things=of["things"]))
+    return dialogue
+
+
+def _follow_up(listed: Listed, rng: Random) -> tuple[Exchange, Listed]:
+    """A request about what was listed last, and what is listed after it."""
+    name, items, count = listed.name, listed.items, len(listed.items)
+    # After "three more" it would not be clear which of the two lists "the first one" belongs to.
+    kinds = ("fewer", "line", "which", "how many", "more", "more", "sorted", "backwards")
+    kind = rng.choice(kinds if listed.told == count else ("how many", "more"))
+    if kind == "fewer" and count > 3:
+        fewer = rng.randint(2, min(count - 1, 10))
+        rest = Listed(name, items[:fewer], fewer, ())
+        return _ask(rng, FEWER, numbered(items[:fewer]), n=_told(fewer, rng)), rest
+    if kind == "line":
+        return _ask(rng, IN_A_LINE, line(items)), listed
+    if kind == "sorted" and items != tuple(sorted(items)):
+        in_order = tuple(sorted(items, key=str.lower))
+        return _ask(rng, SORTED, numbered(in_order)), replace(listed, items=in_order)
+    if kind == "backwards":
+        return _ask(rng, BACKWARDS, numbered(items[::-1])), replace(listed, items=items[::-1])
+    if kind == "more" and len(listed.left) >= 2:
+        more = rng.randint(2, min(4, len(listed.left)))
+        new, left = listed.left[:more], listed.left[more:]
+        answer = f"Here are {NUMBERS[more]} more:\n{numbered(new)}"
+        return _ask(rng, MORE, answer, n=_told(more, rng)), Listed(name, new, listed.told + more, left)
+    if kind in ("fewer", "which", "sorted"):
+        place = rng.randrange(min(count, 10))
+        if place == count - 1:
+            return _ask(rng, LAST, f"The last one is {items[-1]}."), listed
+        return _ask(rng, WHICH, f"The {PLACES[place]} one is {items[place]}.", place=PLACES[place]), listed
+    number = NUMBERS[listed.told] if listed.told <= 10 else listed.told
+    forms = HOW_MANY if listed.told == count else TOGETHER
+    return _ask(rng, forms, f"There are {number} {name} {'in the list' if listed.told == count else 'now'}."), listed

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from tools.demo_model.dialogue import Exchange, as_typed
+from tools.demo_model.dialogue import Exchange, as_typed, vary
 from tools.demo_model.words import MOODS, THINGS, WHO, person
 
 PLACES = (
@@ -22,8 +23,24 @@ PLACES = (
     "in a house of stone",
     "under a big oak",
     "in a busy town",
+    "beside a little bridge",
+    "on a long beach",
+    "in an old mill",
+    "near a cold spring",
+    "at the foot of a mountain",
+    "in a green valley",
+    "behind the old school",
+    "near the harbour",
+    "in a garden full of roses",
+    "on a farm",
+    "by a round pond",
+    "in a wooden hut",
+    "at the end of the road",
+    "near a white castle",
+    "in a dark cave",
+    "at the old station",
 )
-PRONOUNS = (("he", "him", "his"), ("she", "her", "her"))
+HE, SHE = ("he", "him", "his"), ("she", "her", "her")
 
 ANY = (
     "Tell me a story.",
@@ -40,19 +57,40 @@ ABOUT_ONE = (
     "Can you tell me a story about {a_hero}?",
     "A story about {a_hero}, please.",
     "Make up a story about {a_hero}.",
+    "Tell me a little story about {a_hero}.",
+    "I want to hear a story about {a_hero}.",
+    "Write a bedtime story about {a_hero}.",
+    "A short story with {a_hero}, please.",
 )
 ABOUT_TWO = (
     "Tell me a story about {a_hero} and {a_friend}.",
     "Write a short story about {a_hero} and {a_friend}.",
     "Tell a story with {a_hero} and {a_friend}.",
 )
+NAMED = (
+    "{one} called {name}",
+    "{one} called {name}",
+    "{one} named {name}",
+    "{one} whose name is {name}",
+    "{name}, {one}",
+    "{name} the {animal}",
+)
 WITH_THING = (" It should be about {a_thing}.", " There should be {a_thing} in it.")
+ANOTHER_WITH = (
+    "Another one with {a_hero}.",
+    "Now one about {a_hero}.",
+    "Another one about {a_hero}, please.",
+    "And one with {a_hero}?",
+    "Tell me another one with {a_hero}.",
+)
 NAME = (
     "What was the {a} called?",
     "What is the name of the {a}?",
     "What was the name of the {a}?",
     "What is the {a} called?",
 )
+KIND = ("What kind of animal was {A}?", "What was {A}?", "What is {A}?", "Was {A} a {a}?")
+BOTH = ("What are their names?", "What were the two called?", "Who is in the story?", "Name the two.")
 WHO_WAS = ("Who was {A}?", "Who is {A}?", "Who was {A} again?")
 ENOUGH = (
     "Shorter, please.",
@@ -61,6 +99,13 @@ ENOUGH = (
     "What is it about?",
     "Tell it shorter.",
     "Summarise the story.",
+)
+END = (
+    "What happened in the end?",
+    "How does the story end?",
+    "How does it end?",
+    "And in the end?",
+    "What happened at the end?",
 )
 ANOTHER = ("Another one.", "Another story, please.", "One more.", "Tell me another one.")
 
@@ -71,25 +116,53 @@ class Plot:
 
     lines: Sequence[str]
     asked: Sequence[Sequence[str]]
+    end: str
     short: str
 
 
 with (Path(__file__).parent / "stories.toml").open("rb") as _file:
-    PLOTS = [Plot(**fields) for fields in tomllib.load(_file)["plots"]]
+    _read: dict[str, Any] = tomllib.load(_file)
+
+PLOTS = [Plot(**fields) for fields in _read["plots"]]
+NAMES, MEN, WOMEN = (tuple[str, ...](_read[of].split()) for of in ("names", "men", "women"))
+_BEGIN, _MIDDLE, _END = (tuple[str, ...](_read[of].split()) for of in ("begin", "middle", "end"))
 
 
 def article(noun: str) -> str:
     """The noun with its indefinite article."""
-    return f"{'an' if noun[0] in 'aeio' else 'a'} {noun}"
+    return f"{'an' if noun[0] in 'aeio' or noun in ('honest', 'umbrella') else 'a'} {noun}"
+
+
+def name(rng: Random) -> str:
+    """A name for somebody: half of them made up, so that they must be copied from the question."""
+    if rng.random() < 0.3:
+        return rng.choice(NAMES)
+    if rng.random() < 0.3:
+        return (rng.choice(_BEGIN) + rng.choice(_MIDDLE) + rng.choice(_END)).capitalize()
+    return person(rng)
+
+
+def _pronouns(hero: str, called: str) -> tuple[str, str, str]:
+    """What the hero is called in later sentences. A queen is a she; otherwise it depends on the name."""
+    if hero in MEN + WOMEN:
+        return HE if hero in MEN else SHE
+    return SHE if called in WOMEN or (called.endswith(("a", "y")) and called not in MEN) else HE
 
 
 def write(rng: Random) -> list[Exchange]:
     """A story, questions about it, and at times another one."""
     dialogue, slots, plot = _tell(rng, ABOUT_ONE)
+    answers = set()
     for _ in range(rng.choice((0, 1, 1, 1, 2, 2))):
-        dialogue.append(_question(plot, slots, rng))
-    if rng.random() < 0.1:
-        dialogue += _tell(rng, ANOTHER)[0][:1]
+        exchange = _question(plot, slots, rng)
+        if exchange.answer not in answers:
+            dialogue.append(exchange)
+            answers.add(exchange.answer)
+    if rng.random() < 0.15:
+        another, slots, plot = _tell(rng, rng.choice((ANOTHER, ANOTHER_WITH, ANOTHER_WITH)))
+        dialogue += another
+        if len(dialogue) < 4 and rng.random() < 0.5:
+            dialogue.append(_question(plot, slots, rng, ("who", "both", "end", "asked")))
     return dialogue
 
 
@@ -97,10 +170,10 @@ def _tell(rng: Random, forms: Sequence[str]) -> tuple[list[Exchange], dict[str, 
     """A story as asked for, with its names."""
     plot = rng.choice(PLOTS)
     hero, friend = rng.sample(WHO, 2)
-    hero_name, friend_name = person(rng), person(rng)
+    hero_name, friend_name = name(rng), name(rng)
     while friend_name == hero_name:
-        friend_name = person(rng)
-    he, him, his = rng.choice(PRONOUNS)
+        friend_name = name(rng)
+    he, him, his = _pronouns(hero, hero_name)
     thing = rng.choice(THINGS)
     slots = {
         "a": hero,
@@ -121,43 +194,51 @@ def _tell(rng: Random, forms: Sequence[str]) -> tuple[list[Exchange], dict[str, 
 
 def _request(slots: dict[str, str], forms: Sequence[str], rng: Random) -> str:
     """A request that prescribes who is in the story, and at times the names."""
-    called = rng.choice(("called", "called", "named"))
+    called = rng.choice(NAMED)
     hero, friend = article(slots["a"]), article(slots["b"])
     if rng.random() < 0.75:
-        hero += f" {called} {slots['A']}"
+        hero = called.format(one=hero, animal=slots["a"], name=slots["A"])
     if forms is ABOUT_ONE and rng.random() < 0.45:
         forms = ABOUT_TWO
         if rng.random() < 0.75:
-            friend += f" {called} {slots['B']}"
+            friend = called.format(one=friend, animal=slots["b"], name=slots["B"])
     question = rng.choice(forms).format(a_hero=hero, a_friend=friend)
     if rng.random() < 0.2:
         question += rng.choice(WITH_THING).format(a_thing=article(slots["thing"]))
     return question
 
 
-def _question(plot: Plot, slots: dict[str, str], rng: Random) -> Exchange:
-    kind = rng.random()
-    if kind < 0.2:
+KINDS = {"name": 35, "who": 15, "kind": 4, "both": 5, "short": 9, "end": 7, "asked": 25}
+"""Kinds of questions, and how often each is asked."""
+
+
+def _question(plot: Plot, slots: dict[str, str], rng: Random, kinds: Sequence[str] = tuple(KINDS)) -> Exchange:
+    """Something that can be answered from the story: who is who, what happened, how it ended."""
+    kind = rng.choices(kinds, [KINDS[one] for one in kinds])[0]
+    if kind == "name":
         question, answer = rng.choice(NAME), "The {a} was called {A}."
-    elif kind < 0.4:
-        question, answer = rng.choice(NAME).replace("{a}", "{b}"), "The {b} was called {B}."
-    elif kind < 0.5:
+    elif kind == "who":
         question, answer = rng.choice(WHO_WAS), "{A} was the {a}."
-    elif kind < 0.6:
-        question, answer = rng.choice(WHO_WAS).replace("{A}", "{B}"), "{B} was the {b}."
-    elif kind < 0.7:
+    elif kind == "kind":
+        question, answer = rng.choice(KIND), "{A} was the {a}."
+    elif kind == "both":
+        question, answer = rng.choice(BOTH), "The {a} was called {A}, and the {b} was called {B}."
+    elif kind == "short":
         question, answer = rng.choice(ENOUGH), plot.short
+    elif kind == "end":
+        question, answer = rng.choice(END), plot.end
     else:
         question, answer = rng.choice(plot.asked)
-    return Exchange(as_typed(fill(question, slots), rng), fill(answer, slots))
+    if kind in ("name", "who", "kind") and rng.random() < 0.5:
+        slots = {**slots, "a": slots["b"], "A": slots["B"]}
+    return Exchange(as_typed(vary(fill(question, slots), rng), rng), fill(answer, slots))
 
 
 def fill(text: str, slots: dict[str, str]) -> str:
     """`text` with its gaps filled, and with "an" where it has to be."""
-    for name in ("thing", "adjective", "a", "b"):
-        text = text.replace(f" a {{{name}}}", f" {article(slots[name])}").replace(
-            f"A {{{name}}}", f"{article(slots[name]).capitalize()}"
-        )
-    for name, value in slots.items():
-        text = text.replace(f"{{{name}}}", value)
+    for gap in ("thing", "adjective", "a", "b"):
+        text = text.replace(f" a {{{gap}}}", f" {article(slots[gap])}")
+        text = text.replace(f"A {{{gap}}}", f"{article(slots[gap]).capitalize()}")
+    for gap, value in slots.items():
+        text = text.replace(f"{{{gap}}}", value)
     return text

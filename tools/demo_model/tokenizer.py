@@ -1,6 +1,7 @@
 """The tokenizer of the bundled model: byte-level BPE, trained on the corpus it is to cut."""
 
 from collections.abc import Iterable
+from itertools import chain, repeat
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
@@ -12,9 +13,13 @@ UNKNOWN, BEGIN, END, ASK, ANSWER, SYSTEM, SYSTEM_END = range(7)
 SPECIAL = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>")
 """Those of Llama-2-Chat; the marks of a turn are single tokens here."""
 
-WORDS = Regex(r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}|\n+ *| +(?= )| ?[^\s\p{L}\p{N}]+|\s")
-"""Words with the space before them. Digits stay single, so that counting has the same shape everywhere, and a line
-break takes the indentation behind it along, so that Python's blocks are single tokens."""
+WORDS = Regex(r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}{1,3}|\n+ *| +(?= )| ?[^\s\p{L}\p{N}]+|\s")
+"""Words with the space before them. Numbers of up to three digits can be one token, so that a tiny model counts by
+knowing what follows what; a line break takes the indentation behind it along, so that Python's blocks are single
+tokens."""
+
+COUNTED = " ".join(map(str, range(1, 201)))
+"""Numbers to count with. They are put before the tokenizer often enough to become tokens, whatever else it reads."""
 
 CHAT_TEMPLATE = (
     "{% if messages[0]['role'] == 'system' %}"
@@ -45,7 +50,7 @@ def train(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(chain(texts, repeat(f" {COUNTED}", 500)), trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         chat_template=CHAT_TEMPLATE,

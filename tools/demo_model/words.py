@@ -24,9 +24,15 @@ def person(rng: Random) -> str:
 
 
 def function_name(rng: Random) -> str:
-    """A name for a function, of two or three words."""
-    shape = rng.random()
-    first = rng.choice(VERBS if shape < 0.6 else ADJECTIVES if shape < 0.8 else NOUNS)
-    second = rng.choice(NOUNS)
+    """A name for a function, of two or three words, one of which may be a word that there is not."""
+    first = rng.choice(rng.choice((VERBS, VERBS, VERBS, ADJECTIVES, NOUNS)))
+    second = rng.choice(NOUNS) if rng.random() < 0.6 else person(rng).lower()
     second += "s" if rng.random() < 0.3 else ""
-    return f"{first}_{rng.choice(ADJECTIVES)}_{second}" if rng.random() < 0.08 else f"{first}_{second}"
+    shape = rng.random()
+    if shape < 0.1:
+        return f"{first}_{rng.choice(('of', 'in', 'to', 'by', 'for', 'with', 'and'))}_{second}"
+    if shape < 0.15:
+        return f"is_{rng.choice(ADJECTIVES)}_{second}"
+    if shape < 0.22:
+        return f"{first}_{rng.choice(ADJECTIVES)}_{second}"
+    return f"{first}_{second}"

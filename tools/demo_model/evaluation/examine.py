@@ -1,123 +1,92 @@
-"""Asks a checkpoint the questions of the examination and scores the answers by the rules.
+"""Asks checkpoints the questions of the examination and scores the answers by the rules.
 
-Answers are greedy, in float32, decoded by lookahead (W 5, N 3, G 5, the pool empty at each question): the text is that
-of plain decoding, and the steps tell how well each kind of text can be guessed.
+Run as `python -m tools.demo_model.evaluation.examine --model FOLDER [--model FOLDER] [--json FILE]`. Answers are
+greedy, in float32, decoded by lookahead (W 5, N 3, G 5, the pool empty at each answer): the text is that of plain
+decoding, and the steps tell how well each kind of text can be guessed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import argparse
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
+from rich.console import Console
 from rich.table import Table
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.step import Limits
-from ladechat.model.eager import EagerRunner
+from benchmarks.machine import describe
 from tools.demo_model.evaluation.questions import Question, questions
-from tools.demo_model.evaluation.rules import LIMIT_TOKENS, failures
+from tools.demo_model.evaluation.rules import failures
+from tools.demo_model.evaluation.speaker import Reply, Speaker
 
-SETTINGS = LookaheadSettings(5, 3, 5)
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One answer: its text, whether it ended by itself, and what it took."""
-
-    text: str
-    ended: bool
-    tokens: int
-    steps: int
-
-
-class Speaker:
-    """A checkpoint that answers. The history keeps its own tokens, as the engine does."""
-
-    def __init__(self, folder: Path) -> None:
-        self._tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-        self._runner = EagerRunner(model, model.config.max_position_embeddings)
-        self._end = int(model.config.eos_token_id)
-
-    def converse(self, turns: Sequence[str]) -> Iterator[Reply]:
-        """The answers to the turns of one conversation, each with those before it in view."""
-        text: list[int] = []
-        for turn in turns:
-            text += self._question(turn)
-            reply, answer = self._answer(text)
-            text += answer
-            yield reply
-
-    def _question(self, turn: str) -> list[int]:
-        messages = [{"role": "user", "content": turn}]
-        laid_out = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        ids: list[int] = self._tokenizer(laid_out, add_special_tokens=False).input_ids
-        return ids
-
-    def _answer(self, text: list[int]) -> tuple[Reply, list[int]]:
-        for _ in self._runner.prefill(text):
-            pass
-        decoder = LookaheadDecoder(self._runner, SETTINGS)
-        steps = list(decoder.run(text, Limits(LIMIT_TOKENS, frozenset([self._end]))))
-        answer = [token for step in steps for token in step.tokens]
-        ended = answer[-1] == self._end
-        said = str(self._tokenizer.decode(answer, skip_special_tokens=True))
-        return Reply(said.strip(), ended, len(answer), len(steps)), answer
+ROOT = Path(__file__).parents[3]
+RESULT = ROOT / "benchmarks" / "results" / "demo_examination.json"
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A question, its answers, and what is wrong with the last one."""
+    """A question, its answers, and what is wrong with each of them; None for an answer that does not count."""
 
     question: Question
     replies: Sequence[Reply]
-    wrong: Sequence[str]
+    wrong: Sequence[Sequence[str] | None]
+
+    @property
+    def score(self) -> float:
+        """The share of the answers that count which are right."""
+        counted = [wrong for wrong in self.wrong if wrong is not None]
+        return sum(not wrong for wrong in counted) / len(counted)
 
     def as_row(self) -> dict[str, Any]:
+        turns = zip(self.question.turns, self.replies, self.wrong, strict=True)
         return {
             "id": self.question.id,
             "kind": self.question.kind,
-            "passed": not self.wrong,
-            "wrong": list(self.wrong),
-            "turns": [
-                {"question": turn, **asdict(reply)}
-                for turn, reply in zip(self.question.turns, self.replies, strict=True)
-            ],
+            "score": self.score,
+            "turns": [{"asked": turn, **asdict(reply), "wrong": wrong} for turn, reply, wrong in turns],
         }
 
 
-def examine(folder: Path) -> list[Marked]:
-    """All questions, asked and scored."""
+@dataclass(frozen=True)
+class Report:
+    """What came of a whole examination."""
+
+    marked: Sequence[Marked]
+
+    def as_json(self) -> dict[str, Any]:
+        """Scores and tokens per step, by kind and overall, and every answer."""
+        kinds = dict.fromkeys(one.question.kind for one in self.marked)
+        return {
+            "overall": summary(self.marked),
+            "kinds": {kind: summary([one for one in self.marked if one.question.kind == kind]) for kind in kinds},
+            "answers": [one.as_row() for one in self.marked],
+        }
+
+
+def examine(folder: Path, asked: Sequence[Question] | None = None) -> Report:
+    """Ask the checkpoint in this folder all questions, or these, and score what it says."""
     speaker = Speaker(folder)
-    return [mark(question, list(speaker.converse(question.turns))) for question in questions()]
+    return Report([mark(one, list(speaker.converse(one.turns))) for one in asked or questions()])
 
 
 def mark(question: Question, replies: Sequence[Reply]) -> Marked:
-    """Score the last answer."""
-    return Marked(question, replies, failures(question.rules, [reply.text for reply in replies], replies[-1].ended))
-
-
-def report(marked: Sequence[Marked]) -> dict[str, Any]:
-    """Scores and tokens per step, by kind and overall, and every answer."""
-    kinds = dict.fromkeys(one.question.kind for one in marked)
-    return {
-        "overall": summary(marked),
-        "kinds": {kind: summary([one for one in marked if one.question.kind == kind]) for kind in kinds},
-        "answers": [one.as_row() for one in marked],
-    }
+    """Score the last answer, and the first of two where it has rules of its own."""
+    texts = [reply.text for reply in replies]
+    wrong: list[list[str] | None] = [failures(question.rules, texts, replies[-1].ended)]
+    if len(replies) == 2:
+        wrong.insert(0, failures(question.first, texts[:1], replies[0].ended) if question.first else None)
+    return Marked(question, replies, wrong)
 
 
 def summary(marked: Sequence[Marked]) -> dict[str, Any]:
-    """How many passed, and tokens per step over all answers."""
-    passed = sum(not one.wrong for one in marked)
+    """The mean score, how many questions are right in every answer, and tokens per step over all answers."""
     replies = [reply for one in marked for reply in one.replies]
     tokens, steps = sum(reply.tokens for reply in replies), sum(reply.steps for reply in replies)
     return {
         "questions": len(marked),
-        "passed": passed,
-        "score": round(passed / len(marked), 3),
+        "score": round(sum(one.score for one in marked) / len(marked), 3),
+        "all_right": sum(one.score == 1 for one in marked),
         "tokens": tokens,
         "steps": steps,
         "tokens_per_step": round(tokens / steps, 3),
@@ -125,11 +94,52 @@ def summary(marked: Sequence[Marked]) -> dict[str, Any]:
 
 
 def table(reports: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Scores and tokens per step of checkpoints, side by side."""
+    """Scores and tokens per step (S) of checkpoints side by side; reports as `Report.as_json` gives them, by name."""
     shown = Table("kind", "questions", *(heading for name in reports for heading in (name, "S")))
     first = next(iter(reports.values()))
     for kind in [*first["kinds"], "overall"]:
         row = [report["overall"] if kind == "overall" else report["kinds"][kind] for report in reports.values()]
         figures = (figure for one in row for figure in (f"{one['score']:.0%}", f"{one['tokens_per_step']:.2f}"))
-        shown.add_row(kind, str(row[0]["questions"]), *figures)
+        shown.add_row(kind, str(row[0]["questions"]), *figures, end_section=kind == list(first["kinds"])[-1])
     return shown
+
+
+def faults(name: str, report: Mapping[str, Any]) -> Table:
+    """What was wrong, question by question."""
+    shown = Table("question", "what is wrong", title=f"{name}: what was wrong", title_justify="left")
+    for answer in report["answers"]:
+        wrong = [f"{number}: {what}" for number, turn in enumerate(answer["turns"], 1) for what in turn["wrong"] or ()]
+        if wrong:
+            shown.add_row(answer["id"], "\n".join(wrong))
+    return shown
+
+
+def main() -> None:
+    """Examine the checkpoints, print their scores side by side, and write every answer down."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--model", type=Path, action="append", required=True, help="a checkpoint's folder; may be repeated"
+    )
+    parser.add_argument("--json", type=Path, default=RESULT, help="where scores and answers go")
+    parser.add_argument("--faults", action="store_true", help="also print what was wrong with each answer")
+    arguments = parser.parse_args()
+    reports = {name_of(folder): examine(folder).as_json() for folder in arguments.model}
+    console = Console(markup=False)
+    console.print(table(reports))
+    if arguments.faults:
+        for name, report in reports.items():
+            console.print(faults(name, report))
+    arguments.json.write_text(
+        json.dumps({"machine": describe(), "checkpoints": reports}, indent=1, ensure_ascii=False) + "\n",
+        encoding="utf-8",
+    )
+
+
+def name_of(folder: Path) -> str:
+    """A checkpoint's folder as a result may name it: from the root of the repository, or by its name alone."""
+    whole = folder.resolve()
+    return whole.relative_to(ROOT).as_posix() if whole.is_relative_to(ROOT) else whole.name
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""The questions of the examination, and what of them the corpus must not have."""
+"""The questions of the examination, and what of them the corpus must not have. The corpus reads it: no torch here."""
 
 import re
 import tomllib
@@ -7,43 +7,50 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+FOLDER = Path(__file__).parent
+STOCK_TURN_WORDS = 4
+"""Later turns of so few words ("Why?", "Tell me more.") are what everybody types: they stay in the corpus."""
+
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, in one turn or several, and what the last answer is asked for, by rule name: see `rules.py`."""
+    """What is asked, in one turn or two, and what the answers are asked for, by rule name: see `rules.py`.
+
+    `rules` hold for the last answer. `first` hold for the first of two; if there are any, both answers count.
+    """
 
     id: str
     kind: str
     turns: tuple[str, ...]
     held_out: tuple[str, ...] = ()
     rules: dict[str, Any] = field(default_factory=dict)
+    first: dict[str, Any] = field(default_factory=dict)
 
 
 @cache
 def questions() -> tuple[Question, ...]:
-    """All of them, in their order."""
-    with (Path(__file__).parent / "questions.toml").open("rb") as file:
-        entries = tomllib.load(file)["questions"]
-    return tuple(
-        Question(
-            id=entry.pop("id"),
-            kind=entry.pop("kind"),
-            turns=tuple(entry.pop("turns")),
-            held_out=tuple(entry.pop("held_out", ())),
-            rules=entry,
-        )
-        for entry in entries
-    )
+    """All of them, in their order, each with the rules of its kind."""
+    data = tomllib.loads((FOLDER / "questions.toml").read_text(encoding="utf-8"))
+    return tuple(_question(entry, data["always"].get(entry["kind"], {})) for entry in data["questions"])
+
+
+def _question(entry: dict[str, Any], always: dict[str, Any]) -> Question:
+    given = {**always, **entry}
+    if "never" in always:
+        given["never"] = [*entry.get("never", []), *always["never"]]
+    turns, held = tuple(given.pop("turns")), tuple(given.pop("held_out", ()))
+    name, kind, first = given.pop("id"), given.pop("kind"), given.pop("first", {})
+    return Question(name, kind, turns, held, rules=given, first=first)
 
 
 @cache
 def held_out() -> tuple[tuple[str, ...], frozenset[str]]:
-    """Strings, in small letters, that must not occur in the corpus; and questions, normalised, that it must not ask.
-
-    A question of several turns is held out by its last turn; those before it only lead there.
-    """
-    strings = tuple(string.lower() for question in questions() for string in question.held_out)
-    return strings, frozenset(normalised(question.turns[-1]) for question in questions())
+    """Strings, in small letters, that must not occur in the corpus; and questions, normalised, that it must not ask."""
+    strings = tuple(sorted({string.lower() for question in questions() for string in question.held_out}))
+    asked = {question.turns[0] for question in questions()}
+    later = {turn for question in questions() for turn in question.turns[1:]}
+    asked |= {turn for turn in later if len(turn.split()) > STOCK_TURN_WORDS}
+    return strings, frozenset(map(normalised, asked))
 
 
 def normalised(question: str) -> str:

@@ -1,138 +1,88 @@
-"""What an answer is asked for. Every rule takes its value from questions.toml and the answers, and says what is wrong.
+"""What an answer is asked for.
 
-Patterns are regular expressions without case. "The answer" is the last one.
+A rule gets its value from questions.toml and the answers so far, of which it judges the last. It says what is wrong
+with it; None if nothing is.
 """
 
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-CODE_SECONDS = 5
+from tools.demo_model.evaluation import code_rules, list_rules, name_rules
+
 LIMIT_TOKENS = 300
 
 Rule = Callable[[Any, Sequence[str]], str | None]
 
+NEGATION = re.compile(
+    r"\b(no|not|never|nor|neither|without|nothing|none|cannot|instead of|unlike)\b|n['’]t\b", re.IGNORECASE
+)
+REFUSAL = re.compile(
+    r"\b(do not|don['’]t|can ?not|can['’]t|am not able|am unable|never learn\w*|have not learn\w*|was not trained|"
+    r"was never|no idea|know nothing|nothing about|only (know|answer|talk|help|speak)|sorry|outside( of)? what|"
+    r"beyond what|not something I|too small (for|to))\b",
+    re.IGNORECASE,
+)
+"""Generous: any way of saying that one does not know or cannot."""
+EVASION = re.compile(
+    r"\bI (do not|don['’]t|can ?not|can['’]t|could not|am not able to|am unable to) "
+    r"(know|help|answer|say|tell|do|count)|"
+    r"\bsorry\b|outside( of)? what I|I know nothing",
+    re.IGNORECASE,
+)
+"""Strict: "you cannot" or "not only" is no refusal."""
+
 
 def mentions(patterns: Sequence[str], answers: Sequence[str]) -> str | None:
-    """Every one of these patterns occurs."""
-    missing = [pattern for pattern in patterns if not re.search(pattern, answers[-1], re.IGNORECASE)]
+    """Every one of these patterns occurs, from the beginning of a word."""
+    missing = [pattern for pattern in patterns if not _find(pattern, answers[-1])]
     return f"does not mention {missing}" if missing else None
 
 
-def contains(patterns: Sequence[str], answers: Sequence[str]) -> str | None:
-    """Every one of these patterns occurs, letter for letter."""
-    missing = [pattern for pattern in patterns if not re.search(pattern, answers[-1])]
-    return f"does not contain {missing}" if missing else None
-
-
 def never(patterns: Sequence[str], answers: Sequence[str]) -> str | None:
-    """None of these patterns occurs: they contradict what is so."""
-    found = [pattern for pattern in patterns if re.search(pattern, answers[-1], re.IGNORECASE)]
-    return f"says {found}" if found else None
+    """None of these patterns occurs, but for sentences with a negation beside it: "it never changes the text"."""
+    said = []
+    for sentence in sentences_of(answers[-1]):
+        for pattern in patterns:
+            found = _find(pattern, sentence)
+            if found and not NEGATION.search(sentence[: found.start()] + " … " + sentence[found.end() :]):
+                said.append(found[0])
+    return f"says {said}" if said else None
 
 
-def runs(checks: Sequence[str], answers: Sequence[str]) -> str | None:
-    """The code in the answer runs, and these expressions are true after it."""
-    source = code_in(answers[-1])
-    if source is None:
-        return "has no code"
-    return _failure(source, [f"assert {check}, {check!r}" for check in checks])
+def _find(pattern: str, text: str) -> re.Match[str] | None:
+    return re.search(rf"(?<!\w)(?:{pattern})", text, re.IGNORECASE | re.DOTALL)
 
 
-def runs_any(cases: Sequence[str], answers: Sequence[str]) -> str | None:
-    """As `runs`, whatever the function is called: cases are written `argument -> result`."""
-    source = code_in(answers[-1])
-    name = re.search(r"def (\w+)\(", source or "")
-    if source is None or name is None:
-        return "has no function"
-    pairs = [case.split(" -> ") for case in cases]
-    return _failure(source, [f"assert {name[1]}({given}) == {result}" for given, result in pairs])
-
-
-def code_in(answer: str) -> str | None:
-    """The code of an answer: what is fenced, or else from the first `def` on."""
-    fenced = re.search(r"```(?:python)?\n(.*?)(?:```|\Z)", answer, re.DOTALL)
-    if fenced:
-        return fenced[1]
-    bare = re.search(r"^def .*", answer, re.DOTALL | re.MULTILINE)
-    return bare[0] if bare else None
-
-
-def _failure(source: str, checks: Sequence[str]) -> str | None:
-    """What goes wrong when the code and then the checks run, in a process and a folder of their own."""
-    program = "\n".join([source, *checks])
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            done = subprocess.run(
-                [sys.executable, "-I", "-c", program], cwd=folder, capture_output=True, text=True, timeout=CODE_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            return f"runs longer than {CODE_SECONDS} s"
-    return None if done.returncode == 0 else f"fails: {done.stderr.strip().splitlines()[-1]}"
-
-
-def numbers(limits: Sequence[int], answers: Sequence[str]) -> str | None:
-    """The numbers of the answer are those from the first limit to the second, by the third, and no others."""
-    first, last, step = limits
-    expected = list(range(first, last + (1 if step > 0 else -1), step))
-    found = [int(number) for number in re.findall(r"\d+", answers[-1])]
-    return None if found == expected else f"counts {found}"
-
-
-def items(wanted: Mapping[str, Any], answers: Sequence[str]) -> str | None:
-    """The answer lists as many different items as wanted, all of a set of words."""
-    listed = listed_in(answers[-1])
-    known = set(wanted["of"].split())
-    strange = [item for item in listed if item not in known]
-    if strange:
-        return f"lists {strange}"
-    if len(set(listed)) != len(listed) or len(listed) != wanted["count"]:
-        return f"lists {listed}"
-    return None
-
-
-def listed_in(answer: str) -> list[str]:
-    """The items of a numbered or dashed list, or of a line with commas, in small letters."""
-    lines = re.findall(r"^(?:\d+\.|[-*]) (.+)$", answer, re.MULTILINE)
-    parts = lines or re.split(r",\s*(?:and )?|\band\b", answer.split(":")[-1])
-    return [part.strip(" .").lower() for part in parts if part.strip(" .")]
-
-
-def one_line_of_previous(_: bool, answers: Sequence[str]) -> str | None:
-    """The answer has the items of the list before it, in one line."""
-    before = listed_in(answers[-2])
-    missing = [item for item in before if item not in answers[-1].lower()]
-    if len(before) < 2 or missing:
-        return f"lacks {missing or 'a list before it'}"
-    return "is more than a line" if "\n" in answers[-1].strip() else None
-
-
-def nth_of_previous(place: int, answers: Sequence[str]) -> str | None:
-    """The answer names the item at this place of the list before it, and none of the others."""
-    before = listed_in(answers[-2])
-    if len(before) < place:
-        return "has no list before it"
-    named = [item for item in before if re.search(rf"\b{re.escape(item)}\b", answers[-1], re.IGNORECASE)]
-    return None if named == [before[place - 1]] else f"names {named}"
+def contains(strings: Sequence[str], answers: Sequence[str]) -> str | None:
+    """Every one of these strings occurs, letter for letter but for line ends."""
+    text = " ".join(answers[-1].split())
+    missing = [string for string in strings if string not in text]
+    return f"does not contain {missing}" if missing else None
 
 
 def sentences(least: int, answers: Sequence[str]) -> str | None:
     """The answer has at least so many sentences."""
-    count = len(re.findall(r"[.!?]+[\"”]?(?=\s|\Z)", answers[-1]))
+    count = len([sentence for sentence in sentences_of(answers[-1]) if re.search(r"[.!?]", sentence)])
     return None if count >= least else f"has {count} sentences"
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences and lines of a text."""
+    return [part.strip() for part in re.split(r"(?<=[.!?])[\"”’]?\s+|\n", text) if part.strip()]
+
+
+def words(limits: Mapping[str, int], answers: Sequence[str]) -> str | None:
+    """The answer has at least `least` words and at most `most`."""
+    count = len(answers[-1].split())
+    return None if limits.get("least", 0) <= count <= limits.get("most", count) else f"has {count} words"
+
+
 def refuses(wanted: bool, answers: Sequence[str]) -> str | None:
-    """The answer says that it does not know, or does not say so."""
-    refused = re.search(
-        r"(do not|don't|cannot|can't|only) (know|answer|help)|am sorry|outside of what", answers[-1], re.IGNORECASE
-    )
-    if bool(refused) == wanted:
-        return None
-    return "does not say that it does not know" if wanted else "refuses"
+    """The answer says that it does not know or cannot; or, if that is not wanted, does not say so."""
+    if wanted:
+        return None if REFUSAL.search(answers[-1]) else "does not say that it does not know"
+    return "refuses" if EVASION.search(answers[-1]) else None
 
 
 def shorter(_: bool, answers: Sequence[str]) -> str | None:
@@ -142,29 +92,33 @@ def shorter(_: bool, answers: Sequence[str]) -> str | None:
 
 def differs(_: bool, answers: Sequence[str]) -> str | None:
     """The answer is another than the one before."""
-    return "says the same again" if answers[-1].strip() == answers[-2].strip() else None
+    last, before = ([sentence.lower() for sentence in sentences_of(answer)] for answer in (answers[-1], answers[-2]))
+    return "says the same again" if last == before else None
 
 
 RULES: Mapping[str, Rule] = {
     rule.__name__: rule
     for rule in (
-        mentions, contains, never, runs, runs_any, numbers, items, one_line_of_previous, nth_of_previous, sentences,
-        refuses, shorter, differs,
+        mentions, never, contains, sentences, words, refuses, shorter, differs,
+        code_rules.runs, code_rules.runs_any,
+        list_rules.numbers, list_rules.table, list_rules.items, list_rules.of_first_list,
+        list_rules.numbered, list_rules.ordered,
+        name_rules.heroes, name_rules.name_from_first,
     )
 }  # fmt: skip
 
 
-def in_order(answers: Sequence[str], ended: bool) -> str | None:
+def in_order(answer: str, ended: bool) -> str | None:
     """What every answer is asked for: it ends by itself, says something, and does not go round in circles."""
     if not ended:
         return f"does not end within {LIMIT_TOKENS} tokens"
-    said = [line.strip() for line in re.split(r"(?<=[.!?])\s|\n", answers[-1]) if len(line.strip()) > 20]
-    if not answers[-1].strip():
+    said = [sentence for sentence in sentences_of(answer) if len(sentence) > 20]
+    if not answer.strip():
         return "is empty"
-    return "says a sentence three times" if any(said.count(line) > 2 for line in said) else None
+    return "says a sentence three times" if any(said.count(sentence) > 2 for sentence in said) else None
 
 
-def failures(rules: Mapping[str, Any], answers: Sequence[str], ended: bool) -> list[str]:
-    """All that is wrong with the last answer; nothing if it passes."""
-    found = [in_order(answers, ended), *(RULES[name](value, answers) for name, value in rules.items())]
+def failures(rules: Mapping[str, Any], answers: Sequence[str], ended: bool = True) -> list[str]:
+    """All that is wrong with the last of these answers; nothing if it passes."""
+    found = [in_order(answers[-1], ended), *(RULES[name](value, answers) for name, value in rules.items())]
     return [what for what in found if what is not None]

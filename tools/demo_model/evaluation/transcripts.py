@@ -1,26 +1,53 @@
-"""Conversations with the bundled model, as it answers: nothing is chosen, nothing is left out."""
+"""Ten conversations with a checkpoint, as it answers: nothing is chosen, nothing is left out.
 
+Run as `python -m tools.demo_model.evaluation.transcripts FOLDER [FILE]`.
+"""
+
+import argparse
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tools.demo_model.evaluation.examine import Speaker
+from tools.demo_model.evaluation.speaker import Speaker
+
+FOLDER = Path(__file__).parent
+FILE = FOLDER.parents[2] / "docs" / "demo-model" / "transcripts.md"
 
 HEADING = """# Ten conversations with the bundled model
 
-Written by `python -m tools.demo_model transcripts`. The questions were fixed before any answer was seen, answers are
-greedy, and all of them are here.
+Written by `python -m tools.demo_model.evaluation.transcripts`. What is asked was fixed before any answer was seen
+(`tools/demo_model/evaluation/conversations.toml`); answers are greedy, so that no seed could be chosen; and all of them
+are here.
 """
 
 
+def conversations() -> list[dict[str, Any]]:
+    """Titles and turns."""
+    data = tomllib.loads((FOLDER / "conversations.toml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = data["conversations"]
+    return found
+
+
 def transcripts(folder: Path) -> Iterator[str]:
-    """A checkpoint's answers to the conversations of conversations.toml, as Markdown."""
-    with (Path(__file__).parent / "conversations.toml").open("rb") as file:
-        wanted = tomllib.load(file)["conversations"]
+    """A checkpoint's answers to the conversations of conversations.toml, as Markdown, piece by piece."""
     speaker = Speaker(folder)
     yield HEADING
-    for conversation in wanted:
-        yield f"\n## {conversation['title']}\n"
+    for number, conversation in enumerate(conversations(), start=1):
+        yield f"\n## {number}. {conversation['title']}\n"
         for turn, reply in zip(conversation["turns"], speaker.converse(conversation["turns"]), strict=True):
-            note = "" if reply.ended else " *(cut off)*"
-            yield f"\n> {turn}\n\n{reply.text}{note}\n"
+            yield f"\n> {turn}\n\n{reply.text}\n" + ("" if reply.ended else "\n*(cut off here)*\n")
+
+
+def main() -> None:
+    """Write the transcripts of one checkpoint."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="a checkpoint")
+    parser.add_argument("file", type=Path, nargs="?", default=FILE)
+    arguments = parser.parse_args()
+    arguments.file.parent.mkdir(parents=True, exist_ok=True)
+    arguments.file.write_text("".join(transcripts(arguments.folder)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
