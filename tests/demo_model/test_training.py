@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -11,13 +12,15 @@ from transformers import PreTrainedTokenizerFast
 
 from tools.demo_model import tokenizer as tokenizers
 from tools.demo_model.conversations import conversations
+from tools.demo_model.copying import UNPREDICTABLE, exercises
 from tools.demo_model.data import QUESTION_WEIGHT, as_text, batches, weights
 from tools.demo_model.tokenizer import ANSWER, ASK, BEGIN, END
 from tools.demo_model.train import Recipe, Training
 
 TINY = Recipe(
-    steps=6, segment=2, hidden=32, layers=1, heads=2, feed_forward=32, batch_tokens=128, length=32, stretches=2
-)
+    steps=6, segment=2, hidden=32, layers=1, heads=2, feed_forward=32, batch_tokens=128, length=32, stretches=2,
+    copying_from=2,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +71,23 @@ def test_batches_follow_on_one_another_and_repeat_themselves(tokenizer: PreTrain
     assert two[1][0].flatten()[0] == targets.flatten()[-1]
 
 
-def trained(folder: Path, tokenizer: PreTrainedTokenizerFast, *stops: int) -> dict[str, torch.Tensor]:
+def test_what_counts_in_an_exercise_occurred_before_it(tokenizer: PreTrainedTokenizerFast) -> None:
+    for inputs, targets, counts in islice(exercises(tokenizer.backend_tokenizer, "seed", 256), 20):
+        assert inputs.shape == targets.shape == counts.shape == (1, 256)
+        assert torch.equal(inputs[0, 1:], targets[0, :-1])
+        marks = {END, *tokenizer(" ", add_special_tokens=False).input_ids}
+        for place, (target, weight) in enumerate(zip(targets[0].tolist(), counts[0].tolist(), strict=True)):
+            assert weight == 1.0 or weight == pytest.approx(UNPREDICTABLE)
+            assert weight < 1.0 or target in marks or target in inputs[0, : place + 1].tolist()
+        assert 0.2 < (counts == 1.0).float().mean() < 0.9
+
+
+def trained(
+    folder: Path, tokenizer: PreTrainedTokenizerFast, *stops: int, recipe: Recipe = TINY
+) -> dict[str, torch.Tensor]:
     """The weights after all steps, in a run that was ended and resumed at these steps."""
-    for stop in [*stops, TINY.steps]:
-        run = Training(TINY, tokenizer, folder, torch.device("cpu"), compiled=False)
+    for stop in [*stops, recipe.steps]:
+        run = Training(recipe, tokenizer, folder, torch.device("cpu"), compiled=False)
         run.resume()
         run.run(until=stop)
     return run.model.state_dict()
@@ -82,6 +98,17 @@ def test_a_run_that_is_resumed_ends_where_one_that_was_not_does(
 ) -> None:
     straight, resumed = trained(tmp_path / "a", tokenizer), trained(tmp_path / "b", tokenizer, 2, 4)
     assert all(torch.equal(straight[name], resumed[name]) for name in straight)
+
+
+def test_more_steps_go_on_from_before_the_learning_rate_fell(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    """So a longer run ends where it would have, had it been asked for from the beginning."""
+    longer = replace(TINY, steps=12)
+    trained(tmp_path / "a", tokenizer)
+    further = trained(tmp_path / "a", tokenizer, recipe=longer)
+    straight = trained(tmp_path / "b", tokenizer, recipe=longer)
+    assert all(torch.equal(straight[name], further[name]) for name in straight)
 
 
 def test_two_processes_that_share_the_batches_stay_alike(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:

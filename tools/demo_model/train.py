@@ -16,6 +16,7 @@ from torch import Tensor, distributed
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from tools.demo_model.copying import exercises
 from tools.demo_model.data import batches
 from tools.demo_model.tokenizer import BEGIN, CONTEXT, END, VOCABULARY
 
@@ -37,6 +38,8 @@ class Recipe:
     stretches: int = 6
     long_share: float = 0.1
     long_stretches: int = 20
+    copying_from: int = 3000
+    """From this step on, until sequences get long, one of a batch is exercises in copying."""
     warmup_steps: int = 100
     decay_share: float = 0.25
     matrix_rate: float = 0.02
@@ -123,7 +126,7 @@ class Training:
             if not (self.folder / name).exists():
                 continue
             state = torch.load(self.folder / name, map_location=self.device, weights_only=True)
-            if name == STEADY or state["steps"] == self.recipe.steps or state["step"] <= self.recipe.decay_from:
+            if state["steps"] == self.recipe.steps or (state["steady"] and state["step"] <= self.recipe.decay_from):
                 self.model.load_state_dict(state["model"])
                 for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
                     optimizer.load_state_dict(kept)
@@ -136,6 +139,7 @@ class Training:
             "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
             "step": self.step,
             "steps": self.recipe.steps,
+            "steady": self.step <= self.recipe.decay_from,
         }
         partial = self.folder / f"{name}.partial"
         torch.save(state, partial)
@@ -164,13 +168,16 @@ class Training:
         recipe = self.recipe
         long = self.step >= recipe.long_from
         length, stretches = (CONTEXT, recipe.long_stretches) if long else (recipe.length, recipe.stretches)
-        source = batches(
-            self._tokenizer, f"{recipe.seed}/{self.step}", length, recipe.batch_tokens // length, stretches
-        )
+        copying = self.step >= recipe.copying_from and not long
+        seed, rows = f"{recipe.seed}/{self.step}", recipe.batch_tokens // length - copying
+        source = batches(self._tokenizer, seed, length, rows, stretches)
+        beside = exercises(self._tokenizer, seed, length)
         for _ in range(min(recipe.segment - self.step % recipe.segment, recipe.steps - self.step)):
-            inputs, targets, weights = next(source)
-            mine = slice(self._rank, None, self._ranks)
-            yield inputs[mine], targets[mine], weights[mine]
+            batch = next(source)
+            if copying:
+                batch = tuple(map(torch.cat, zip(batch, next(beside), strict=True)))
+            inputs, targets, weights = (part[self._rank :: self._ranks] for part in batch)
+            yield inputs, targets, weights
 
     def _update(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> float:
         """One step. The weighted loss, in nats a token."""
