@@ -10,13 +10,13 @@ from tools.demo_model.evaluation.questions import held_out, normalised
 Writer = Callable[[Random], list[Exchange]]
 
 WRITERS: Mapping[str, tuple[Writer, float]] = {
-    "guide": (guide.write, 31),
-    "code": (code.write, 17),
-    "stories": (stories.write, 9),
-    "counting": (counting.write, 10),
-    "lists": (lists.write, 7),
+    "guide": (guide.write, 28),
+    "code": (code.write, 18),
+    "stories": (stories.write, 10),
+    "counting": (counting.write, 12),
+    "lists": (lists.write, 8),
     "echo": (echo.write, 17),
-    "smalltalk": (smalltalk.write, 9),
+    "smalltalk": (smalltalk.write, 7),
 }
 """Who writes, and how often in a hundred stretches."""
 

@@ -27,6 +27,9 @@ REPEAT = (
     "Copy this: {text}",
     "Say: {text}",
     "Can you repeat this? {text}",
+    "Repeat this for me: {text}",
+    "Now say: {text}",
+    "I say it, you repeat it: {text}",
     'Say "{text}"',
     'Please say "{text}"',
     'Repeat "{text}"',
@@ -36,6 +39,8 @@ CAPITALS = (
     "Write this in capitals: {text}",
     "In capital letters, please: {text}",
     "Make this upper case: {text}",
+    "Can you put this into capitals? {text}",
+    "Say it in capitals: {text}",
     "Put this into capital letters: {text}",
     "Write {text} in capital letters.",
     'Write "{text}" in capital letters.',
@@ -69,6 +74,10 @@ NUMBERED = (
     "Make a list of: {words}",
     "Turn this into a numbered list: {words}",
     "Number these: {words}",
+    "Number these words: {words}",
+    "Please number {words}",
+    "Can you number these words? {words}",
+    "I need a numbered list of {words}",
 )
 SORT = (
     "Put these words into alphabetical order: {words}",
@@ -77,6 +86,8 @@ SORT = (
     "Put in alphabetical order: {words}",
     "Alphabetical order, please: {words}",
     "Sort these alphabetically: {words}",
+    "Put {words} in alphabetical order.",
+    "Can you sort these words? {words}",
 )
 REVERSE = (
     "Write these words in reverse order: {words}",
@@ -217,7 +228,7 @@ def _numbered(rng: Random) -> list[Exchange]:
 
 def numbered(words: Sequence[str]) -> str:
     """Words, one a line."""
-    return "\n".join(f"{place}. {capitalised(word)}" for place, word in enumerate(words, 1))
+    return "\n".join(f"{place}. {word}" for place, word in enumerate(words, 1))
 
 
 def _sorted(rng: Random) -> list[Exchange]:
@@ -275,7 +286,7 @@ def _without(rng: Random) -> list[Exchange]:
 
 _WEIGHTED: dict[Callable[[Random], list[Exchange]], int] = {
     _repeat: 6,
-    _capitals: 3,
+    _capitals: 4,
     _times: 2,
     _replace: 5,
     _numbered: 2,

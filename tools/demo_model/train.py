@@ -1,6 +1,6 @@
 """Training of the bundled model from scratch: one command, seeded, resumable at any time.
 
-The learning rate warms up, stays, and falls to zero over the last part of the steps; the last steps see sequences as
+The learning rate warms up, stays, and falls to zero over most of the steps; the last steps see sequences as
 long as the model's context. The state before the fall is kept: to train further, ask for more steps.
 """
 
@@ -28,7 +28,7 @@ class Recipe:
     """All that decides what comes out, besides corpus and tokenizer."""
 
     seed: int = 1
-    steps: int = 6000
+    steps: int = 10_000
     hidden: int = 256
     layers: int = 6
     heads: int = 4
@@ -41,15 +41,16 @@ class Recipe:
     copying_from: int = 3000
     """From this step on, until sequences get long, one of a batch is exercises in copying."""
     warmup_steps: int = 100
-    decay_share: float = 0.25
+    decay_share: float = 0.6
     matrix_rate: float = 0.02
     vector_rate: float = 0.003
     segment: int = 200
     """Steps between two saved states. Each segment has its own stretch of the corpus."""
 
     def rate_at(self, step: int) -> float:
-        """The learning rate at a step, as a part of its largest value."""
-        falling = (self.steps - step) / (self.decay_share * self.steps)
+        """The learning rate at a step, as a part of its largest value. It falls fast at first, then slowly."""
+        left = (self.steps - step) / (self.decay_share * self.steps)
+        falling = 1 - math.sqrt(max(0.0, 1 - left))
         return min(1.0, (step + 1) / self.warmup_steps, falling)
 
     @property
