@@ -174,10 +174,9 @@ class Training:
         source = batches(self._tokenizer, seed, length, rows, stretches)
         beside = exercises(self._tokenizer, seed, length)
         for _ in range(min(recipe.segment - self.step % recipe.segment, recipe.steps - self.step)):
-            batch = next(source)
-            if copying:
-                batch = tuple(map(torch.cat, zip(batch, next(beside), strict=True)))
-            inputs, targets, weights = (part[self._rank :: self._ranks] for part in batch)
+            parts = [next(source), next(beside)] if copying else [next(source)]
+            mine = slice(self._rank, None, self._ranks)
+            inputs, targets, weights = (torch.cat(column)[mine] for column in zip(*parts, strict=True))
             yield inputs, targets, weights
 
     def _update(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> float:
