@@ -27,7 +27,7 @@ def corpus(count: int = 10, seed: str = "look", stretches: int = 6) -> None:
 
 
 @app.command()
-def train(work: Work, steps: int = 10_000, device: str = "cpu", compiled: bool = False, processes: int = 1) -> None:
+def train(work: Work, steps: int = 12_000, device: str = "cpu", compiled: bool = False, processes: int = 1) -> None:
     """Train the tokenizer, if the folder has none, and the model, from where an earlier run ended.
 
     On a CPU, `--compiled --processes` as many as there are cores is fastest.
@@ -54,7 +54,7 @@ def train(work: Work, steps: int = 10_000, device: str = "cpu", compiled: bool =
 
 
 @app.command()
-def export(work: Work, checkpoint: Path, steps: int = 10_000) -> None:
+def export(work: Work, checkpoint: Path, steps: int = 12_000) -> None:
     """Write what training has reached as a checkpoint in float16."""
     import torch
     from transformers import PreTrainedTokenizerFast

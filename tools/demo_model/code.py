@@ -14,7 +14,7 @@ from typing import Any
 
 from tools.demo_model import guide
 from tools.demo_model.dialogue import Exchange, as_typed
-from tools.demo_model.words import NOUNS, function_name
+from tools.demo_model.words import NOUNS, function_name, several
 
 PARAMETERS = {"pair": "a, b"}
 """What a family takes, where that is not the parameters themselves."""
@@ -32,8 +32,14 @@ PRESCRIBED = (
     "Write a Python function {name}({parameter}) that {does}.",
     "Write a function {name}({parameter}) that {does}.",
     "Write a function {name}({parameter}) that {does}.",
+    "Write a Python function {name}({parameter}) which {does}.",
     "Please write {name}({parameter}), a function that {does}.",
+    "Can you write {name}({parameter})? It {does}.",
+    "I need {name}({parameter}), it {does}.",
+    "Define {name}({parameter}) so that it {does}.",
     "I want {name}({parameter}). It {does}.",
+    "write {name}({parameter}): {does}",
+    "How would {name}({parameter}) look? It {does}.",
     "Write a function that {does}. Call it {name}.",
     "Can you write a function that {does}? Call it {name}.",
     "Can you write a function called {name} that {does}?",
@@ -249,8 +255,8 @@ def write(rng: Random) -> list[Exchange]:
     if prescribed:
         function = replace(function, name=function_name(rng))
     form = rng.choice(PRESCRIBED if prescribed else FREE)
-    if "{parameter}" in form and function.family.takes in OWN_PARAMETERS and rng.random() < 0.7:
-        function = replace(function, called=rng.choice(NOUNS) + "s")
+    if "{parameter}" in form and function.family.takes in OWN_PARAMETERS and rng.random() < 0.85:
+        function = replace(function, called=several(rng))
     does = function.fill(rng.choice(function.family.does))
     question = form.format(name=function.name, does=does, parameter=function.parameter)
     dialogue = [Exchange(as_typed(question, rng), _answer(function, rng))]

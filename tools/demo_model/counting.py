@@ -298,10 +298,10 @@ def _sum(rng: Random) -> list[Exchange]:
 _WEIGHTED: dict[Callable[[Random], list[Exchange]], int] = {
     _count: 8,
     _down: 4,
-    _steps: 3,
+    _steps: 5,
     _multiples: 2,
     _even_or_odd: 3,
-    _times_table: 5,
+    _times_table: 6,
     _number_table: 3,
     _letters: 2,
     _days_or_months: 1,

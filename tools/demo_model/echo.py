@@ -79,6 +79,7 @@ NUMBERED = (
     "Can you number these words? {words}",
     "I need a numbered list of {words}",
 )
+SPELL = ("Spell {word}.", "Spell the word {word}.", "How do you spell {word}?", "Which letters are in {word}?")
 SORT = (
     "Put these words into alphabetical order: {words}",
     "Sort these words: {words}",
@@ -199,6 +200,11 @@ def _capitals(rng: Random) -> list[Exchange]:
     return dialogue
 
 
+def _spelled(rng: Random) -> list[Exchange]:
+    (word,) = some_words(rng, 1, 1)
+    return [_ask(rng, SPELL, " ".join(word), word=word)]
+
+
 def _times(rng: Random) -> list[Exchange]:
     word, n = " ".join(some_words(rng, 1, 1 if rng.random() < 0.7 else 2)), rng.randint(2, 6)
     dialogue = [_ask(rng, TIMES, " ".join([word] * n), word=word, n=rng.choice((n, NUMBERS[n])))]
@@ -286,11 +292,12 @@ def _without(rng: Random) -> list[Exchange]:
 
 _WEIGHTED: dict[Callable[[Random], list[Exchange]], int] = {
     _repeat: 6,
-    _capitals: 4,
+    _capitals: 5,
+    _spelled: 3,
     _times: 2,
     _replace: 5,
     _numbered: 2,
-    _sorted: 4,
+    _sorted: 5,
     _reversed: 3,
     _one_word: 3,
     _tense: 2,

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from tools.demo_model.dialogue import Exchange, as_typed, vary
-from tools.demo_model.words import MOODS, THINGS, WHO, person
+from tools.demo_model.words import MOODS, THINGS, person, somebody
 
 PLACES = (
     "in a quiet forest",
@@ -169,7 +169,9 @@ def write(rng: Random) -> list[Exchange]:
 def _tell(rng: Random, forms: Sequence[str]) -> tuple[list[Exchange], dict[str, str], Plot]:
     """A story as asked for, with its names."""
     plot = rng.choice(PLOTS)
-    hero, friend = rng.sample(WHO, 2)
+    hero, friend = somebody(rng), somebody(rng)
+    while friend == hero:
+        friend = somebody(rng)
     hero_name, friend_name = name(rng), name(rng)
     while friend_name == hero_name:
         friend_name = name(rng)

@@ -13,10 +13,10 @@ UNKNOWN, BEGIN, END, ASK, ANSWER, SYSTEM, SYSTEM_END = range(7)
 SPECIAL = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>")
 """Those of Llama-2-Chat; the marks of a turn are single tokens here."""
 
-WORDS = Regex(r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}{1,3}|\n+ *| +(?= )| ?[^\s\p{L}\p{N}]+|\s")
-"""Words with the space before them. Numbers of up to three digits can be one token, so that a tiny model counts by
-knowing what follows what; a line break takes the indentation behind it along, so that Python's blocks are single
-tokens."""
+WORDS = Regex(r"'(?:s|t|re|ve|m|ll|d)| ?\p{Lu}(?=\p{Lu})| ?\p{L}+| ?\p{N}{1,3}|\n+ *| +(?= )| ?[^\s\p{L}\p{N}]+|\s")
+"""Words with the space before them; those in capitals letter by letter, so that writing them is spelling. Numbers of up
+to three digits can be one token, so that a tiny model counts by knowing what follows what; a line break takes the
+indentation behind it along, so that Python's blocks are single tokens."""
 
 COUNTED = " ".join(map(str, range(1, 201)))
 """Numbers to count with. They are put before the tokenizer often enough to become tokens, whatever else it reads."""

@@ -28,7 +28,7 @@ class Recipe:
     """All that decides what comes out, besides corpus and tokenizer."""
 
     seed: int = 1
-    steps: int = 10_000
+    steps: int = 12_000
     hidden: int = 256
     layers: int = 6
     heads: int = 4
@@ -38,10 +38,10 @@ class Recipe:
     stretches: int = 6
     long_share: float = 0.1
     long_stretches: int = 20
-    copying_from: int = 3000
+    copying_from: int = 600
     """From this step on, until sequences get long, one of a batch is exercises in copying."""
     warmup_steps: int = 100
-    decay_share: float = 0.6
+    decay_share: float = 0.8
     matrix_rate: float = 0.02
     vector_rate: float = 0.003
     segment: int = 200

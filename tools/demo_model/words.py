@@ -10,29 +10,42 @@ with (Path(__file__).parent / "words.toml").open("rb") as _file:
 NOUNS, VERBS, ADJECTIVES = _WORDS["nouns"], _WORDS["verbs"], _WORDS["adjectives"]
 THINGS, MOODS, WHO, DOES = _WORDS["things"], _WORDS["moods"], _WORDS["who"], _WORDS["does"]
 
-_ONSETS = ("b", "br", "d", "dr", "f", "g", "gr", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "tr", "v", "w", "z")
-_VOWELS = ("a", "e", "i", "o", "u", "ai", "ee", "ia", "io")
-_ENDS = ("", "", "", "n", "l", "r", "s", "x", "nk", "m", "ra", "lo", "ni", "ta", "vi")
+_ONSETS, _VOWELS, _MIDDLES = _WORDS["onsets"], _WORDS["vowels"], _WORDS["middles"]
+_ENDS = ("", "", "", *_WORDS["ends"])
+
+
+def invented(rng: Random) -> str:
+    """A word that there is not."""
+    inner = (rng.choice(_VOWELS) + rng.choice(_MIDDLES) for _ in range(rng.choice((0, 1, 1, 2))))
+    return rng.choice(_ONSETS) + "".join(inner) + rng.choice(_VOWELS) + rng.choice(_ENDS)
 
 
 def person(rng: Random) -> str:
     """A name: a common one, or one that nobody has heard before."""
-    if rng.random() < 0.4:
-        return rng.choice(_WORDS["names"])
-    syllables = [rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.choice((1, 2, 2)))]
-    return ("".join(syllables) + rng.choice(_ENDS)).capitalize()
+    return rng.choice(_WORDS["names"]) if rng.random() < 0.4 else invented(rng).capitalize()
+
+
+def somebody(rng: Random) -> str:
+    """Who a story can be about: an animal, somebody with a trade, a thing that comes to life, or what nobody knows."""
+    kind = rng.random()
+    return rng.choice(WHO) if kind < 0.65 else rng.choice(NOUNS) if kind < 0.82 else invented(rng)
+
+
+def several(rng: Random) -> str:
+    """A word for many of something: in code, for a list."""
+    return f"{rng.choice((rng.choice(NOUNS), rng.choice(THINGS), invented(rng)))}s"
 
 
 def function_name(rng: Random) -> str:
     """A name for a function, of two or three words, one of which may be a word that there is not."""
     first = rng.choice(rng.choice((VERBS, VERBS, VERBS, ADJECTIVES, NOUNS)))
-    second = rng.choice(NOUNS) if rng.random() < 0.6 else person(rng).lower()
-    second += "s" if rng.random() < 0.3 else ""
+    second = rng.choice(NOUNS) if rng.random() < 0.55 else invented(rng)
+    second += "s" if rng.random() < 0.4 else ""
     shape = rng.random()
-    if shape < 0.1:
-        return f"{first}_{rng.choice(('of', 'in', 'to', 'by', 'for', 'with', 'and'))}_{second}"
-    if shape < 0.15:
+    if shape < 0.16:
+        return f"{first}_{rng.choice(('of', 'in', 'to', 'by', 'for', 'with', 'and', 'from', 'at'))}_{second}"
+    if shape < 0.2:
         return f"is_{rng.choice(ADJECTIVES)}_{second}"
-    if shape < 0.22:
+    if shape < 0.28:
         return f"{first}_{rng.choice(ADJECTIVES)}_{second}"
     return f"{first}_{second}"
