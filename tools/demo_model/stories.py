@@ -1,14 +1,14 @@
 """Short stories about two who have names, and questions about who is who."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from tools.demo_model.dialogue import Exchange, as_typed, vary
-from tools.demo_model.words import MOODS, THINGS, person, somebody
+from tools.demo_model.words import MOODS, THINGS, WHO, person, somebody
 
 PLACES = (
     "in a quiet forest",
@@ -167,16 +167,12 @@ def write(rng: Random) -> list[Exchange]:
 
 
 def _tell(rng: Random, forms: Sequence[str]) -> tuple[list[Exchange], dict[str, str], Plot]:
-    """A story as asked for, with its names."""
+    """A story as asked for, with its names. Only what the request prescribes is ever unheard of."""
     plot = rng.choice(PLOTS)
-    hero, friend = somebody(rng), somebody(rng)
-    while friend == hero:
-        friend = somebody(rng)
-    hero_name, friend_name = name(rng), name(rng)
-    while friend_name == hero_name:
-        friend_name = name(rng)
+    told = _prescribed(rng, forms)
+    hero, friend = _two(rng, *((somebody if gap in told else _anybody) for gap in "ab"))
+    hero_name, friend_name = _two(rng, *((name if gap in told else _common_name) for gap in "AB"))
     he, him, his = _pronouns(hero, hero_name)
-    thing = rng.choice(THINGS)
     slots = {
         "a": hero,
         "b": friend,
@@ -186,25 +182,51 @@ def _tell(rng: Random, forms: Sequence[str]) -> tuple[list[Exchange], dict[str, 
         "He": he.capitalize(),
         "him": him,
         "his": his,
-        "thing": thing,
+        "thing": rng.choice(THINGS),
         "place": rng.choice(PLACES),
         "adjective": rng.choice(MOODS),
     }
-    question = rng.choice(ANY) if forms is ABOUT_ONE and rng.random() < 0.12 else _request(slots, forms, rng)
-    return [Exchange(as_typed(question, rng), fill(" ".join(plot.lines), slots))], slots, plot
+    return [Exchange(as_typed(_request(slots, told, forms, rng), rng), fill(" ".join(plot.lines), slots))], slots, plot
 
 
-def _request(slots: dict[str, str], forms: Sequence[str], rng: Random) -> str:
-    """A request that prescribes who is in the story, and at times the names."""
+def _anybody(rng: Random) -> str:
+    return rng.choice(WHO)
+
+
+def _common_name(rng: Random) -> str:
+    return rng.choice(NAMES)
+
+
+def _two(rng: Random, first: Callable[[Random], str], second: Callable[[Random], str]) -> tuple[str, str]:
+    """Two that differ."""
+    one = first(rng)
+    other = second(rng)
+    while other == one:
+        other = second(rng)
+    return one, other
+
+
+def _prescribed(rng: Random, forms: Sequence[str]) -> str:
+    """What the request says: who the hero (a) and the friend (b) are, and what they are called (A, B)."""
+    if forms is ANOTHER or (forms is ABOUT_ONE and rng.random() < 0.12):
+        return ""
+    told = "aA" if rng.random() < 0.75 else "a"
+    if forms is ABOUT_ONE and rng.random() < 0.45:
+        told += "bB" if rng.random() < 0.75 else "b"
+    return told
+
+
+def _request(slots: dict[str, str], told: str, forms: Sequence[str], rng: Random) -> str:
+    """A request that prescribes what it is told to, and at times a thing."""
+    if not told:
+        return rng.choice(ANOTHER if forms is ANOTHER else ANY)
     called = rng.choice(NAMED)
     hero, friend = article(slots["a"]), article(slots["b"])
-    if rng.random() < 0.75:
+    if "A" in told:
         hero = called.format(one=hero, animal=slots["a"], name=slots["A"])
-    if forms is ABOUT_ONE and rng.random() < 0.45:
-        forms = ABOUT_TWO
-        if rng.random() < 0.75:
-            friend = called.format(one=friend, animal=slots["b"], name=slots["B"])
-    question = rng.choice(forms).format(a_hero=hero, a_friend=friend)
+    if "B" in told:
+        friend = called.format(one=friend, animal=slots["b"], name=slots["B"])
+    question = rng.choice(ABOUT_TWO if "b" in told else forms).format(a_hero=hero, a_friend=friend)
     if rng.random() < 0.2:
         question += rng.choice(WITH_THING).format(a_thing=article(slots["thing"]))
     return question

@@ -41,7 +41,7 @@ class Recipe:
     copying_from: int = 600
     """From this step on, until sequences get long, one of a batch is exercises in copying."""
     warmup_steps: int = 100
-    decay_share: float = 0.8
+    decay_share: float = 0.95
     matrix_rate: float = 0.02
     vector_rate: float = 0.003
     segment: int = 200
