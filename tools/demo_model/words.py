@@ -1,6 +1,8 @@
 """Words and names to put into texts: so many that they have to be copied from the question, not recited."""
 
+import builtins
 import tomllib
+from keyword import iskeyword
 from pathlib import Path
 from random import Random
 
@@ -33,7 +35,8 @@ def somebody(rng: Random) -> str:
 
 def several(rng: Random) -> str:
     """A word for many of something: in code, for a list."""
-    return f"{rng.choice((rng.choice(NOUNS), rng.choice(THINGS), invented(rng)))}s"
+    word = f"{rng.choice((rng.choice(NOUNS), rng.choice(THINGS), invented(rng)))}s"
+    return several(rng) if iskeyword(word) or hasattr(builtins, word) else word
 
 
 def function_name(rng: Random) -> str:
