@@ -15,11 +15,11 @@ from tools.demo_model.conversations import conversations
 from tools.demo_model.copying import UNPREDICTABLE, exercises
 from tools.demo_model.data import QUESTION_WEIGHT, as_text, batches, weights
 from tools.demo_model.tokenizer import ANSWER, ASK, BEGIN, END
-from tools.demo_model.train import Recipe, Training
+from tools.demo_model.train import Phase, Recipe, Training
 
 TINY = Recipe(
-    steps=6, segment=2, hidden=32, layers=1, heads=2, feed_forward=32, batch_tokens=128, length=32, stretches=2,
-    copying_from=2,
+    steps=6, segment=2, hidden=32, layers=1, heads=2, feed_forward=32, batch_tokens=256, copying_from=2,
+    phases=(Phase(0.5, 16, 2), Phase(0.9, 32, 2), Phase(1.0, 128, 2)),
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import typer
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 Work = Annotated[Path, typer.Argument(help="Folder for the tokenizer, the states and the losses of a training run.")]
+Steps = Annotated[int | None, typer.Option(help="How many; without it, as many as the recipe of the bundled model.")]
 TOKENIZER_CONVERSATIONS = 20_000
 
 
@@ -27,7 +28,7 @@ def corpus(count: int = 10, seed: str = "look", stretches: int = 6) -> None:
 
 
 @app.command()
-def train(work: Work, steps: int = 12_000, device: str = "cpu", compiled: bool = False, processes: int = 1) -> None:
+def train(work: Work, steps: Steps = None, device: str = "cpu", compiled: bool = False, processes: int = 1) -> None:
     """Train the tokenizer, if the folder has none, and the model, from where an earlier run ended.
 
     On a CPU, `--compiled --processes` as many as there are cores is fastest.
@@ -44,7 +45,7 @@ def train(work: Work, steps: int = 12_000, device: str = "cpu", compiled: bool =
         tokenizer.train(texts).save_pretrained(work / "tokenizer")
     (work / "meeting").unlink(missing_ok=True)
     context = multiprocessing.get_context("spawn")
-    arguments = (processes, Recipe(steps=steps), work, device, compiled)
+    arguments = (processes, Recipe(steps=steps or Recipe.steps), work, device, compiled)
     running = [context.Process(target=run_process, args=(rank, *arguments)) for rank in range(processes)]
     for process in running:
         process.start()
@@ -54,7 +55,7 @@ def train(work: Work, steps: int = 12_000, device: str = "cpu", compiled: bool =
 
 
 @app.command()
-def export(work: Work, checkpoint: Path, steps: int = 12_000) -> None:
+def export(work: Work, checkpoint: Path, steps: Steps = None) -> None:
     """Write what training has reached as a checkpoint in float16."""
     import torch
     from transformers import PreTrainedTokenizerFast
@@ -62,7 +63,7 @@ def export(work: Work, checkpoint: Path, steps: int = 12_000) -> None:
     from tools.demo_model.train import Recipe, Training
 
     tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
-    training = Training(Recipe(steps=steps), tokenizer, work, torch.device("cpu"), compiled=False)
+    training = Training(Recipe(steps=steps or Recipe.steps), tokenizer, work, torch.device("cpu"), compiled=False)
     training.resume()
     training.export(tokenizer, checkpoint)
 

@@ -1,7 +1,8 @@
 """Training of the bundled model from scratch: one command, seeded, resumable at any time.
 
-The learning rate warms up, stays, and falls to zero over most of the steps; the last steps see sequences as
-long as the model's context. The state before the fall is kept: to train further, ask for more steps.
+The learning rate warms up, stays, and falls to zero over most of the steps. Sequences are short at first, which costs
+the least, and in the end as long as the model's context. The state before the fall is kept: to train further, ask for
+more steps.
 """
 
 import json
@@ -24,22 +25,29 @@ LATEST, STEADY, LOSSES = "latest.pt", "steady.pt", "losses.jsonl"
 
 
 @dataclass(frozen=True)
+class Phase:
+    """A part of the training: how long its sequences are, and the most stretches of the conversations in them."""
+
+    until: float
+    """The share of all steps at which it ends."""
+    length: int
+    stretches: int
+
+
+@dataclass(frozen=True)
 class Recipe:
     """All that decides what comes out, besides corpus and tokenizer."""
 
     seed: int = 1
-    steps: int = 12_000
+    steps: int = 5800
     hidden: int = 256
     layers: int = 6
     heads: int = 4
     feed_forward: int = 640
     batch_tokens: int = 4096
-    length: int = 512
-    stretches: int = 6
-    long_share: float = 0.1
-    long_stretches: int = 20
-    copying_from: int = 600
-    """From this step on, until sequences get long, one of a batch is exercises in copying."""
+    phases: tuple[Phase, ...] = (Phase(0.82, 256, 6), Phase(0.95, 512, 6), Phase(1.0, CONTEXT, 20))
+    copying_from: int = 400
+    """From this step on, until sequences fill the context, one of a batch in eight is exercises in copying."""
     warmup_steps: int = 100
     decay_share: float = 0.95
     matrix_rate: float = 0.02
@@ -58,10 +66,10 @@ class Recipe:
         """The segment boundary from which on the learning rate falls."""
         return int(self.steps * (1 - self.decay_share)) // self.segment * self.segment
 
-    @property
-    def long_from(self) -> int:
-        """The segment boundary from which on sequences are as long as the context."""
-        return math.ceil(self.steps * (1 - self.long_share) / self.segment) * self.segment
+    def phase_at(self, step: int) -> Phase:
+        """The phase of the segment that a step is in: phases change between segments."""
+        begun = step // self.segment * self.segment
+        return next(phase for phase in self.phases if begun < phase.until * self.steps)
 
 
 def new_model(recipe: Recipe) -> LlamaForCausalLM:
@@ -108,7 +116,7 @@ class Training:
         self._tokenizer = tokenizer.backend_tokenizer
         self.model = new_model(recipe)
         self.model.to(device)  # type: ignore[arg-type]
-        self._forward = torch.compile(self.model, dynamic=False) if compiled else self.model
+        self._loss = torch.compile(self._weighted_loss, dynamic=False) if compiled else self._weighted_loss
         inner = list(self.model.model.layers.parameters())
         matrices = [one for one in inner if one.ndim == 2]
         vectors = [one for one in inner if one.ndim < 2]
@@ -166,15 +174,14 @@ class Training:
 
     def _segment(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """The batches up to the next state to save."""
-        recipe = self.recipe
-        long = self.step >= recipe.long_from
-        length, stretches = (CONTEXT, recipe.long_stretches) if long else (recipe.length, recipe.stretches)
-        copying = self.step >= recipe.copying_from and not long
-        seed, rows = f"{recipe.seed}/{self.step}", recipe.batch_tokens // length - copying
-        source = batches(self._tokenizer, seed, length, rows, stretches)
-        beside = exercises(self._tokenizer, seed, length)
+        recipe, phase = self.recipe, self.recipe.phase_at(self.step)
+        rows = recipe.batch_tokens // phase.length
+        copying = rows // 8 if self.step >= recipe.copying_from else 0
+        seed = f"{recipe.seed}/{self.step}"
+        source = batches(self._tokenizer, seed, phase.length, rows - copying, phase.stretches)
+        beside = exercises(self._tokenizer, seed, phase.length)
         for _ in range(min(recipe.segment - self.step % recipe.segment, recipe.steps - self.step)):
-            parts = [next(source), next(beside)] if copying else [next(source)]
+            parts = [next(source), *(next(beside) for _ in range(copying))]
             mine = slice(self._rank, None, self._ranks)
             inputs, targets, weights = (torch.cat(column)[mine] for column in zip(*parts, strict=True))
             yield inputs, targets, weights
@@ -184,7 +191,7 @@ class Training:
         for optimizer, rate in zip(self._optimizers, self._rates, strict=True):
             for group in optimizer.param_groups:
                 group["lr"] = rate * self.recipe.rate_at(self.step)
-        loss = self._loss(inputs, targets, weights)
+        loss = self._loss(*(one.to(self.device) for one in (inputs, targets, weights)))
         torch.autograd.backward(loss)
         if self._ranks > 1:
             self._average_gradients()
@@ -204,20 +211,20 @@ class Training:
         for gradient, mean in zip(gradients, torch.split(flat, [one.numel() for one in gradients]), strict=True):
             gradient.copy_(mean.view_as(gradient))
 
-    def _loss(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        inputs, targets, weights = (one.to(self.device) for one in (inputs, targets, weights))
+    def _weighted_loss(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16):
-            logits = self._forward(inputs, use_cache=False).logits
+            logits = self.model(inputs, use_cache=False).logits
         each = functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
         return (each * weights.flatten()).sum() / weights.sum()
 
     @torch.no_grad()
     def validation(self) -> float:
         """The weighted loss on conversations that no step sees."""
-        recipe = self.recipe
-        rows = recipe.batch_tokens // recipe.length
-        source = batches(self._tokenizer, "validation", recipe.length, rows, recipe.stretches)
-        losses = [self._loss(*next(source)).item() for _ in range(4)]
+        recipe, phase = self.recipe, self.recipe.phases[0]
+        rows = recipe.batch_tokens // phase.length
+        source = batches(self._tokenizer, "validation", phase.length, rows, phase.stretches)
+        batch = (tuple(one.to(self.device) for one in next(source)) for _ in range(4))
+        losses = [self._weighted_loss(*one).item() for one in batch]
         return sum(losses) / len(losses)
 
     def _note(self, **figures: float) -> None:
