@@ -11,27 +11,36 @@ from ladechat.decoder.candidate_tree import ROOT, CandidateTree
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The outcome of a step: the accepted `path` of nodes, and its tokens followed by the model's own next one."""
+    """The outcome of a step: the accepted `path` of nodes, its tokens and, unless it `ended`, the model's own next one.
+
+    Where the text ends inside a guess, the last token is a node's.
+    """
 
     path: tuple[int, ...]
     tokens: tuple[int, ...]
+    ended: bool
 
 
-def accept(tree: CandidateTree, choose: Callable[[int], int]) -> Acceptance:
+def accept(tree: CandidateTree, choose: Callable[[int], int], ends: Callable[[int], bool]) -> Acceptance:
     """Follow the guesses for as long as they say what the model says.
 
-    `choose(node)` is the model's own next token after `node` (or `ROOT`). It is called exactly once for each token
-    that is emitted, in order: the last of them is the bonus token, which no guess had to foresee.
+    Args:
+        tree: the guesses.
+        choose: the model's own next token after a node (or `ROOT`). Called exactly once for each token that is emitted,
+            in order: the last of them is the bonus token, which no guess had to foresee.
+        ends: whether the text ends with this token. Called once for each emitted token, too.
     """
     path: list[int] = []
     tokens: list[int] = []
     node: int | None = ROOT
-    while node is not None:
+    ended = False
+    while node is not None and not ended:
         tokens.append(choose(node))
+        ended = ends(tokens[-1])
         node = tree.child(node, tokens[-1])
         if node is not None:
             path.append(node)
-    return Acceptance(tuple(path), tuple(tokens))
+    return Acceptance(tuple(path), tuple(tokens), ended)
 
 
 def log_probabilities(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:

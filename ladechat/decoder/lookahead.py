@@ -1,16 +1,16 @@
 """Lookahead decoding: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"."""
 
 import random
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ladechat.decoder.acceptance import accept, log_probabilities
-from ladechat.decoder.candidate_tree import ROOT, CandidateTree
+from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.ngram_pool import NGramPool, Tail
 from ladechat.decoder.runner import Runner
-from ladechat.decoder.step import Candidate, Draft, Limits, Origin, PoolSnapshot, Source, Step, Verdict, WindowSnapshot
+from ladechat.decoder.selection import Selector
+from ladechat.decoder.step import Candidate, Limits, PoolSnapshot, Source, Step, WindowSnapshot
+from ladechat.decoder.verification import verify
 from ladechat.decoder.verify_mask import StepLayout, column_guess, lay_out
 
 SHOWN_UNTRIED = 8
@@ -38,7 +38,7 @@ class LookaheadSettings:
 
 
 class LookaheadDecoder:
-    """Greedy lookahead decoding, one to N tokens a step.
+    """Lookahead decoding, one to N tokens a step.
 
     `settings` may be assigned between any two steps: window, pool and cache carry over. The pool also carries over from
     run to run; `pool.clear()` starts afresh.
@@ -49,49 +49,24 @@ class LookaheadDecoder:
         self.settings = settings or LookaheadSettings()
         self.pool = NGramPool()
 
-    def run(self, prompt: Sequence[int], limits: Limits, generated: int = 0) -> Iterator[Step]:
+    def run(
+        self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
+    ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
         for _ in self.runner.prefill(prompt):
             pass
-        room = limits.room(len(prompt), self.runner.context_length)
+        selector = selector or Selector(prompt)
+        ending = limits.ending(limits.room(len(prompt), self.runner.context_length))
         generation = _Generation(prompt, generated, self.pool, self.settings)
-        while room > 0:
+        while ending.room > 0:
             generation.follow(self.settings)
-            step = self._step(generation, room, limits)
-            yield step
-            room -= len(step.tokens)
-            if step.tokens[-1] in limits.eos_ids:
+            draft = generation.draft(ending.room, self.runner.context_length)
+            verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
+            fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
+            window, added = generation.learn(draft, fresh, verified.tokens)
+            yield verified.step(draft.tree, window, generation.pool_snapshot(draft, verified.path, added))
+            if verified.ended:
                 return
-
-    def _step(self, generation: "_Generation", room: int, limits: Limits) -> Step:
-        cache_length = len(self.runner.tokens)
-        draft = generation.draft(room, self.runner.context_length)
-
-        started = time.perf_counter()
-        logits = self.runner.forward(draft.layout)
-        choices: list[int] = logits.argmax(-1).tolist()
-        forward_seconds = time.perf_counter() - started
-
-        accepted = accept(draft.tree, lambda node: choices[draft.slot(node)])
-        tokens = limits.cut(accepted.tokens, room)
-        path = accepted.path[: len(tokens)]
-        # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
-        slots = [draft.slot(node) for node in (ROOT, *path)][: len(tokens)]
-        self.runner.keep(slots)
-        fresh = tuple(choices[slot] for slot in draft.layout.fresh_slots)
-        window, added = generation.learn(draft, fresh, tokens)
-        origins: list[Origin] = [*(draft.tree.sources[node] for node in path), "model"]
-        return Step(
-            tokens=tokens,
-            logprobs=log_probabilities(logits, slots, tokens),
-            origins=tuple(origins[: len(tokens)]),
-            slots=len(draft.layout),
-            cache_length=cache_length,
-            forward_seconds=forward_seconds,
-            draft=draft.judged(path),
-            window=window,
-            pool=generation.pool_snapshot(draft, path, added),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +79,6 @@ class _StepDraft:
     tried: int
     tree: CandidateTree
     layout: StepLayout
-
-    def slot(self, node: int) -> int:
-        return 0 if node == ROOT else self.layout.node_slots[node]
-
-    def judged(self, path: Sequence[int]) -> Draft:
-        on_path = {ROOT, *path}
-
-        def verdict(node: int, parent: int) -> Verdict:
-            return "accepted" if node in on_path else "rejected" if parent in on_path else "untested"
-
-        tree = self.tree
-        verdicts = tuple(verdict(node, parent) for node, parent in enumerate(tree.parents))
-        return Draft(tuple(tree.tokens), tuple(tree.parents), tuple(tree.sources), verdicts)
 
 
 class _Generation:

@@ -1,8 +1,10 @@
 """What every decoder says after each forward pass, and how it is asked to run."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
+
+from ladechat.decoder.selection import Selector
 
 Source = Literal["window", "prompt", "accepted"]
 Origin = Literal["window", "prompt", "accepted", "model"]
@@ -73,35 +75,53 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a run ends: after a token of `eos_ids` (emitted too), or after `max_new_tokens` tokens."""
+    """When a run ends: after a token of `eos_ids`, one of which `stop` says so, or `max_new_tokens` tokens.
+
+    The last token is emitted too. `stop` is asked once for each emitted token, in order.
+    """
 
     max_new_tokens: int
     eos_ids: Set[int] = field(default_factory=frozenset)
+    stop: Callable[[int], bool] | None = None
 
     def room(self, prompt_length: int, context_length: int) -> int:
         """How many tokens a run may emit. The last one is not fed to the model, but has its place in the context."""
         return min(self.max_new_tokens, context_length - prompt_length)
 
-    def cut(self, tokens: Sequence[int], room: int) -> tuple[int, ...]:
-        """The leading part of `tokens` that may be emitted: at most `room` of them, and none after an end of text."""
-        for index, token in enumerate(tokens[:room]):
-            if token in self.eos_ids:
-                return tuple(tokens[: index + 1])
-        return tuple(tokens[:room])
+    def ending(self, room: int) -> "Ending":
+        """Counts a run of at most `room` tokens down to its end."""
+        return Ending(self, room)
+
+
+class Ending:
+    """Says of each token that is emitted whether it is the last. `room` is how many may still come."""
+
+    def __init__(self, limits: Limits, room: int) -> None:
+        self._limits = limits
+        self.room = room
+
+    def __call__(self, token: int) -> bool:
+        self.room -= 1
+        stopped = self._limits.stop is not None and self._limits.stop(token)
+        return stopped or self.room <= 0 or token in self._limits.eos_ids
 
 
 class Decoder(Protocol):
     """A way of generating: an iterator of steps."""
 
-    def run(self, prompt: Sequence[int], limits: Limits, generated: int = 0) -> Iterator[Step]:
+    def run(
+        self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
+    ) -> Iterator[Step]:
         """Generate until the limits or the end of the model's context.
 
-        Greedy: the concatenated `Step.tokens` are the tokens that plain decoding emits. Closing the iterator between
-        two steps leaves the runner's cache consistent.
+        The concatenated `Step.tokens` are the tokens that plain decoding emits. Closing the iterator between two steps
+        leaves the runner's cache consistent.
 
         Args:
             prompt: at least one token.
             limits: when to end.
+            selector: chooses the tokens, and has seen the prompt; None takes the likeliest ones. Its selection may be
+                assigned between two steps.
             generated: how many of the last tokens of `prompt` are text of this answer already, where another decoder
                 began it.
         """

@@ -101,6 +101,13 @@ def causal_layout(tokens: Sequence[int]) -> StepLayout:
     return StepLayout(tuple(tokens), np.arange(count), np.tri(count, dtype=np.bool_), (), ())
 
 
+def chain_layout(last_token: int, chain: CandidateTree) -> StepLayout:
+    """The last token and one guess, a tree without branches."""
+    count = 1 + len(chain)
+    mask = np.tri(count, dtype=np.bool_)
+    return StepLayout((last_token, *chain.tokens), np.arange(count), mask, (), tuple(range(1, count)))
+
+
 @lru_cache(maxsize=64)
 def _window_branch(width: int, rows: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Positions and mask of the lookahead branch, which depend on nothing but its shape."""

@@ -39,19 +39,27 @@ def test_shared_nodes_keep_their_first_source() -> None:
     assert tree.sources == ["window", "window", "prompt"]
 
 
-@given(guesses, st.lists(st.integers(0, 3), min_size=6, max_size=6))
+@given(guesses, st.lists(st.integers(0, 3), min_size=6, max_size=6), st.integers(1, 7))
 def test_acceptance_is_the_longest_prefix_that_a_guess_shares_with_the_text_and_one_token_more(
-    tails: list[list[int]], text: list[int]
+    tails: list[list[int]], text: list[int], room: int
 ) -> None:
     tree = tree_of(tails)
     asked: list[int] = []
+    emitted: list[int] = []
 
     def model(node: int) -> int:
         asked.append(node)
         return text[0 if node == ROOT else tree.depths[node]]
 
-    accepted = accept(tree, model)
+    def ends(token: int) -> bool:
+        emitted.append(token)
+        return len(emitted) == room
+
+    accepted = accept(tree, model, ends)
     longest = max((end for tail in tails for end in range(1, len(tail) + 1) if tail[:end] == text[:end]), default=0)
-    assert list(accepted.tokens) == text[: longest + 1]
-    assert [tree.tokens[node] for node in accepted.path] == text[:longest]
-    assert asked == [ROOT, *accepted.path]  # one choice for each emitted token, in order
+    assert list(accepted.tokens) == text[: min(longest + 1, room)]
+    assert [tree.tokens[node] for node in accepted.path] == text[: min(longest, room)]
+    assert accepted.ended == (longest + 1 >= room)
+    # One choice and one question for an end for each emitted token, in order: a draw too many would change the next.
+    assert asked == [ROOT, *accepted.path][: len(accepted.tokens)]
+    assert emitted == list(accepted.tokens)

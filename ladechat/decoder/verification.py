@@ -1,0 +1,111 @@
+"""One forward pass that verifies drafts: through the model, along the tree, into the cache."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ladechat.decoder.acceptance import accept, log_probabilities
+from ladechat.decoder.candidate_tree import ROOT, CandidateTree
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.selection import Selector
+from ladechat.decoder.step import Draft, Origin, PoolSnapshot, Step, Verdict, WindowSnapshot
+from ladechat.decoder.verify_mask import StepLayout
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a pass yielded.
+
+    Attributes:
+        tokens, logprobs, origins: the emitted tokens, see `Step`.
+        path: the nodes of the tree that they are, in order; the model's own token is none.
+        ended: whether the text ends with the last of them.
+        likeliest: (T,) the argmax under every slot.
+    """
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    origins: tuple[Origin, ...]
+    path: tuple[int, ...]
+    ended: bool
+    likeliest: Sequence[int]
+    slots: int
+    cache_length: int
+    forward_seconds: float
+
+    def step(
+        self,
+        tree: CandidateTree | None = None,
+        window: WindowSnapshot | None = None,
+        pool: PoolSnapshot | None = None,
+    ) -> Step:
+        """The step that this pass was, with what the decoder has to show of it."""
+        return Step(
+            tokens=self.tokens,
+            logprobs=self.logprobs,
+            origins=self.origins,
+            slots=self.slots,
+            cache_length=self.cache_length,
+            forward_seconds=self.forward_seconds,
+            draft=None if tree is None else judged(tree, self.path),
+            window=window,
+            pool=pool,
+        )
+
+
+def verify(
+    runner: Runner, layout: StepLayout, tree: CandidateTree, selector: Selector, ends: Callable[[int], bool]
+) -> Verified:
+    """Run a pass and keep the slots of what it confirms.
+
+    Args:
+        runner: its cache lacks the last token only, which is slot 0 of the layout.
+        layout: where the nodes of the tree stand.
+        tree: the drafts.
+        selector: says what comes next.
+        ends: whether the text ends with a token; asked of each one that is emitted, in order.
+
+    Raises:
+        FloatingPointError: the model's logits are not numbers.
+    """
+    cache_length = len(runner.tokens)
+    started = time.perf_counter()
+    logits = runner.forward(layout)
+    likeliest: list[int] = logits.argmax(-1).tolist()
+    forward_seconds = time.perf_counter() - started
+
+    def slot(node: int) -> int:
+        return 0 if node == ROOT else layout.node_slots[node]
+
+    def choose(node: int) -> int:
+        if selector.selection.takes_the_likeliest:
+            return selector.take(likeliest[slot(node)])
+        return selector.select(logits[slot(node)])
+
+    accepted = accept(tree, choose, ends)
+    # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
+    slots = [slot(node) for node in (ROOT, *accepted.path)][: len(accepted.tokens)]
+    runner.keep(slots)
+    origins: list[Origin] = [*(tree.sources[node] for node in accepted.path), "model"]
+    return Verified(
+        tokens=accepted.tokens,
+        logprobs=log_probabilities(logits, slots, accepted.tokens),
+        origins=tuple(origins[: len(accepted.tokens)]),
+        path=accepted.path,
+        ended=accepted.ended,
+        likeliest=likeliest,
+        slots=len(layout),
+        cache_length=cache_length,
+        forward_seconds=forward_seconds,
+    )
+
+
+def judged(tree: CandidateTree, path: Sequence[int]) -> Draft:
+    """The tree with a verdict on each node, given the accepted ones."""
+    on_path = {ROOT, *path}
+
+    def verdict(node: int, parent: int) -> Verdict:
+        return "accepted" if node in on_path else "rejected" if parent in on_path else "untested"
+
+    verdicts = tuple(verdict(node, parent) for node, parent in enumerate(tree.parents))
+    return Draft(tuple(tree.tokens), tuple(tree.parents), tuple(tree.sources), verdicts)
