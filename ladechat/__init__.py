@@ -1,3 +1,18 @@
-"""ladechat: a terminal chat app that shows lookahead decoding while it runs."""
+"""ladechat: a terminal chat app that shows lookahead decoding while it runs, and that decoding for your own code."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ladechat.generate import lookahead_generate as lookahead_generate
+    from ladechat.generate import lookahead_steps as lookahead_steps
 
 __version__ = "0.1.0"
+__all__ = ["lookahead_generate", "lookahead_steps"]
+
+
+def __getattr__(name: str) -> Any:
+    """Hand out what needs torch only when it is asked for: the app starts without it."""
+    if name in __all__:
+        return getattr(import_module("ladechat.generate"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,97 @@
+"""What `generate` hands to a decoding loop, checked: rows without padding, and what cannot be done said at once."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, PreTrainedModel
+
+ONE_ROW_ONLY = {
+    "PrefixConstrainedLogitsProcessor": "asks for each row by its number",
+    "SynthIDTextWatermarkLogitsProcessor": "keeps a state of all rows together",
+    "UnbatchedClassifierFreeGuidanceLogitsProcessor": "keeps a state of all rows together",
+}
+"""Processors that are right for one text at a time only, by their names in transformers, and why."""
+
+ALL_ROWS_AT_ONCE = ("MaxLengthCriteria", "MaxTimeCriteria")
+"""Stopping criteria that all rows of a batch meet together."""
+
+NEEDS_TWO_TEXTS = ("ClassifierFreeGuidanceLogitsProcessor", "DiaClassifierFreeGuidanceLogitsProcessor")
+"""Processors that compare two texts of one batch at every token."""
+
+
+def rows_of(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]]:
+    """The texts of a batch, without the padding on their left.
+
+    Args:
+        input_ids: (B, n) int64.
+        attention_mask: (B, n), 0 on padding; None if there is none.
+
+    Raises:
+        ValueError: padding elsewhere than on the left, or a row that is nothing else.
+    """
+    if attention_mask is None:
+        return [row.tolist() for row in input_ids]
+    rows = []
+    for ids, mask in zip(input_ids, attention_mask.bool(), strict=True):
+        length = int(mask.sum())
+        if length == 0:
+            raise ValueError("A row of input_ids is padding from end to end; each needs one token at least.")
+        if not bool(mask[-length:].all()):
+            raise ValueError(
+                "The attention mask has zeros right of a token; lookahead_generate takes padding on the left only: set "
+                "tokenizer.padding_side = 'left'."
+            )
+        rows.append(ids[-length:].tolist())
+    return rows
+
+
+def refuse(
+    model: PreTrainedModel,
+    rows: int,
+    processors: Iterable[object],
+    criteria: Iterable[object],
+    config: GenerationConfig,
+    model_kwargs: dict[str, Any],
+) -> None:
+    """Say what of a request cannot be carried out exactly.
+
+    Raises:
+        ValueError: with one sentence.
+    """
+    if model.config.is_encoder_decoder:
+        raise ValueError(f"{type(model).__name__} is an encoder-decoder model; lookahead needs a decoder-only one.")
+    if model_kwargs.get("inputs_embeds") is not None:
+        raise ValueError("lookahead_generate takes input_ids, not inputs_embeds: its guesses are looked up by token.")
+    past = model_kwargs.get("past_key_values")
+    if past is not None and past.get_seq_length():
+        raise ValueError("lookahead_generate keeps a KV cache of its own and cannot go on from past_key_values.")
+    for option in ("output_attentions", "output_hidden_states"):
+        if getattr(config, option, False):
+            raise ValueError(f"{option} is not supported: a pass holds guesses besides the tokens that are kept.")
+    if rows > 1 and not any(hasattr(one, "eos_token_id") for one in criteria):
+        others = [type(one).__name__ for one in criteria if type(one).__name__ not in ALL_ROWS_AT_ONCE]
+        if others:
+            raise ValueError(
+                f"With {others[0]} and no eos_token_id, generate writes on in rows that have ended until all have; "
+                "give an eos_token_id, or one row."
+            )
+    for processor in processors:
+        name = type(processor).__name__
+        if name in NEEDS_TWO_TEXTS:
+            raise ValueError(f"{name} compares two texts at every token, and rows are decoded one by one.")
+        if rows > 1 and name in ONE_ROW_ONLY:
+            raise ValueError(f"{name} {ONE_ROW_ONLY[name]}, and rows are decoded one by one; call it with one row.")
+
+
+def context_of(model: PreTrainedModel) -> int | None:
+    """How many positions a model has, where its config says so."""
+    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
+
+
+def padded(rows: Sequence[Sequence[int]], prompts: Tensor, pad: int) -> Tensor:
+    """Prompts with their answers, the shorter ones filled up on the right, (B, n + longest) int64."""
+    longest = max(map(len, rows))
+    answers = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows], dtype=torch.long)
+    return torch.cat([prompts, answers.to(prompts.device)], dim=1)
