@@ -1,15 +1,18 @@
 """The chat: questions to the engine, its events to the screen and into a recording, and which key does what."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import msgspec
 from msgspec.structs import asdict
 from textual import on, work
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.reactive import reactive
+from textual.screen import Screen
 from textual.widget import Widget
 
 from ladechat.keys import APP_KEYS
@@ -18,6 +21,7 @@ from ladechat.protocol import (
     Command,
     Configure,
     ConversationCleared,
+    DecoderName,
     Event,
     Failed,
     Header,
@@ -45,6 +49,12 @@ QUIT_SECONDS = 2.0
 PATIENCE_LOADING = 60.0
 PATIENCE_ANSWERING = 30.0
 """Seconds without a word from the engine, after which the status line says so."""
+DECODER_HELP: dict[DecoderName, str] = {
+    "lookahead": "Guess with a Jacobi window and a pool of n-grams.",
+    "prompt_lookup": "Guess what followed the same words earlier in the text.",
+    "jacobi": "Guess a block and improve it, without a pool.",
+    "autoregressive": "One token a step, nothing guessed.",
+}
 ENDED = "The engine has ended."
 RESTART = "The conversation is still here; F5 starts the engine again."
 DOWNLOAD_STOPPED = "The download was stopped; what has come is kept."
@@ -258,13 +268,7 @@ class LadechatApp(Viewer):
 
     @on(Slider.Changed)
     def _configure(self, event: Slider.Changed) -> None:
-        match event.slider.label:
-            case "W":
-                self._wish(Configure(window=event.value))
-            case "N":
-                self._wish(Configure(ngram=event.value))
-            case "G":
-                self._wish(Configure(guesses=event.value))
+        self._wish(msgspec.convert({event.slider.setting: event.slider.number}, Configure))
 
     def _wish(self, change: Configure) -> None:
         """Ask for other settings. An engine that is started later begins with them; what holds, its events say."""
@@ -350,7 +354,16 @@ class LadechatApp(Viewer):
     def action_switch_decoder(self) -> None:
         """Lookahead or plain decoding, from the next step on."""
         plain = self._wanted.decoder == "autoregressive"
-        self._wish(Configure(decoder="lookahead" if plain else "autoregressive"))
+        self._use_decoder("lookahead" if plain else "autoregressive")
+
+    def _use_decoder(self, name: DecoderName) -> None:
+        self._wish(Configure(decoder=name))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Besides every key's action, every decoder."""
+        yield from super().get_system_commands(screen)
+        for name, says in DECODER_HELP.items():
+            yield SystemCommand(f"Decoder: {name.replace('_', ' ')}", says, partial(self._use_decoder, name))
 
     def action_slow_motion(self) -> None:
         """Show about four steps a second, or as they come."""

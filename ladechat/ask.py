@@ -119,6 +119,7 @@ class AnswerPrinter:
         self._palette = Palette.detect()
         self._ready: Ready | None = None
         self._settings = protocol.Settings()
+        self._seed: int | None = None
         self._begun = False
 
     def show(self, event: Event) -> None:
@@ -132,7 +133,7 @@ class AnswerPrinter:
             case Prefilling():
                 self._status.show(f"reading the question: {event.done_tokens} of {event.total_tokens} tokens")
             case TurnStarted():
-                self._settings = event.settings
+                self._settings, self._seed = event.settings, event.seed
             case Step():
                 self._status.clear()
                 self._show_step(event)
@@ -174,7 +175,9 @@ class AnswerPrinter:
         if settings.decoder == "lookahead":
             parts.append(f"lookahead W {settings.window} N {settings.ngram} G {settings.guesses}")
         else:
-            parts.append(settings.decoder)
+            parts.append(settings.decoder.replace("_", " "))
+        if settings.temperature:
+            parts.append(f"temperature {settings.temperature:g}, seed {self._seed}")
         if self._ready is not None:
             parts += [self._ready.model, self._ready.device, self._ready.dtype]
         if event.reason not in ("eos", "stopped"):

@@ -3,18 +3,16 @@
 import gc
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_args
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from ladechat import __version__
-from ladechat.protocol import DECODERS, GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Message, Settings
+from ladechat.options import fail, with_engine_options
+from ladechat.protocol import Message
 from ladechat.session.live import EngineOptions
 from ladechat.session.recording import Recorder, default_path
-
-USAGE_ERROR = 2
-DEFAULTS = Settings()
 
 RECORD = "--record"
 
@@ -33,15 +31,6 @@ class Commands(TyperGroup):
 
 app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
-Model = Annotated[str, typer.Option("--model", "-m", help="A folder, a hub id, or demo, the bundled model.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
-Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what is fast there.")]
-DecoderChoice = Annotated[str, typer.Option(help=f"{' or '.join(DECODERS)}.")]
-Window = Annotated[int, typer.Option("--window", "-W", help="W: how many future positions the window works on.")]
-Ngram = Annotated[int, typer.Option("--ngram", "-N", help="N: tokens in an n-gram.")]
-Guesses = Annotated[int, typer.Option("--guesses", "-G", help="G: how many n-grams a step verifies.")]
-PoolPrompt = Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")]
-PoolAccepted = Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")]
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
 Record = Annotated[
     str | None,
@@ -64,17 +53,10 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
+@with_engine_options
 def chat(
     context: typer.Context,
-    model: Model = "demo",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    decoder: DecoderChoice = DEFAULTS.decoder,
-    window: Window = DEFAULTS.window,
-    ngram: Ngram = DEFAULTS.ngram,
-    guesses: Guesses = DEFAULTS.guesses,
-    pool_prompt: PoolPrompt = True,
-    pool_accepted: PoolAccepted = True,
+    engine: EngineOptions,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
     record: Record = None,
@@ -86,14 +68,14 @@ def chat(
     if context.invoked_subcommand is not None:
         _refuse_misplaced_options(context)
         return
-    options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
     _check_length(max_new_tokens)
     if not in_terminal():
-        _fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
+        fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
     from ladechat.app import run
 
-    raise typer.Exit(run(options, system=system, max_new_tokens=max_new_tokens, recorder=_recorder(record, model)))
+    recorder = _recorder(record, engine.model)
+    raise typer.Exit(run(engine, system=system, max_new_tokens=max_new_tokens, recorder=recorder))
 
 
 @app.command()
@@ -109,11 +91,11 @@ def replay(
     try:
         recording = Recording.read(file, idle_limit)
     except UnreadableRecording as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        _fail(f"{file} cannot be read: {error.strerror or error}.")
+        fail(f"{file} cannot be read: {error.strerror or error}.")
     if not in_terminal():
-        _fail("A replay needs a terminal; run it in one, without a pipe.")
+        fail("A replay needs a terminal; run it in one, without a pipe.")
     gc.disable()  # until the first frame is shown, as in `chat`
     from ladechat.replay_app import run
 
@@ -121,54 +103,36 @@ def replay(
 
 
 @app.command()
+@with_engine_options
 def ask(
+    engine: EngineOptions,
     question: Annotated[
         str | None, typer.Argument(help="What to ask; - or nothing, in a pipe, reads it from standard input.")
     ] = None,
-    model: Model = "demo",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    decoder: DecoderChoice = DEFAULTS.decoder,
-    window: Window = DEFAULTS.window,
-    ngram: Ngram = DEFAULTS.ngram,
-    guesses: Guesses = DEFAULTS.guesses,
-    pool_prompt: PoolPrompt = True,
-    pool_accepted: PoolAccepted = True,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
     json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
-    options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
     _check_length(max_new_tokens)
     piped = question == "-" or (question is None and not sys.stdin.isatty())
     text = sys.stdin.read() if piped else question
     if text is None or not text.strip():
-        _fail('The question is empty; give one, as in: ladechat ask "What is the n-gram pool?".')
+        fail('The question is empty; give one, as in: ladechat ask "What is the n-gram pool?".')
     from ladechat.ask import run
 
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=text))
-    raise typer.Exit(run(options, messages, max_new_tokens, as_json=json))
+    raise typer.Exit(run(engine, messages, max_new_tokens, as_json=json))
 
 
-@app.command()
-def engine(
-    model: Model = "demo",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    decoder: DecoderChoice = DEFAULTS.decoder,
-    window: Window = DEFAULTS.window,
-    ngram: Ngram = DEFAULTS.ngram,
-    guesses: Guesses = DEFAULTS.guesses,
-    pool_prompt: PoolPrompt = True,
-    pool_accepted: PoolAccepted = True,
-) -> None:
+@app.command(name="engine")
+@with_engine_options
+def serve_engine(engine: EngineOptions) -> None:
     """Serve a model: commands in on standard input, events out on standard output (docs/protocol.md)."""
-    options = _options(model, device, dtype, decoder, window, ngram, guesses, pool_prompt, pool_accepted)
     from ladechat.engine.server import serve
 
-    raise typer.Exit(serve(options.model, options.device, options.dtype, options.settings))
+    raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings))
 
 
 def in_terminal() -> bool:
@@ -182,38 +146,7 @@ def _refuse_misplaced_options(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             option = "--" + name.replace("_", "-")
-            _fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
-
-
-def _options(
-    model: str,
-    device: str,
-    dtype: str,
-    decoder: str,
-    window: int,
-    ngram: int,
-    guesses: int,
-    pool_prompt: bool,
-    pool_accepted: bool,
-) -> EngineOptions:
-    if decoder not in DECODERS:
-        _fail(f"There is no decoder {decoder!r}; use --decoder {' or '.join(DECODERS)}.")
-    for letter, option, value, (least, most) in (
-        ("W", "--window", window, WINDOW_RANGE),
-        ("N", "--ngram", ngram, NGRAM_RANGE),
-        ("G", "--guesses", guesses, GUESSES_RANGE),
-    ):
-        if not least <= value <= most:
-            _fail(f"{letter} has to be from {least} to {most}, not {value}; set it with {option}.")
-    settings = Settings(
-        decoder=next(name for name in get_args(DecoderName) if name == decoder),
-        window=window,
-        ngram=ngram,
-        guesses=guesses,
-        pool_prompt=pool_prompt,
-        pool_accepted=pool_accepted,
-    )
-    return EngineOptions(model=model, device=device, dtype=dtype, settings=settings)
+            fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
 
 
 def _recorder(record: str | None, model: str) -> Recorder:
@@ -224,17 +157,12 @@ def _recorder(record: str | None, model: str) -> Recorder:
         try:
             recorder.start(path)
         except FileExistsError:
-            _fail(f"{path} exists already, and a recording overwrites nothing; give {RECORD} another name.")
+            fail(f"{path} exists already, and a recording overwrites nothing; give {RECORD} another name.")
         except OSError as error:
-            _fail(f"{path} cannot be written: {error.strerror or error}; give {RECORD} another name.")
+            fail(f"{path} cannot be written: {error.strerror or error}; give {RECORD} another name.")
     return recorder
 
 
 def _check_length(max_new_tokens: int | None) -> None:
     if max_new_tokens is not None and max_new_tokens < 1:
-        _fail(f"--max-new-tokens has to be at least 1, not {max_new_tokens}.")
-
-
-def _fail(sentence: str) -> NoReturn:
-    print(f"ladechat: {sentence}", file=sys.stderr)
-    raise typer.Exit(USAGE_ERROR)
+        fail(f"--max-new-tokens has to be at least 1, not {max_new_tokens}.")

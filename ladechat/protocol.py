@@ -17,22 +17,31 @@ import msgspec
 from msgspec import Meta, Struct
 
 FORMAT = "ladechat"
-VERSION = "1.1"
-"""Major.minor. A new kind or key raises the minor; a change of meaning raises the major, and readers refuse it."""
+VERSION = "2.0"
+"""Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
+them, raises the major: readers refuse a later one, and read earlier ones."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line a reader must take: a `Generate` carries a whole conversation."""
 
-DecoderName = Literal["lookahead", "autoregressive"]
+DecoderName = Literal["lookahead", "prompt_lookup", "jacobi", "autoregressive"]
 DECODERS: tuple[str, ...] = get_args(DecoderName)
 
 WINDOW_RANGE = (1, 64)
 NGRAM_RANGE = (2, 16)
 GUESSES_RANGE = (0, 64)
+TEMPERATURE_RANGE = (0.0, 5.0)
+PENALTY_RANGE = (0.1, 10.0)
 
 Window = Annotated[int, Meta(ge=WINDOW_RANGE[0], le=WINDOW_RANGE[1])]
 Ngram = Annotated[int, Meta(ge=NGRAM_RANGE[0], le=NGRAM_RANGE[1])]
 Guesses = Annotated[int, Meta(ge=GUESSES_RANGE[0], le=GUESSES_RANGE[1])]
+Temperature = Annotated[float, Meta(ge=TEMPERATURE_RANGE[0], le=TEMPERATURE_RANGE[1])]
+TopK = Annotated[int, Meta(ge=0)]
+TopP = Annotated[float, Meta(gt=0.0, le=1.0)]
+MinP = Annotated[float, Meta(ge=0.0, lt=1.0)]
+Penalty = Annotated[float, Meta(ge=PENALTY_RANGE[0], le=PENALTY_RANGE[1])]
+Seed = Annotated[int, Meta(ge=0, lt=2**53)]
 
 
 class ProtocolError(ValueError):
@@ -44,7 +53,10 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Record, frozen=True):
-    """What the decoder runs with: its name, W, N, G and what else feeds the pool."""
+    """What the decoder runs with: its name, W, N, G, what else feeds the pool, and how tokens are drawn.
+
+    A temperature of 0 is greedy: the likeliest token. `top_k` 0, `top_p` 1, `min_p` 0, a penalty of 1 change nothing.
+    """
 
     decoder: DecoderName = "lookahead"
     window: Window = 5
@@ -52,6 +64,12 @@ class Settings(Record, frozen=True):
     guesses: Guesses = 5
     pool_prompt: bool = True
     pool_accepted: bool = True
+    temperature: Temperature = 0.0
+    top_k: TopK = 0
+    top_p: TopP = 1.0
+    min_p: MinP = 0.0
+    repetition_penalty: Penalty = 1.0
+    seed: Seed | None = None
 
 
 class Message(Record, frozen=True):
@@ -86,6 +104,12 @@ class Configure(Command, frozen=True, tag="configure"):
     guesses: Guesses | None = None
     pool_prompt: bool | None = None
     pool_accepted: bool | None = None
+    temperature: Temperature | None = None
+    top_k: TopK | None = None
+    top_p: TopP | None = None
+    min_p: MinP | None = None
+    repetition_penalty: Penalty | None = None
+    seed: Seed | None = None
 
 
 class Stop(Command, frozen=True, tag="stop"):
@@ -190,6 +214,7 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
     cached_tokens: int
     max_new_tokens: int
     settings: Settings
+    seed: int | None = None
 
 
 class Prefilling(Event, frozen=True, tag="prefilling"):

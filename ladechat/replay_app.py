@@ -18,7 +18,6 @@ from ladechat.session.replay import Player, Recording
 from ladechat.viewer import FRAMES_PER_SECOND, Viewer, welcome
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.presenter import Bookmark
-from ladechat.widgets.slider import Slider
 from ladechat.widgets.transport import Transport
 
 QUESTION_CELLS = 60
@@ -51,8 +50,7 @@ class ReplayApp(Viewer):
     def on_mount(self) -> None:
         super().on_mount()
         self.query_one(Transport).focus()
-        for slider in self.query(Slider):  # they show what was, and move nothing
-            slider.disabled = True
+        self.query_one("#sliders").disabled = True  # they show what was, and move nothing
         for notice in self._recording.notices:
             self.notify(notice, severity="warning", timeout=10)
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)

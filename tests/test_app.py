@@ -8,6 +8,7 @@ from functools import partialmethod
 from itertools import combinations, pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 from textual.selection import Selection
@@ -290,6 +291,7 @@ async def test_leaving_closes_the_engine_also_while_steps_are_coming(slow: bool)
         ("#slider-window", Configure(window=6)),
         ("#slider-ngram", Configure(ngram=4)),
         ("#slider-guesses", Configure(guesses=6)),
+        ("#slider-temperature", Configure(temperature=0.1)),
     ],
 )
 async def test_a_slider_configures_the_engine(slider: str, wish: Configure) -> None:
@@ -299,8 +301,8 @@ async def test_a_slider_configures_the_engine(slider: str, wish: Configure) -> N
         stage.app.query_one(slider).focus()
         await pilot.press("right")
         await wait_until(pilot, lambda: wish in stage.engine.commands)
-        changed = next(value for value in (wish.window, wish.ngram, wish.guesses) if value is not None)
-        await wait_until(pilot, lambda: stage.app.query_one(slider, Slider).value == changed)
+        changed = next(value for value in msgspec.structs.astuple(wish) if value is not None)
+        await wait_until(pilot, lambda: stage.app.query_one(slider, Slider).number == changed)
         assert stage.engine.commands == [wish]
 
 
@@ -308,9 +310,9 @@ async def test_sliders_go_where_the_engine_says() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
-        await stage.engine.send(Configure(window=11, ngram=6, guesses=9))
+        await stage.engine.send(Configure(window=11, ngram=6, guesses=9, temperature=0.7, top_p=0.9))
         sliders = list(stage.app.query(Slider))
-        await wait_until(pilot, lambda: [slider.value for slider in sliders] == [11, 6, 9])
+        await wait_until(pilot, lambda: [slider.number for slider in sliders] == [11, 6, 9, 0.7, 0.9])
         await pilot.pause(0.3)
         assert len(stage.engine.commands) == 1
 
@@ -333,11 +335,12 @@ async def test_f3_switches_between_lookahead_and_plain_decoding() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
-        status, sliders = stage.app.query_one(StatusLine), stage.app.query_one("#sliders")
-        assert (status.decoder, sliders.disabled) == ("lookahead", False)
+        status = stage.app.query_one(StatusLine)
+        sliders = list(stage.app.query(Slider))
+        assert status.decoder == "lookahead" and not any(slider.disabled for slider in sliders)
         await pilot.press("f3")
         await wait_until(pilot, lambda: status.decoder == "plain decoding")
-        assert sliders.disabled
+        assert {slider.setting for slider in sliders if slider.disabled} == {"window", "ngram", "guesses"}
         await answered(pilot, stage, "One?")
         assert SHOWN_ANSWER in stage.text
         await pilot.press("f3")

@@ -35,10 +35,18 @@ AWKWARD = '\u2028\u2029\x85\x1e\x0b\r\n\t"\\\x00\x7fé漢𝔸🙂\ud7ff\ue000\uf
 def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
     """Every value that a field of this type may have."""
     match kind:
-        case inspect.IntType(ge=ge, le=le):
-            return st.integers(-(2**63) if ge is None else ge, 2**63 - 1 if le is None else le)
-        case inspect.FloatType():
-            return st.floats(allow_nan=False, allow_infinity=False)
+        case inspect.IntType(ge=ge, le=le, lt=lt):
+            most = 2**63 - 1 if le is None else le
+            return st.integers(-(2**63) if ge is None else ge, most if lt is None else lt - 1)
+        case inspect.FloatType(ge=ge, gt=gt, le=le, lt=lt):
+            return st.floats(
+                gt if ge is None else ge,
+                lt if le is None else le,
+                exclude_min=gt is not None,
+                exclude_max=lt is not None,
+                allow_nan=False,
+                allow_infinity=False,
+            )
         case inspect.StrType():
             return TEXT
         case inspect.BoolType():

@@ -34,7 +34,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
             device=device,
             dtype=dtype,
             settings=settings,
-            seed=None,
+            seed=settings.seed,
             started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
     )

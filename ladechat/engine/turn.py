@@ -1,5 +1,6 @@
 """One answer: prompt, prefill, steps, end."""
 
+import secrets
 import time
 import traceback
 from collections.abc import Callable
@@ -7,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ladechat import protocol
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.step import Decoder, Limits, Step
+from ladechat.decoder.selection import Selector
+from ladechat.decoder.step import Limits, Step
 from ladechat.engine.conversation import ChatFormat, Prompt
+from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer, TokenNames
 from ladechat.engine.failures import unexpected
 from ladechat.engine.step_events import step_event
@@ -19,6 +20,7 @@ from ladechat.model.loading import LoadedModel
 from ladechat.protocol import Settings
 
 DEFAULT_MAX_NEW_TOKENS = 512
+SEED_BITS = 32
 
 Emit = Callable[[protocol.Event], None]
 
@@ -33,31 +35,6 @@ class Listener(Protocol):
     def apply_changes(self) -> None:
         """Carry out the changes of settings that have come. Called between two steps."""
         ...
-
-
-class Decoders:
-    """The decoders of one model by name. They live as long as the engine does, and with them the n-gram pool."""
-
-    def __init__(self, loaded: LoadedModel, settings: Settings) -> None:
-        self._lookahead = LookaheadDecoder(loaded.runner)
-        self._autoregressive = AutoregressiveDecoder(loaded.runner)
-        self.settings = settings
-        self.apply(settings)
-
-    def apply(self, settings: Settings) -> None:
-        """Use these settings from the next step on."""
-        self.settings = settings
-        self._lookahead.settings = LookaheadSettings(
-            window=settings.window,
-            ngram=settings.ngram,
-            guesses=settings.guesses,
-            pool_prompt=settings.pool_prompt,
-            pool_accepted=settings.pool_accepted,
-        )
-
-    def chosen(self) -> Decoder:
-        """The decoder that the settings name."""
-        return self._lookahead if self.settings.decoder == "lookahead" else self._autoregressive
 
 
 @dataclass(frozen=True)
@@ -75,11 +52,16 @@ class Service:
         """The service of a model that has just been loaded."""
         return cls(
             loaded=loaded,
-            decoders=Decoders(loaded, settings),
+            decoders=Decoders(loaded.runner, loaded.runner.model.device, settings),
             chat=ChatFormat(loaded.tokenizer),
             names=TokenNames(loaded.tokenizer),
             cost=PlainPassCost(loaded.runner),
         )
+
+    def seed(self, turn: int) -> int:
+        """Of the random numbers of this answer: another one for each, unless the settings say where they begin."""
+        begin = self.decoders.settings.seed
+        return secrets.randbits(SEED_BITS) if begin is None else begin + turn - 1
 
 
 def answer(service: Service, command: protocol.Generate, emit: Emit, listener: Listener) -> None:
@@ -92,8 +74,10 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
     prompt = service.chat.fit(command.messages, context_length, max_new_tokens)
-    _announce(command.turn, prompt, max_new_tokens, service, emit)
-    turn = _Turn(service, command.turn, prompt.token_ids, Limits(max_new_tokens, service.loaded.eos_ids), emit)
+    seed = service.seed(command.turn)
+    _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
+    limits = Limits(max_new_tokens, service.loaded.eos_ids)
+    turn = _Turn(service, command.turn, prompt.token_ids, service.decoders.begin(prompt.token_ids, seed), limits, emit)
     reason: protocol.FinishReason = "failed"
     try:
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
@@ -103,7 +87,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     emit(turn.finished(reason))
 
 
-def _announce(turn: int, prompt: Prompt, max_new_tokens: int, service: Service, emit: Emit) -> None:
+def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service: Service, emit: Emit) -> None:
     if prompt.dropped_turns:
         emit(
             protocol.HistoryTrimmed(
@@ -123,6 +107,7 @@ def _announce(turn: int, prompt: Prompt, max_new_tokens: int, service: Service, 
             cached_tokens=service.loaded.runner.cached_prefix(prompt.token_ids),
             max_new_tokens=min(max_new_tokens, service.loaded.context_length - len(prompt.token_ids)),
             settings=service.decoders.settings,
+            seed=seed,
         )
     )
 
@@ -134,6 +119,7 @@ class _Turn:
     service: Service
     number: int
     prompt: list[int]
+    selector: Selector
     limits: Limits
     emit: Emit
     token_ids: list[int] = field(default_factory=list)
@@ -166,7 +152,8 @@ class _Turn:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
             listener.apply_changes()
             decoder = self.service.decoders.chosen()
-            for step in decoder.run([*self.prompt, *self.token_ids], self._rest(), len(self.token_ids)):
+            text = [*self.prompt, *self.token_ids]
+            for step in decoder.run(text, self._rest(), self.selector, len(self.token_ids)):
                 now = time.perf_counter()
                 step_ms, started = 1000 * (now - started), now
                 self.token_ids += step.tokens

@@ -13,6 +13,7 @@ from datetime import datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from msgspec.structs import asdict
 from platformdirs import user_log_path
 
 from ladechat.protocol import (
@@ -44,12 +45,13 @@ class EngineOptions:
 
     def arguments(self) -> Iterator[str]:
         """The command line of `ladechat engine`, after its name."""
-        settings = self.settings
         yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
-        yield from ("--decoder", settings.decoder, "--window", str(settings.window))
-        yield from ("--ngram", str(settings.ngram), "--guesses", str(settings.guesses))
-        yield "--pool-prompt" if settings.pool_prompt else "--no-pool-prompt"
-        yield "--pool-accepted" if settings.pool_accepted else "--no-pool-accepted"
+        for name, value in asdict(self.settings).items():
+            option = name.replace("_", "-")
+            if isinstance(value, bool):
+                yield f"--{option}" if value else f"--no-{option}"
+            elif value is not None:
+                yield from (f"--{option}", str(value))
 
 
 class LiveEngine:

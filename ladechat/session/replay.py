@@ -193,12 +193,12 @@ def _check_head(path: Path, line: bytes) -> list[str]:
             "Give a file that was written with --record."
         )
     own_major, own_minor = (int(part) for part in VERSION.split("."))
-    if major != own_major:
+    if major > own_major:
         raise UnreadableRecording(
-            f"{path} is a recording of version {head.version}, and this ladechat reads version {own_major}. "
+            f"{path} is a recording of version {head.version}, and this ladechat reads up to version {own_major}. "
             "Replay it with the version of ladechat that its header names."
         )
-    if minor > own_minor:
+    if major == own_major and minor > own_minor:
         return [f"The recording is of version {head.version}, newer than {VERSION}: what is new in it is not shown."]
     return []
 

@@ -153,7 +153,7 @@ class Presenter:
     def _show_settings(self, settings: Settings) -> None:
         self._side.show_settings(settings)
         plain = settings.decoder == "autoregressive"
-        self._status.decoder = "plain decoding" if plain else settings.decoder
+        self._status.decoder = "plain decoding" if plain else settings.decoder.replace("_", " ")
 
     def _show_failure(self, event: Failed) -> None:
         self._transcript.notice(describe_failure(event), "alert")

@@ -1,18 +1,29 @@
-"""What stands beside the conversation: three panels and three sliders."""
+"""What stands beside the conversation: three panels, and the sliders."""
 
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 
 from ladechat.palette import Palette
-from ladechat.protocol import GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, Settings, Step, TurnFinished
+from ladechat.protocol import GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Settings, Step, TurnFinished
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.pool_panel import PoolPanel
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.window_panel import WindowPanel
+
+TEMPERATURE_UNITS = (0, 20)
+TOP_P_UNITS = (1, 20)
+
+WITHOUT_MEANING: dict[DecoderName, set[str]] = {
+    "lookahead": set(),
+    "prompt_lookup": {"guesses"},
+    "jacobi": {"ngram", "guesses"},
+    "autoregressive": {"window", "ngram", "guesses"},
+}
+"""The settings that say nothing to a decoder."""
 
 WINDOW_FRAME_ROWS = 3
 """Rows of the window panel besides those of the window: its header, its columns' names and its legend."""
@@ -28,14 +39,23 @@ class SidePanels(Vertical):
         self._settings = settings
 
     def compose(self) -> ComposeResult:
-        settings = self._settings
         yield WindowPanel(id="window")
         yield PoolPanel(id="pool")
         yield SpeedPanel(id="speed")
         with Vertical(id="sliders"):
-            yield Slider("W", settings.window, *WINDOW_RANGE, id="slider-window", tooltip="Positions ahead.")
-            yield Slider("N", settings.ngram, *NGRAM_RANGE, id="slider-ngram", tooltip="Tokens in an n-gram.")
-            yield Slider("G", settings.guesses, *GUESSES_RANGE, id="slider-guesses", tooltip="N-grams tried in a step.")
+            yield self._slider("W", "window", *WINDOW_RANGE, tooltip="Positions ahead.")
+            yield self._slider("N", "ngram", *NGRAM_RANGE, tooltip="Tokens in an n-gram.")
+            yield self._slider("G", "guesses", *GUESSES_RANGE, tooltip="N-grams tried in a step.")
+            with Horizontal(id="sampling"):
+                drawn = "Temperature: 0 takes the likeliest token, above it tokens are drawn."
+                yield self._slider("T", "temperature", *TEMPERATURE_UNITS, unit=0.1, tooltip=drawn)
+                likely = "Top-p: tokens are drawn from the likeliest ones that have this probability together."
+                yield self._slider("P", "top_p", *TOP_P_UNITS, unit=0.05, tooltip=likely)
+
+    def _slider(self, label: str, setting: str, least: int, most: int, unit: float = 1, *, tooltip: str) -> Slider:
+        value = round(getattr(self._settings, setting) / unit)
+        name = f"slider-{setting.replace('_', '-')}"
+        return Slider(label, value, least, most, unit=unit, setting=setting, id=name, tooltip=tooltip)
 
     def on_mount(self) -> None:
         self.show_settings(self._settings)
@@ -56,10 +76,10 @@ class SidePanels(Vertical):
 
     def show_settings(self, settings: Settings) -> None:
         """Bring the sliders where the engine says they are, and give the window the room it needs."""
-        self.query_one("#slider-window", Slider).value = settings.window
-        self.query_one("#slider-ngram", Slider).value = settings.ngram
-        self.query_one("#slider-guesses", Slider).value = settings.guesses
-        self.query_one("#sliders").disabled = settings.decoder == "autoregressive"
+        for slider in self.query(Slider):
+            slider.show(getattr(settings, slider.setting))
+            slider.disabled = slider.setting in WITHOUT_MEANING[settings.decoder]
+            slider.set_class(slider.disabled, "-idle")
         self.query_one(WindowPanel).styles.height = settings.ngram + WINDOW_FRAME_ROWS
 
     def clear(self) -> None:

@@ -1,5 +1,6 @@
-"""A number that is moved along a track: ``W ━━●────── 7``."""
+"""A number that is moved along a track: ``W ━━●────── 7`` or ``T ──●─── 0.7``."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ TYPING_SECONDS = 1.0
 
 
 class Slider(Widget, can_focus=True):
-    """A whole number from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed.
+    """A number of units from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed.
 
     `value` moves at once; `Changed` follows when it has settled, and only if it is not what was last said or heard. A
     value set from outside is taken over without a `Changed`. While the user's hand is on the knob, such a value is left
@@ -28,6 +29,9 @@ class Slider(Widget, can_focus=True):
 
     Args:
         label: what stands before the track.
+        value, minimum, maximum: whole numbers of units.
+        unit: what one of them is in the number that is shown and typed: 1, or a part of it, as 0.05.
+        setting: the field of `Settings` that it sets.
         tooltip: one sentence, shown when the mouse rests on it.
     """
 
@@ -73,10 +77,20 @@ class Slider(Widget, can_focus=True):
             return self.slider
 
     def __init__(
-        self, label: str, value: int, minimum: int, maximum: int, *, id: str | None = None, tooltip: str | None = None
+        self,
+        label: str,
+        value: int,
+        minimum: int,
+        maximum: int,
+        *,
+        unit: float = 1,
+        setting: str = "",
+        id: str | None = None,
+        tooltip: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self.label, self.minimum, self.maximum = label, minimum, maximum
+        self.unit, self.setting = unit, setting
         self.tooltip = tooltip
         self._agreed = value
         self._by_hand = False
@@ -86,6 +100,28 @@ class Slider(Widget, can_focus=True):
         self.value = value
 
     # --- the value ----------------------------------------------------------------------------------------------------
+
+    @property
+    def number(self) -> float:
+        """The value in the terms of its setting; whole where its unit is 1."""
+        return self.value if self.unit == 1 else round(self.value * self.unit, self._decimals)
+
+    def show(self, number: float) -> None:
+        """Take over a number from outside."""
+        self.value = round(number / self.unit)
+
+    @property
+    def _decimals(self) -> int:
+        """How many decimals a number has."""
+        return len(f"{self.unit:g}".partition(".")[2])
+
+    def _written(self, value: int) -> str:
+        return f"{value * self.unit:.{self._decimals}f}"
+
+    @property
+    def _digits(self) -> int:
+        """Cells that the longest number takes."""
+        return len(self._written(self.maximum))
 
     def validate_value(self, value: int) -> int:
         value = min(max(value, self.minimum), self.maximum)
@@ -126,8 +162,8 @@ class Slider(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """Collect a typed number. Enter ends it, a pause does too, Escape forgets it; otherwise those keys pass."""
-        if event.character and event.character in "0123456789":
-            self._typed = (self._typed + event.character)[-len(str(self.maximum)) :]
+        if event.character and event.character in ("0123456789" if self.unit == 1 else "0123456789."):
+            self._typed = (self._typed + event.character)[-self._digits :]
             self._wait_for_digits()
         elif self._typed and event.key == "enter":
             self._take_typed()
@@ -156,8 +192,9 @@ class Slider(Widget, can_focus=True):
             self._typing = None
         if self._typed:
             typed, self._typed = self._typed, ""
-            self._set(int(typed))
-            self._settle()
+            with contextlib.suppress(ValueError):  # a lone point
+                self._set(round(float(typed) / self.unit))
+                self._settle()
 
     # --- mouse --------------------------------------------------------------------------------------------------------
 
@@ -217,7 +254,7 @@ class Slider(Widget, can_focus=True):
 
     @property
     def _track_width(self) -> int:
-        return max(1, self.content_size.width - self._track_start - 1 - len(str(self.maximum)))
+        return max(1, self.content_size.width - self._track_start - 1 - self._digits)
 
     @property
     def _knob(self) -> int:
@@ -228,8 +265,8 @@ class Slider(Widget, can_focus=True):
         width = self.content_size.width
         if y:
             return Strip.blank(width, self.rich_style)
-        knob, digits = self._knob, len(str(self.maximum))
-        number = self._typed or str(self.value)
+        knob, digits = self._knob, self._digits
+        number = self._typed or self._written(self.value)
         base = self.rich_style
         return Strip(
             [

@@ -58,7 +58,7 @@ def introduce(event: Ready) -> str:
     own = event.sampling_defaults
     if own is None or not own.do_sample:
         return facts
-    return f"{facts} The checkpoint's own sampling defaults ({_sampling(own)}) are not used: decoding is greedy."
+    return f"{facts} The checkpoint's own sampling defaults are {_sampling(own)}; here the sliders T and P decide."
 
 
 def _size(event: Ready) -> str:

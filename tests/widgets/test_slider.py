@@ -17,9 +17,9 @@ class Host(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "note('escape')"), Binding("enter", "note('enter')")]
 
-    def __init__(self, width: int = 40, minimum: int = 1, maximum: int = 64, value: int = 7) -> None:
+    def __init__(self, width: int = 40, minimum: int = 1, maximum: int = 64, value: int = 7, unit: float = 1) -> None:
         super().__init__()
-        self.slider = Slider("W", value, minimum, maximum, id="window", tooltip="Columns of the window")
+        self.slider = Slider("W", value, minimum, maximum, unit=unit, id="window", tooltip="Columns of the window")
         self.slider.styles.width = width
         self.said: list[int] = []
         self.noted: list[str] = []
@@ -285,3 +285,37 @@ async def test_a_single_possible_value_has_a_track_too() -> None:
         await pilot.press("right")
         assert host.slider.value == 3
         assert len(host.text) == 20
+
+
+# --- parts of one ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_slider_of_parts_shows_and_takes_a_number_with_decimals() -> None:
+    host = Host(minimum=1, maximum=20, value=18, unit=0.05)
+    async with host.run_test() as pilot:
+        assert host.slider.number == 0.9 and host.text.endswith("0.90")
+        host.slider.focus()
+        await pilot.press("right")
+        assert host.slider.number == 0.95 and host.text.endswith("0.95")
+        await quiet(pilot, host)
+        await pilot.press("0", "full_stop", "7", "enter")
+        await quiet(pilot, host)
+        assert host.slider.number == 0.7
+        assert host.said == [19, 14]
+
+
+async def test_a_number_from_outside_lands_on_the_nearest_unit() -> None:
+    host = Host(minimum=0, maximum=20, value=0, unit=0.1)
+    async with host.run_test() as pilot:
+        host.slider.show(0.72)
+        await pilot.pause()
+        assert host.text.endswith("0.7") and host.said == []
+
+
+async def test_a_lone_point_is_no_number_and_changes_nothing() -> None:
+    host = Host(minimum=0, maximum=20, value=7, unit=0.1)
+    async with host.run_test() as pilot:
+        host.slider.focus()
+        await pilot.press("full_stop", "enter")
+        await quiet(pilot, host)
+        assert host.slider.value == 7 and host.said == []

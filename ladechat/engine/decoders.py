@@ -1,0 +1,68 @@
+"""The decoders of one model, and how they draw, as the settings say."""
+
+from typing import Any
+
+import torch
+
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.jacobi_only import JacobiDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.prompt_lookup import PromptLookupDecoder
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.selection import Selector
+from ladechat.decoder.step import Decoder
+from ladechat.model.sampling import selection
+from ladechat.protocol import DecoderName, Settings
+
+
+class Decoders:
+    """They live as long as the engine does, and with them the n-gram pool.
+
+    W, N and G mean to each decoder what comes nearest: Jacobi decoding works on W tokens ahead; prompt lookup drafts W
+    tokens from where the last N − 1 or fewer stood before.
+    """
+
+    def __init__(self, runner: Runner, device: torch.device, settings: Settings) -> None:
+        self._lookahead = LookaheadDecoder(runner)
+        self._jacobi = JacobiDecoder(runner)
+        self._prompt_lookup = PromptLookupDecoder(runner)
+        self._by_name: dict[DecoderName, Decoder] = {
+            "lookahead": self._lookahead,
+            "prompt_lookup": self._prompt_lookup,
+            "jacobi": self._jacobi,
+            "autoregressive": AutoregressiveDecoder(runner),
+        }
+        self._generator = torch.Generator(device)
+        self._selector: Selector | None = None
+        self.settings = settings
+        self.apply(settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Use these settings from the next step on, of a text that is being written too."""
+        self.settings = settings
+        self._lookahead.settings = LookaheadSettings(
+            window=settings.window,
+            ngram=settings.ngram,
+            guesses=settings.guesses,
+            pool_prompt=settings.pool_prompt,
+            pool_accepted=settings.pool_accepted,
+        )
+        self._jacobi.block = settings.window
+        self._prompt_lookup.length, self._prompt_lookup.match = settings.window, settings.ngram - 1
+        if self._selector is not None:
+            self._selector.selection = selection(self._generator, **_sampling(settings))
+
+    def begin(self, prompt: list[int], seed: int) -> Selector:
+        """What chooses the tokens of a new text."""
+        self._generator.manual_seed(seed)
+        self._selector = Selector(prompt, selection(self._generator, **_sampling(self.settings)))
+        return self._selector
+
+    def chosen(self) -> Decoder:
+        """The decoder that the settings name."""
+        return self._by_name[self.settings.decoder]
+
+
+def _sampling(settings: Settings) -> dict[str, Any]:
+    names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+    return {name: getattr(settings, name) for name in names}

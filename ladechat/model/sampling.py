@@ -1,0 +1,46 @@
+"""How tokens are drawn, in transformers' own processors: what is sampled here is what its `generate` samples."""
+
+import torch
+from transformers import (
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from ladechat.decoder.selection import Processor, Selection
+
+
+def selection(
+    generator: torch.Generator,
+    temperature: float,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+) -> Selection:
+    """Processors in the order of `generate`. A temperature of 0 takes the likeliest token and draws nothing.
+
+    Args:
+        generator: on the CPU or on the logits' device; what draws.
+        temperature: what the logits are divided by.
+        top_k: how many of the likeliest tokens are left; 0 leaves all.
+        top_p: the probability that the likeliest tokens left reach together.
+        min_p: the least probability of a token that is left, as a part of the likeliest one's.
+        repetition_penalty: what the logits of tokens of the text are divided by; those below 0 are multiplied.
+    """
+    processors: list[Processor] = []
+    if repetition_penalty != 1.0:
+        processors.append(RepetitionPenaltyLogitsProcessor(repetition_penalty))
+    if temperature == 0.0:
+        return Selection(processors)
+    if temperature != 1.0:
+        processors.append(TemperatureLogitsWarper(temperature))
+    if top_k:
+        processors.append(TopKLogitsWarper(top_k))
+    if top_p < 1.0:
+        processors.append(TopPLogitsWarper(top_p))
+    if min_p > 0.0:
+        processors.append(MinPLogitsWarper(min_p))
+    return Selection(processors, sample=True, generator=generator)

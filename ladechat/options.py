@@ -1,0 +1,98 @@
+"""The options that several commands share: which engine, and with what settings. Each is declared once, here."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, NoReturn
+
+import msgspec
+import typer
+
+from ladechat.protocol import (
+    DECODERS,
+    GUESSES_RANGE,
+    NGRAM_RANGE,
+    PENALTY_RANGE,
+    TEMPERATURE_RANGE,
+    WINDOW_RANGE,
+    Settings,
+)
+from ladechat.session.live import EngineOptions
+
+USAGE_ERROR = 2
+
+Model = Annotated[str, typer.Option("--model", "-m", help="A folder, a hub id, or demo, the bundled model.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
+Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what is fast there.")]
+
+PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype}
+"""Which model, and where it runs."""
+
+SETTINGS: dict[str, Any] = {
+    "decoder": Annotated[str, typer.Option(help=f"{', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")],
+    "window": Annotated[int, typer.Option("--window", "-W", help="W: how many future positions the window works on.")],
+    "ngram": Annotated[int, typer.Option("--ngram", "-N", help="N: tokens in an n-gram.")],
+    "guesses": Annotated[int, typer.Option("--guesses", "-G", help="G: how many n-grams a step verifies.")],
+    "pool_prompt": Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")],
+    "pool_accepted": Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")],
+    "temperature": Annotated[float, typer.Option("--temperature", "-T", help="0: the likeliest token; else a draw.")],
+    "top_k": Annotated[int, typer.Option(help="Draw from so many of the likeliest tokens; 0: from all.")],
+    "top_p": Annotated[float, typer.Option("--top-p", "-P", help="Draw from tokens of this probability together.")],
+    "min_p": Annotated[float, typer.Option(help="Draw from tokens of this part of the likeliest one's probability.")],
+    "repetition_penalty": Annotated[float, typer.Option(help="Above 1, words of the text come again less often.")],
+    "seed": Annotated[int | None, typer.Option(help="Where random numbers begin: the same seed, the same answers.")],
+}
+"""One for each field of `Settings`, by its name."""
+
+
+def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`."""
+    defaults = {**msgspec.structs.asdict(Settings()), "model": "demo", "device": "auto", "dtype": "auto"}
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
+        for name, kind in {**PLACES, **SETTINGS}.items()
+    ]
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        places = {name: given.pop(name) for name in PLACES}
+        settings = checked({name: given.pop(name) for name in SETTINGS})
+        command(engine=EngineOptions(**places, settings=settings), **given)
+
+    own = [one for one in inspect.signature(command).parameters.values() if one.name != "engine"]
+    ordered = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    called.__signature__ = inspect.Signature([*ordered, *shared])  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in [*ordered, *shared]}
+    return called
+
+
+def checked(given: dict[str, Any]) -> Settings:
+    """The settings, or one sentence that says what is wrong with them, and the end of the program."""
+    if given["decoder"] not in DECODERS:
+        fail(f"There is no decoder {given['decoder']!r}; use --decoder {', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")
+    for name, option, value, (least, most) in (
+        ("W", "--window", given["window"], WINDOW_RANGE),
+        ("N", "--ngram", given["ngram"], NGRAM_RANGE),
+        ("G", "--guesses", given["guesses"], GUESSES_RANGE),
+        ("The temperature", "--temperature", given["temperature"], TEMPERATURE_RANGE),
+        ("The penalty", "--repetition-penalty", given["repetition_penalty"], PENALTY_RANGE),
+    ):
+        if not least <= value <= most:
+            fail(f"{name} has to be from {least:g} to {most:g}, not {value:g}; set it with {option}.")
+    if not 0 < given["top_p"] <= 1:
+        fail(f"Top-p has to be above 0 and at most 1, not {given['top_p']:g}; set it with --top-p.")
+    if not 0 <= given["min_p"] < 1:
+        fail(f"Min-p has to be at least 0 and below 1, not {given['min_p']:g}; set it with --min-p.")
+    if given["top_k"] < 0:
+        fail(f"Top-k has to be at least 0, not {given['top_k']}; set it with --top-k.")
+    try:
+        return msgspec.convert(given, Settings)
+    except msgspec.ValidationError:
+        fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {given['seed']}; set it with --seed.")
+
+
+def fail(sentence: str) -> NoReturn:
+    """Say what is wrong and what to do, and end the program."""
+    print(f"ladechat: {sentence}", file=sys.stderr)
+    raise typer.Exit(USAGE_ERROR)

@@ -1,0 +1,65 @@
+"""Sampling through the engine: reproducible by its seed, the same for every decoder, and changed between two steps."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from ladechat.protocol import DECODERS, Configure, Generate, Message, Step, TurnFinished, TurnStarted
+from tests.engine.wire import Wire
+from tests.engine.wire import started as running
+from tests.tiny import DEMO
+
+ASKED = [Message(role="user", content="Tell me a short story.")]
+
+
+@pytest.fixture(scope="module")
+def wire() -> Iterator[Wire]:
+    wire, _ = running("--model", "demo", "--seed", "7")
+    yield wire
+    wire.close()
+
+
+def answer(wire: Wire, turn: int, change: Configure) -> tuple[TurnStarted, list[int], int]:
+    """How the answer began, its tokens, and its steps."""
+    wire.send(change)
+    wire.send(Generate(turn=turn, messages=ASKED, max_new_tokens=48))
+    started = wire.until(TurnStarted)
+    finished = wire.until(TurnFinished)
+    return started, finished.token_ids, finished.steps
+
+
+def test_one_seed_gives_one_text_whatever_the_decoder(wire: Wire) -> None:
+    texts = set()
+    for name in DECODERS:
+        change = Configure(decoder=name, temperature=1.2, top_k=40, top_p=0.95)  # type: ignore[arg-type]
+        started, token_ids, steps = answer(wire, 3, change)
+        assert started.seed == 9  # of turn 3, where turn 1 has the seed itself
+        assert steps == len(token_ids) if name == "autoregressive" else steps <= len(token_ids)
+        texts.add(tuple(token_ids))
+    assert len(texts) == 1
+    _, other, _ = answer(wire, 4, Configure(decoder="lookahead"))
+    assert tuple(other) not in texts
+
+
+def test_the_text_is_the_one_that_transformers_samples_with_that_seed(wire: Wire) -> None:
+    started, token_ids, _ = answer(wire, 5, Configure(decoder="lookahead", temperature=0.9, top_k=0, top_p=0.9))
+    model = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+    assert started.seed is not None
+    torch.manual_seed(started.seed)
+    options = {"temperature": 0.9, "top_k": 0, "top_p": 0.9, "max_new_tokens": len(token_ids)}
+    output = model.generate(torch.tensor([started.prompt_ids]), do_sample=True, **options)
+    assert output[0, len(started.prompt_ids) :].tolist() == token_ids
+
+
+def test_a_temperature_of_nothing_is_greedy_and_may_be_set_in_the_middle_of_an_answer(wire: Wire) -> None:
+    _, greedy, _ = answer(wire, 6, Configure(decoder="lookahead", temperature=0.0, top_p=1.0))
+    _, again, _ = answer(wire, 7, Configure(temperature=0.0))
+    assert greedy == again
+    wire.send(Generate(turn=8, messages=ASKED, max_new_tokens=48))
+    first = wire.until(Step)
+    wire.send(Configure(temperature=5.0))
+    finished = wire.until(TurnFinished)
+    assert finished.token_ids[: len(first.token_ids)] == greedy[: len(first.token_ids)]
+    assert finished.token_ids != greedy
