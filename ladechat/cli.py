@@ -9,6 +9,15 @@ import typer
 from typer.core import TyperGroup
 
 from ladechat import __version__
+from ladechat.bench.options import (
+    CONTENDERS,
+    DEFAULT_MAX_NEW_TOKENS,
+    DEFAULT_ROUNDS,
+    DEFAULT_SETTINGS,
+    KINDS,
+    Options,
+    listed,
+)
 from ladechat.protocol import DECODERS, GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Message, Settings
 from ladechat.session.live import EngineOptions
 from ladechat.session.recording import Recorder, default_path
@@ -171,6 +180,48 @@ def engine(
     raise typer.Exit(serve(options.model, options.device, options.dtype, options.settings))
 
 
+@app.command()
+def bench(
+    model: Model = "demo",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    decoders: Annotated[
+        str, typer.Option(help="What to compare with plain decoding, which always takes part.")
+    ] = ",".join(CONTENDERS),
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="W,N,G",
+            help=f"Lookahead's; give it again for others. Without it: {' and '.join(DEFAULT_SETTINGS)}.",
+        ),
+    ] = None,
+    questions: Annotated[str, typer.Option(help="Kinds of questions, or a file: FILE.toml.")] = ",".join(KINDS),
+    max_new_tokens: Annotated[int, typer.Option(help="The longest answer, in tokens.")] = DEFAULT_MAX_NEW_TOKENS,
+    rounds: Annotated[int, typer.Option(help="How often to measure, after a warm-up.")] = DEFAULT_ROUNDS,
+    json: Annotated[Path | None, typer.Option(help="Write the figures into this file.", metavar="FILE")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the speedups, as PNG or SVG.", metavar="FILE.png|.svg")
+    ] = None,
+) -> None:
+    """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
+    _check_length(max_new_tokens)
+    options = Options(
+        model=model,
+        device=device,
+        dtype=dtype,
+        decoders=listed(decoders),
+        settings=tuple(dict.fromkeys(map(_w_n_g, settings or DEFAULT_SETTINGS))),
+        questions=listed(questions),
+        max_new_tokens=max_new_tokens,
+        rounds=rounds,
+        json=json,
+        plot=plot,
+    )
+    from ladechat.bench.command import run
+
+    raise typer.Exit(run(options))
+
+
 def in_terminal() -> bool:
     """Is there a screen to draw on, and a keyboard?"""
     return sys.stdin.isatty() and sys.stdout.isatty()
@@ -198,13 +249,7 @@ def _options(
 ) -> EngineOptions:
     if decoder not in DECODERS:
         _fail(f"There is no decoder {decoder!r}; use --decoder {' or '.join(DECODERS)}.")
-    for letter, option, value, (least, most) in (
-        ("W", "--window", window, WINDOW_RANGE),
-        ("N", "--ngram", ngram, NGRAM_RANGE),
-        ("G", "--guesses", guesses, GUESSES_RANGE),
-    ):
-        if not least <= value <= most:
-            _fail(f"{letter} has to be from {least} to {most}, not {value}; set it with {option}.")
+    _check_settings((window, ngram, guesses), ("--window", "--ngram", "--guesses"))
     settings = Settings(
         decoder=next(name for name in get_args(DecoderName) if name == decoder),
         window=window,
@@ -214,6 +259,24 @@ def _options(
         pool_accepted=pool_accepted,
     )
     return EngineOptions(model=model, device=device, dtype=dtype, settings=settings)
+
+
+def _check_settings(values: tuple[int, int, int], options: tuple[str, str, str]) -> None:
+    """Refuse values of W, N and G that are out of range; `options` set them."""
+    ranges = (WINDOW_RANGE, NGRAM_RANGE, GUESSES_RANGE)
+    for letter, option, value, (least, most) in zip("WNG", options, values, ranges, strict=True):
+        if not least <= value <= most:
+            _fail(f"{letter} has to be from {least} to {most}, not {value}; set it with {option}.")
+
+
+def _w_n_g(text: str) -> tuple[int, int, int]:
+    """The settings that stand in one argument, as in 5,3,5."""
+    try:
+        window, ngram, guesses = (int(part) for part in text.split(","))
+    except ValueError:
+        _fail(f"{text!r} is no W,N,G: three whole numbers with commas between, as in --settings 5,3,5.")
+    _check_settings((window, ngram, guesses), ("--settings", "--settings", "--settings"))
+    return window, ngram, guesses
 
 
 def _recorder(record: str | None, model: str) -> Recorder:
