@@ -154,7 +154,7 @@ MAKERS: dict[str, Make] = {
     "lookahead": lambda loaded, settings: [_lookahead(loaded, *each) for each in settings],
     "transformers": lambda loaded, _: [Transformers("transformers", loaded)],
     "transformers-prompt-lookup": lambda loaded, _: [
-        Transformers("transformers-prompt-lookup", loaded, prompt_lookup_num_tokens=LOOKED_UP_TOKENS)
+        Transformers("transformers prompt-lookup", loaded, prompt_lookup_num_tokens=LOOKED_UP_TOKENS)
     ],
 }
 """How each of `ladechat.bench.options.CONTENDERS` is made."""

@@ -1,12 +1,13 @@
 """The figures as tables, and as a file."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +23,11 @@ PRECISE = ("float32", "float64")
 """Where no difference is to be expected; in shorter types passes of different size round visibly differently."""
 
 NONE = "–"
+
+LEGEND = (
+    "S: tokens ÷ forward passes that emitted them. Drafts accepted: of those that were tested. Speedup: tokens per "
+    "second behind the first step, against plain decoding in the same round; median and range over rounds."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +83,29 @@ def write_json(report: Report, path: Path) -> None:
 def show(report: Report, console: Console) -> None:
     """Print the tables, and below them what one has to know to read them."""
     about = report.about
-    heading = f"{about['model']} on {about['device']}, {about['dtype']}, {sum(about['prompts'].values())} prompts"
-    rounds = "1 round" if about["rounds"] == 1 else f"{about['rounds']} rounds"
-    console.print(Text(f"{heading}, {about['max_new_tokens']} new tokens at most, {rounds}"))
+    prompts, rounds = sum(about["prompts"].values()), about["rounds"]
+    where = f"{about['model']} on {about['device']}, {about['dtype']}"
+    how_much = f"prompts: {prompts} · rounds: {rounds} · new tokens: {about['max_new_tokens']} at most"
+    console.print(Text(f"{where} · {how_much}\n"))
     for table in (_overall_table(report), _source_table(report), _kind_table(report)):
         if table.row_count:
             console.print(table)
-    console.print(Text(_legend(report)))
+    console.print(Text("\n".join([*_differences(report), LEGEND])))
 
 
 def _overall_table(report: Report) -> Table:
-    table = _table("All prompts", "S", "drafts accepted", "tok/s", "speedup", "range", "first token", "exact")
+    heads = ("S", "drafts\naccepted", "tok/s", "speedup", "range", "first\ntoken", "exact")
+    table = _table("All prompts", *heads)
     for name, row in report.overall.items():
         table.add_row(
             name,
             f"{row.tokens_per_step:.2f}",
             "n/a" if row.tested is None else _percent(sum(row.accepted.values()), sum(row.tested.values())),
             NONE if row.tokens_per_second is None else f"{row.tokens_per_second:.1f}",
-            NONE if row.speedup is None else f"{row.speedup:.2f}×",
+            _times(row.speedup),
             NONE if row.speedup_range is None else "{:.2f}–{:.2f}".format(*row.speedup_range),
-            f"{1000 * row.first_token_seconds:.1f} ms",
-            _exactness(row, report.about["dtype"]),
+            f"{1000 * row.first_token_seconds:.0f} ms",
+            "yes" if row.exact else "NO" if report.about["dtype"] in PRECISE else f"{len(row.differences)} differ",
         )
     return table
 
@@ -115,19 +123,19 @@ def _source_table(report: Report) -> Table:
 def _kind_table(report: Report) -> Table:
     table = _table("S and speedup, by kind", *map(Text, report.kinds))
     for name, by_kind in report.by_kind.items():
-        cells = []
-        for kind in report.kinds:
-            row = by_kind[kind]
-            cells.append(f"{row.tokens_per_step:.2f}  {NONE if row.speedup is None else f'{row.speedup:.2f}×'}")
-        table.add_row(name, *cells)
+        rows = [by_kind[kind] for kind in report.kinds]
+        table.add_row(name, *(f"{row.tokens_per_step:.2f} {_times(row.speedup)}" for row in rows))
     return table
 
 
 def _table(title: str, *columns: str | Text) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("decoder", no_wrap=True)
+    """A table whose numbers are never cut: where it is narrow, the names of decoders go over two lines."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("decoder", overflow="fold")
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     return table
 
 
@@ -135,24 +143,20 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else NONE
 
 
-def _exactness(row: Figures, dtype: str) -> str:
-    if row.exact:
-        return "yes"
-    count = f"{len(row.differences)} of {row.answers} differ"
-    return f"NO: {count}" if dtype in PRECISE else count
+def _times(speedup: float | None) -> str:
+    return NONE if speedup is None else f"{speedup:.2f}×"
 
 
-def _legend(report: Report) -> str:
-    lines = [
-        "S: tokens ÷ forward passes that emitted them. Drafts accepted: of those that were tested. Speedup: tokens per",
-        "second behind the first step, against plain decoding in the same round; median and range over rounds.",
-    ]
+def _differences(report: Report) -> Iterator[str]:
+    """One line for each contender that is not exact, and the reason where there is one that is no error."""
     dtype = report.about["dtype"]
-    if dtype not in PRECISE and any(not row.exact for row in report.overall.values()):
-        lines.append(
-            f"In {dtype}, passes of different size round differently: answers may part where two tokens nearly tie."
-        )
-    return "\n".join(lines)
+    inexact = {name: row for name, row in report.overall.items() if not row.exact}
+    for name, row in inexact.items():
+        first = row.differences[0]
+        where = f"the first in {first.prompt} from token {first.token + 1} on"
+        yield f"{name}: {len(row.differences)} of {row.answers} answers are not those of plain decoding, {where}."
+    if inexact and dtype not in PRECISE:
+        yield f"In {dtype}, passes of different size round differently: answers may part where two tokens nearly tie."
 
 
 def _record(row: Figures) -> dict[str, Any]:
