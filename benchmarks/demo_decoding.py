@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from benchmarks.machine import describe
+from ladechat.bench.machine import describe
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.step import Decoder, Limits

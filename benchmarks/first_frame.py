@@ -23,7 +23,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.machine import describe
+from ladechat.bench.machine import describe
 
 COLUMNS, ROWS = 100, 30
 DEADLINE_SECONDS = 60

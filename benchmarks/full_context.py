@@ -17,7 +17,7 @@ from rich.table import Table
 from transformers import AutoModelForCausalLM
 
 from benchmarks.demo_decoding import BUNDLED, REFERENCE, answered
-from benchmarks.machine import describe
+from ladechat.bench.machine import describe
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.step import Decoder, Limits

@@ -9,7 +9,16 @@ import typer
 from typer.core import TyperGroup
 
 from ladechat import __version__
-from ladechat.options import fail, with_engine_options
+from ladechat.bench.options import (
+    CONTENDERS,
+    DEFAULT_MAX_NEW_TOKENS,
+    DEFAULT_ROUNDS,
+    DEFAULT_SETTINGS,
+    KINDS,
+    Options,
+    listed,
+)
+from ladechat.options import Device, Dtype, Model, check_w_n_g, fail, with_engine_options
 from ladechat.protocol import Message
 from ladechat.session.live import EngineOptions
 from ladechat.session.recording import Recorder, default_path
@@ -135,6 +144,48 @@ def serve_engine(engine: EngineOptions) -> None:
     raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings))
 
 
+@app.command()
+def bench(
+    model: Model = "demo",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    decoders: Annotated[
+        str, typer.Option(help="What to compare with plain decoding, which always takes part.")
+    ] = ",".join(CONTENDERS),
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="W,N,G",
+            help=f"Lookahead's; give it again for others. Without it: {' and '.join(DEFAULT_SETTINGS)}.",
+        ),
+    ] = None,
+    questions: Annotated[str, typer.Option(help="Kinds of questions, or a file: FILE.toml.")] = ",".join(KINDS),
+    max_new_tokens: Annotated[int, typer.Option(help="The longest answer, in tokens.")] = DEFAULT_MAX_NEW_TOKENS,
+    rounds: Annotated[int, typer.Option(help="How often to measure, after a warm-up.")] = DEFAULT_ROUNDS,
+    json: Annotated[Path | None, typer.Option(help="Write the figures into this file.", metavar="FILE")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the speedups, as PNG or SVG.", metavar="FILE.png|.svg")
+    ] = None,
+) -> None:
+    """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
+    _check_length(max_new_tokens)
+    options = Options(
+        model=model,
+        device=device,
+        dtype=dtype,
+        decoders=listed(decoders),
+        settings=tuple(dict.fromkeys(map(_w_n_g, settings or DEFAULT_SETTINGS))),
+        questions=listed(questions),
+        max_new_tokens=max_new_tokens,
+        rounds=rounds,
+        json=json,
+        plot=plot,
+    )
+    from ladechat.bench.command import run
+
+    raise typer.Exit(run(options))
+
+
 def in_terminal() -> bool:
     """Is there a screen to draw on, and a keyboard?"""
     return sys.stdin.isatty() and sys.stdout.isatty()
@@ -147,6 +198,16 @@ def _refuse_misplaced_options(context: typer.Context) -> None:
         if source is not None and source.name == "COMMANDLINE":
             option = "--" + name.replace("_", "-")
             fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
+
+
+def _w_n_g(text: str) -> tuple[int, int, int]:
+    """The settings that stand in one argument, as in 5,3,5."""
+    try:
+        window, ngram, guesses = (int(part) for part in text.split(","))
+    except ValueError:
+        fail(f"{text!r} is no W,N,G: three whole numbers with commas between, as in --settings 5,3,5.")
+    check_w_n_g((window, ngram, guesses), ("--settings", "--settings", "--settings"))
+    return window, ngram, guesses
 
 
 def _recorder(record: str | None, model: str) -> Recorder:

@@ -71,10 +71,8 @@ def checked(given: dict[str, Any]) -> Settings:
     """The settings, or one sentence that says what is wrong with them, and the end of the program."""
     if given["decoder"] not in DECODERS:
         fail(f"There is no decoder {given['decoder']!r}; use --decoder {', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")
+    check_w_n_g((given["window"], given["ngram"], given["guesses"]), ("--window", "--ngram", "--guesses"))
     for name, option, value, (least, most) in (
-        ("W", "--window", given["window"], WINDOW_RANGE),
-        ("N", "--ngram", given["ngram"], NGRAM_RANGE),
-        ("G", "--guesses", given["guesses"], GUESSES_RANGE),
         ("The temperature", "--temperature", given["temperature"], TEMPERATURE_RANGE),
         ("The penalty", "--repetition-penalty", given["repetition_penalty"], PENALTY_RANGE),
     ):
@@ -90,6 +88,14 @@ def checked(given: dict[str, Any]) -> Settings:
         return msgspec.convert(given, Settings)
     except msgspec.ValidationError:
         fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {given['seed']}; set it with --seed.")
+
+
+def check_w_n_g(values: tuple[int, int, int], options: tuple[str, str, str]) -> None:
+    """Refuse values of W, N and G that are out of range; `options` set them."""
+    ranges = (WINDOW_RANGE, NGRAM_RANGE, GUESSES_RANGE)
+    for letter, option, value, (least, most) in zip("WNG", options, values, ranges, strict=True):
+        if not least <= value <= most:
+            fail(f"{letter} has to be from {least} to {most}, not {value}; set it with {option}.")
 
 
 def fail(sentence: str) -> NoReturn:

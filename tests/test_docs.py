@@ -130,7 +130,8 @@ def test_every_dependency_is_constrained_within_its_range() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE))
     pinned = {canonicalize_name(name): version for name, version in pins.items()}
-    for line in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
+    extras = project["optional-dependencies"]
+    for line in [*project["dependencies"], *extras["dev"], *extras["plot"]]:
         requirement = Requirement(line)
         assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
 

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.machine import describe
+from ladechat.bench.machine import describe
 from tools.demo_model.evaluation.questions import Question, questions
 from tools.demo_model.evaluation.rules import failures
 from tools.demo_model.evaluation.speaker import Reply, Speaker

@@ -1,0 +1,1 @@
+"""Decoders side by side on one model, in one run: what takes part, what is measured, tables and plots."""

@@ -1,0 +1,141 @@
+"""`ladechat bench`, from the options to the tables and an exit code."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from ladechat.bench.options import PLAIN, Options, Refused
+from ladechat.bench.questions import Question, read_questions
+from ladechat.model.checkpoint import LoadError, fetch
+
+if TYPE_CHECKING:
+    from ladechat.bench.report import Report
+    from ladechat.model.loading import LoadedModel
+
+FAILED = 1
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+PIPE_COLUMNS = 120
+"""The width of tables where there is no terminal."""
+
+
+def run(options: Options) -> int:
+    """Measure, print the tables and write the files. The exit code: 1 if that failed, 2 if it was refused, 130 after
+    Ctrl+C.
+    """
+    try:
+        options.check()
+        questions = read_questions(options.questions)
+        with _progress() as progress:
+            report = _measured(options, questions, progress)
+        _show(report)
+        return _write(report, options)
+    except KeyboardInterrupt:
+        return _say("Stopped; nothing was written.", INTERRUPTED)
+    except Refused as error:
+        return _say(str(error), USAGE_ERROR)
+    except LoadError as error:
+        return _say(f"{error} {error.hint}", FAILED)
+    except Exception as error:
+        from ladechat.model.memory import memory_is_used_up
+
+        if not memory_is_used_up(error):
+            raise
+        hint = "Use a smaller model, smaller --settings, or --dtype bfloat16."
+        return _say(f"The memory is used up. {hint}", FAILED)
+
+
+def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
+    loaded = _load(options, progress)
+    # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
+    from ladechat.bench.contenders import check_windows, make_contenders
+    from ladechat.bench.measure import answers_in_all, measure
+    from ladechat.bench.prompts import make_prompts
+    from ladechat.bench.report import make_report
+    from ladechat.decoder.step import Limits
+
+    progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
+    prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
+    decoders = list(dict.fromkeys((PLAIN, *options.decoders)))
+    if "lookahead" in decoders:
+        check_windows(options.settings, max(len(prompt.token_ids) for prompt in prompts), loaded.context_length)
+    contenders = make_contenders(loaded, decoders, options.settings)
+    progress.begin("measuring", answers_in_all(contenders, prompts, options.rounds))
+    limits = Limits(options.max_new_tokens, loaded.eos_ids)
+    rounds = measure(contenders, prompts, limits, options.rounds, progress.advance)
+    return make_report(loaded, prompts, rounds, options.max_new_tokens)
+
+
+def _load(options: Options, progress: "Stages") -> "LoadedModel":
+    progress.begin(f"looking for {options.model}")
+    folder = fetch(options.model, lambda done, total: progress.reach(done / total))
+    progress.begin("starting PyTorch and transformers")
+    from ladechat.model.loading import load
+
+    return load(folder, options.model, options.device, options.dtype, progress.begin, progress.reach)
+
+
+def _show(report: "Report") -> None:
+    from ladechat.bench.report import show
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_COLUMNS
+    show(report, console)
+
+
+def _write(report: "Report", options: Options) -> int:
+    from ladechat.bench.report import write_json
+
+    try:
+        if options.json is not None:
+            write_json(report, options.json)
+        if options.plot is not None:
+            from ladechat.bench.plot import write_plot  # only where a plot is wanted: matplotlib may not be installed
+
+            write_plot(report, options.plot)
+    except OSError as error:  # it could be written when the run began
+        return _say(f"{error.filename or 'A file'} could not be written: {error.strerror or error}.", FAILED)
+    return 0
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"ladechat: {sentence}", file=sys.stderr)
+    return code
+
+
+class Stages:
+    """What is being done and how far it is, one line on standard error. Drawn between two answers, never during one."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None)
+
+    def begin(self, doing: str, steps: float = 1) -> None:
+        """Another stage, of so many steps."""
+        self._progress.reset(self._task, description=doing, total=steps)
+        self._progress.refresh()
+
+    def advance(self) -> None:
+        """One step of the stage is done."""
+        self._progress.advance(self._task)
+        self._progress.refresh()
+
+    def reach(self, fraction: float) -> None:
+        """So much of the stage is done, 0 to 1."""
+        self._progress.update(self._task, completed=fraction)
+        self._progress.refresh()
+
+
+@contextmanager
+def _progress() -> Iterator[Stages]:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, auto_refresh=False, transient=True, disable=hidden) as progress:
+        yield Stages(progress)

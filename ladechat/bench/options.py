@@ -1,0 +1,93 @@
+"""What a benchmark is asked for, checked as far as that goes without a model and torch: a slip is told at once."""
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PLAIN = "autoregressive"
+"""Plain decoding, which always takes part: everything else is compared with it."""
+
+CONTENDERS = (PLAIN, "lookahead", "jacobi", "prompt_lookup", "transformers", "transformers-prompt-lookup")
+"""What can take part, as `ladechat.bench.contenders` makes it."""
+
+KINDS = ("chat", "code", "maths", "summary", "multi_turn")
+"""The kinds of questions that come with ladechat: the files of the folder `questions`."""
+
+DEFAULT_SETTINGS = ("3,3,3", "5,3,5")
+"""W, N and G of the lookahead decoders that take part where no others are asked for."""
+DEFAULT_MAX_NEW_TOKENS = 96
+DEFAULT_ROUNDS = 3
+
+PLOT_SUFFIXES = (".png", ".svg")
+
+
+class Refused(ValueError):
+    """Something that cannot be measured as it was asked for: what, why, and what to do, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A benchmark, as it is asked for on the command line.
+
+    Attributes:
+        decoders: names of `CONTENDERS`.
+        settings: W, N and G of every lookahead decoder that takes part.
+        questions: names of `KINDS`, and paths of files of the same form.
+        max_new_tokens: the longest answer.
+        rounds: how often everything is measured, after a warm-up.
+        json: where the figures go, if anywhere.
+        plot: where the picture goes, if anywhere.
+    """
+
+    model: str
+    device: str
+    dtype: str
+    decoders: Sequence[str]
+    settings: Sequence[tuple[int, int, int]]
+    questions: Sequence[str]
+    max_new_tokens: int
+    rounds: int
+    json: Path | None
+    plot: Path | None
+
+    def check(self) -> None:
+        """Find what is wrong before anything is loaded.
+
+        Raises:
+            Refused: a decoder that does not exist, no round, or a file that cannot be written.
+        """
+        unknown = [name for name in self.decoders if name not in CONTENDERS]
+        if unknown or not self.decoders:
+            missing = f"There is no decoder {unknown[0]!r}" if unknown else "No decoder is named"
+            raise Refused(f"{missing}; give --decoders one or more of {', '.join(CONTENDERS)}, with commas between.")
+        if self.rounds < 1:
+            raise Refused(f"--rounds has to be at least 1, not {self.rounds}.")
+        if self.plot is not None:
+            _check_plot(self.plot)
+        for option, path in (("--json", self.json), ("--plot", self.plot)):
+            if path is not None:
+                _check_writable(option, path)
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """What a list with commas names, each once, in its order."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _check_plot(path: Path) -> None:
+    if path.suffix.lower() not in PLOT_SUFFIXES:
+        raise Refused(f"A plot is written as {' or '.join(PLOT_SUFFIXES)}, and {path} is neither; change its ending.")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise Refused("--plot needs matplotlib, which is not installed: pip install ladechat[plot] brings it.")
+
+
+def _check_writable(option: str, path: Path) -> None:
+    """Open the file as it will be opened at the end of the run, and leave things as they were."""
+    existed = path.exists()
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise Refused(f"{path} cannot be written: {error.strerror or error}; give {option} another name.") from error
+    if not existed:
+        path.unlink()

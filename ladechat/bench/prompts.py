@@ -1,0 +1,75 @@
+"""From questions to the prompts that every contender gets, with the answers of plain decoding."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from ladechat.bench.options import Refused
+from ladechat.bench.questions import Question
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.step import Limits
+from ladechat.model.loading import LoadedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The tokens that are put to every contender, and what plain decoding answers."""
+
+    kind: str
+    name: str
+    token_ids: list[int]
+    expected: tuple[int, ...]
+
+
+def make_prompts(
+    loaded: LoadedModel, questions: Sequence[Question], max_new_tokens: int, tick: Callable[[], None]
+) -> list[Prompt]:
+    """One prompt for each turn of each conversation; the model's own greedy answers stand between the turns.
+
+    `tick` is called after every turn.
+
+    Raises:
+        Refused: a prompt that leaves no room for the answer in the model's context, or that the model's chat template
+            does not take.
+    """
+    prompts = []
+    for question in questions:
+        messages: list[dict[str, str]] = []
+        for number, turn in enumerate(question.turns, start=1):
+            name = question.name if len(question.turns) == 1 else f"{question.name}, turn {number}"
+            messages.append({"role": "user", "content": turn})
+            token_ids = _tokens(loaded.tokenizer, messages, name)
+            _check_room(name, len(token_ids), max_new_tokens, loaded.context_length)
+            answer = _plain_answer(loaded, token_ids, max_new_tokens)
+            prompts.append(Prompt(question.kind, name, token_ids, answer))
+            text = loaded.tokenizer.decode(list(answer), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            messages.append({"role": "assistant", "content": str(text)})
+            tick()
+    return prompts
+
+
+def _tokens(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], name: str) -> list[int]:
+    """A conversation as the model's chat template writes it; as bare paragraphs where it has none."""
+    if not tokenizer.chat_template:
+        text = "\n\n".join(message["content"].strip() for message in messages) + "\n\n"
+        return list(tokenizer.encode(text))
+    try:
+        text = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    except TemplateError as error:
+        raise Refused(f"The model's chat template refuses {name} ({error}); leave it out with --questions.") from error
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+def _check_room(name: str, tokens: int, max_new_tokens: int, context_length: int) -> None:
+    if tokens + max_new_tokens > context_length:
+        raise Refused(
+            f"The prompt {name!r} has {tokens:,} tokens, and with an answer of {max_new_tokens:,} that is more than "
+            f"the model's context of {context_length:,}; lower --max-new-tokens, or leave it out with --questions."
+        )
+
+
+def _plain_answer(loaded: LoadedModel, token_ids: list[int], max_new_tokens: int) -> tuple[int, ...]:
+    steps = AutoregressiveDecoder(loaded.runner).run(token_ids, Limits(max_new_tokens, loaded.eos_ids))
+    return tuple(token for step in steps for token in step.tokens)

@@ -1,0 +1,68 @@
+"""The questions that are asked: those that come with ladechat, and files of the same form."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ladechat.bench.options import KINDS, Refused
+
+CHOICE = f"give --questions some of {', '.join(KINDS)}, or a file that ends in .toml"
+FORM = 'it has to hold prompts = ["…", ["…", "…"]]: questions, and lists of a conversation\'s questions'
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user says in one conversation, turn by turn; `name` tells it from the others of its kind."""
+
+    kind: str
+    name: str
+    turns: tuple[str, ...]
+
+
+def read_questions(sources: Sequence[str]) -> list[Question]:
+    """The questions of all these kinds and files, in their order. A file's questions are of the kind that it is named.
+
+    Raises:
+        Refused: no source, an unknown kind, or a file that cannot be read or has another form.
+    """
+    if not sources:
+        raise Refused(f"No questions are named; {CHOICE}.")
+    return [question for source in sources for question in _read(source)]
+
+
+def _read(source: str) -> list[Question]:
+    if source in KINDS:
+        text = (files("ladechat.bench") / "questions" / f"{source}.toml").read_text("utf-8")
+        return _parse(source, source, text)
+    path = Path(source).expanduser()
+    if path.suffix != ".toml":
+        raise Refused(f"There are no questions {source!r}; {CHOICE}.")
+    try:
+        return _parse(path.stem, source, path.read_text("utf-8"))
+    except OSError as error:
+        raise Refused(f"{source} cannot be read: {error.strerror or error}; give --questions another file.") from error
+    except UnicodeDecodeError as error:
+        raise Refused(f"{source} is no file of questions, for it is not UTF-8 text; {FORM}.") from error
+
+
+def _parse(kind: str, source: str, text: str) -> list[Question]:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Refused(f"{source} is no file of questions, for it is not TOML ({error}); {FORM}.") from error
+    found = content.get("prompts")
+    if not isinstance(found, list) or not found:
+        raise Refused(f"{source} is no file of questions, for it has no list named prompts; {FORM}.")
+    return [
+        Question(kind, f"{kind} {number}", _turns(source, number, entry)) for number, entry in enumerate(found, start=1)
+    ]
+
+
+def _turns(source: str, number: int, entry: Any) -> tuple[str, ...]:
+    turns = entry if isinstance(entry, list) else [entry]
+    if not turns or not all(isinstance(turn, str) and turn.strip() for turn in turns):
+        raise Refused(f"Question {number} of {source} is neither a text nor a list of texts, or one is empty; {FORM}.")
+    return tuple(turns)

@@ -1,0 +1,29 @@
+"""Answers and contenders that are made up, so that every figure can be worked out by hand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ladechat.bench.contenders import Answer
+from ladechat.bench.prompts import Prompt
+from ladechat.decoder.step import Limits
+
+
+def answer(tokens: Sequence[int], passes: int = 1, first: int = 1, rest_seconds: float = 1.0) -> Answer:
+    return Answer(tuple(tokens), first_tokens=first, passes=passes, first_seconds=0.25, rest_seconds=rest_seconds)
+
+
+def prompt(kind: str, name: str = "", expected: Sequence[int] = ()) -> Prompt:
+    return Prompt(kind, name or kind, [1, 2, 3], tuple(expected))
+
+
+@dataclass
+class Scripted:
+    """A contender that writes down when its turn was, and always answers the same."""
+
+    name: str
+    log: list[tuple[str, int]] = field(default_factory=list)
+    says: tuple[int, ...] = (5, 6)
+
+    def answer(self, prompt: list[int], limits: Limits) -> Answer:
+        self.log.append((self.name, prompt[0]))
+        return answer(self.says)

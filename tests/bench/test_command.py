@@ -1,0 +1,146 @@
+"""The command as a whole, on a tiny model; and what it refuses, in one sentence, before anything is loaded."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ladechat import cli
+from ladechat.bench import command, contenders, prompts
+from ladechat.bench.contenders import Contender
+from ladechat.model.loading import LoadedModel
+from tests.bench.made_up import Scripted
+
+QUESTIONS = 'prompts = ["the pool", ["the window", "and the pool?"]]'
+
+
+def bench(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli.app, ["bench", *map(str, arguments)])
+
+
+def assert_refused(result: Result, named: str, exit_code: int = 2) -> None:
+    assert result.exit_code == exit_code, result.output
+    assert named in result.stderr and result.stderr.count("\n") == 1 and result.stdout == ""
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "few.toml"
+    path.write_text(QUESTIONS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def short(checkpoint: Path, questions: Path) -> list[str]:
+    """The options of a run that is over at once."""
+    given = ["--model", checkpoint, "--device", "cpu", "--dtype", "float32", "--questions", questions]
+    return [*map(str, given), "--max-new-tokens", "6", "--rounds", "1", "--settings", "3,3,3"]
+
+
+def test_one_run_measures_everybody_on_every_prompt(short: list[str], tmp_path: Path) -> None:
+    result = bench(*short, "--json", tmp_path / "bench.json")
+    assert result.exit_code == 0, result.output
+    content = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    assert content["prompts"] == {"few": 3}
+    names = ["autoregressive", "lookahead 3,3,3", "transformers", "transformers prompt-lookup"]
+    assert set(content["contenders"]) >= set(names) and all(name in result.stdout for name in names)
+    assert all(each["overall"]["exact"] for each in content["contenders"].values())
+    assert content["contenders"]["autoregressive"]["overall"]["speedup"] == 1.0
+
+
+def test_plain_decoding_takes_part_unasked(short: list[str]) -> None:
+    result = bench(*short, "--decoders", "lookahead")
+    assert result.exit_code == 0 and "autoregressive" in result.stdout and "transformers" not in result.stdout
+
+
+def test_a_plot_is_drawn_where_it_is_asked_for(short: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = bench(*short, "--decoders", "lookahead", "--plot", tmp_path / "bench.svg")
+    assert result.exit_code == 0 and (tmp_path / "bench.svg").stat().st_size > 0
+
+
+def test_a_contender_that_lies_is_found_out(short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def liar(loaded: LoadedModel, settings: object) -> list[Contender]:
+        return [Scripted("liar")]
+
+    monkeypatch.setitem(contenders.MAKERS, "transformers", liar)
+    result = bench(*short, "--decoders", "transformers", "--json", tmp_path / "bench.json")
+    content = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    assert content["contenders"]["liar"]["overall"]["exact"] is False
+    assert "3 of 3 answers are not those of plain decoding" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--decoders", "magic"], "lookahead"),
+        (["--decoders", ","], "No decoder"),
+        (["--settings", "3,3"], "W,N,G"),
+        (["--settings", "3,x,3"], "W,N,G"),
+        (["--settings", "3,1,3"], "2 to 16"),
+        (["--settings", "65,3,3"], "1 to 64"),
+        (["--rounds", "0"], "at least 1"),
+        (["--max-new-tokens", "0"], "at least 1"),
+        (["--questions", "poems"], "summary"),
+        (["--questions", "nowhere.toml"], "nowhere.toml"),
+        (["--plot", "bench.pdf"], ".svg"),
+        (["--json", "no/such/folder/bench.json"], "cannot be written"),
+        (["--json", "."], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_a_model_is_loaded(
+    arguments: list[str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "fetch", lambda *_: pytest.fail("it went for the model"))
+    assert_refused(bench(*arguments), named)
+
+
+def test_a_plot_without_matplotlib_is_refused_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert_refused(bench("--plot", "bench.png"), "pip install ladechat[plot]")
+
+
+def test_looking_whether_a_file_can_be_written_leaves_it_as_it_is(short: list[str], tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.png"
+    old.write_text("precious", encoding="utf-8")
+    assert_refused(bench(*short, "--json", old, "--plot", new, "--model", "./nowhere"), "nowhere", exit_code=1)
+    assert old.read_text(encoding="utf-8") == "precious" and not new.exists()
+
+
+def test_an_answer_that_does_not_fit_the_context_is_refused_with_both_numbers(short: list[str]) -> None:
+    assert_refused(bench(*short, "--max-new-tokens", "4096"), "context of 4,096")
+
+
+def test_a_window_that_does_not_fit_the_context_is_refused(short: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.model.loading._context_length", lambda config: 75)
+    assert_refused(bench(*short, "--settings", "60,16,3"), "smaller W or N")
+
+
+def test_ctrl_c_ends_it_with_130_and_nothing_written(
+    short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prompts, "make_prompts", interrupted)
+    assert_refused(bench(*short, "--json", tmp_path / "bench.json"), "Stopped", exit_code=130)
+    assert not (tmp_path / "bench.json").exists()
+
+
+def test_memory_that_is_used_up_is_told_in_a_sentence(short: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(prompts, "make_prompts", too_much)
+    assert_refused(bench(*short), "memory is used up", exit_code=1)
+
+
+def test_a_template_that_refuses_a_question_is_told_of(short: list[str], checkpoint: Path, tmp_path: Path) -> None:
+    for file in checkpoint.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((checkpoint / "tokenizer_config.json").read_text())
+    refusing = {**config, "chat_template": "{{ raise_exception('Not today.') }}"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(refusing))
+    assert_refused(bench(*short, "--model", tmp_path), "Not today.")

@@ -1,0 +1,62 @@
+"""Questions: those that come along, and files of the same form."""
+
+from pathlib import Path
+
+import pytest
+
+from ladechat.bench.options import KINDS, Refused
+from ladechat.bench.questions import read_questions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_eight_questions_of_the_turns_that_it_is_named_for(kind: str) -> None:
+    questions = read_questions([kind])
+    assert len(questions) >= 8 and {question.kind for question in questions} == {kind}
+    turns = (3, 4) if kind == "multi_turn" else (1,)
+    assert all(len(question.turns) in turns for question in questions)
+    assert len({question.turns for question in questions}) == len(questions)
+
+
+def test_the_texts_to_sum_up_have_100_to_200_words() -> None:
+    for question in read_questions(["summary"]):
+        task, _, text = question.turns[0].partition("\n\n")
+        assert 100 <= len(text.split()) <= 200, task
+
+
+def test_a_file_holds_questions_and_conversations_of_the_kind_that_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "letters.toml"
+    path.write_text('prompts = ["Dear?", ["Who?", "Why?"]]', encoding="utf-8")
+    first, second = read_questions([str(path)])
+    assert (first.kind, first.name, first.turns) == ("letters", "letters 1", ("Dear?",))
+    assert second.turns == ("Who?", "Why?")
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"prompts = [", "not TOML"),
+        (b"prompts = []", "no list named prompts"),
+        (b'questions = ["a"]', "no list named prompts"),
+        (b'prompts = "a"', "no list named prompts"),
+        (b'prompts = ["a", 5]', "Question 2"),
+        (b'prompts = ["a", []]', "Question 2"),
+        (b'prompts = ["a", ["b", " "]]', "Question 2"),
+        (b"prompts = ['\xff']", "not UTF-8"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_with_what_is_wrong(
+    tmp_path: Path, content: bytes | None, named: str
+) -> None:
+    path = tmp_path / "questions.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Refused, match=named) as caught:
+        read_questions([str(path)])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sources", [["poems"], []])
+def test_questions_that_do_not_exist_are_refused_with_those_that_do(sources: list[str]) -> None:
+    with pytest.raises(Refused, match="multi_turn"):
+        read_questions(sources)
