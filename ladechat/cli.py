@@ -141,7 +141,8 @@ def serve_engine(engine: EngineOptions) -> None:
     """Serve a model: commands in on standard input, events out on standard output (docs/protocol.md)."""
     from ladechat.engine.server import serve
 
-    raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings))
+    pool = Path(engine.pool).expanduser() if engine.pool else None
+    raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings, pool))
 
 
 @app.command()

@@ -26,8 +26,10 @@ Model = Annotated[str, typer.Option("--model", "-m", help="A folder, a hub id, o
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what is fast there.")]
 
-PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype}
-"""Which model, and where it runs."""
+Pool = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the n-gram pool in a file, for the next session.")]
+
+PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype, "pool": Pool}
+"""Which model, where it runs, and what it begins with."""
 
 SETTINGS: dict[str, Any] = {
     "decoder": Annotated[str, typer.Option(help=f"{', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")],
@@ -48,7 +50,7 @@ SETTINGS: dict[str, Any] = {
 
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`."""
-    defaults = {**msgspec.structs.asdict(Settings()), "model": "demo", "device": "auto", "dtype": "auto"}
+    defaults = {**msgspec.structs.asdict(Settings()), "model": "demo", "device": "auto", "dtype": "auto", "pool": None}
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
         for name, kind in {**PLACES, **SETTINGS}.items()

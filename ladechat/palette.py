@@ -53,18 +53,18 @@ HUES = {
 }
 _DARK = Inks(
     HUES[True],
-    {"window": "#56d4dd", "prompt": "#e3b341", "accepted": "#c9a4ff"},
+    {"window": "#56d4dd", "prompt": "#e3b341", "accepted": "#c9a4ff", "earlier": "#6cb6ff"},
     {"accepted": "#5fd08a", "rejected": "#ff95a8"},
 )
 _LIGHT = Inks(
     HUES[False],
-    {"window": "#085a63", "prompt": "#7a4a00", "accepted": "#5f33ad"},
+    {"window": "#085a63", "prompt": "#7a4a00", "accepted": "#5f33ad", "earlier": "#0a4f9e"},
     {"accepted": "#155c2d", "rejected": "#a01d42"},
 )
 # Brought down to 256 colours the light ones would be too light. These are in the cube of 256 as they stand.
 _LIGHT_256 = Inks(
     ("#0000d7", "#870000", "#005f5f", "#af005f", "#005f00", "#870087"),
-    {"window": "#005f5f", "prompt": "#870000", "accepted": "#870087"},
+    {"window": "#005f5f", "prompt": "#870000", "accepted": "#870087", "earlier": "#0000d7"},
     {"accepted": "#005f00", "rejected": "#af005f"},
 )
 # Of 16 colours, as rich names them, so that what is brought down is what is meant. Brought down, the hues above would
@@ -72,12 +72,12 @@ _LIGHT_256 = Inks(
 # blue, red and magenta with two cues by turns make six looks too.
 _DARK_16 = Inks(
     ("#5555ff", "#ffff55", "#55ff55", "#ff5555", "#55ffff", "#ff55ff"),
-    {"window": "#55ffff", "prompt": "#ffff55", "accepted": "#ff55ff"},
+    {"window": "#55ffff", "prompt": "#ffff55", "accepted": "#ff55ff", "earlier": "#5555ff"},
     {"accepted": "#55ff55", "rejected": "#ff5555"},
 )
 _LIGHT_16 = Inks(
     ("#0000aa", "#aa0000", "#aa00aa"),
-    {"window": "#0000aa", "prompt": "#aa0000", "accepted": "#aa00aa"},
+    {"window": "#0000aa", "prompt": "#aa0000", "accepted": "#aa00aa", "earlier": "#000000"},
     {"accepted": "#0000aa", "rejected": "#aa0000"},
 )
 INKS: Mapping[tuple[Depth, bool], Inks] = {

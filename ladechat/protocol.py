@@ -225,10 +225,10 @@ class Prefilling(Event, frozen=True, tag="prefilling"):
     total_tokens: int
 
 
-Source = Literal["window", "prompt", "accepted"]
-"""Where an n-gram came from: the window's trajectory, the prompt, or text already accepted."""
+Source = Literal["window", "prompt", "accepted", "earlier"]
+"""Where an n-gram came from: the window's trajectory, the prompt, text already accepted, or an earlier answer."""
 
-Origin = Literal["window", "prompt", "accepted", "model"]
+Origin = Literal["window", "prompt", "accepted", "earlier", "model"]
 """Where an emitted token came from: a draft of that source, or the model's own next (bonus) token."""
 
 Verdict = Literal["accepted", "rejected", "untested"]
@@ -330,6 +330,7 @@ FailureCode = Literal[
     "missing_package",
     "load_failed",
     "message_too_long",
+    "pool_file",
     "disk_full",
     "out_of_memory",
     "internal",

@@ -91,6 +91,8 @@ class _Generation:
         self._settings = settings
         self._random = random.Random(0)
         self._lookups = self._hits = 0
+        if not generated:  # else the answer goes on, and what it has taught was learnt in this very run
+            pool.begin_run()
         if settings.pool_prompt:
             self._learn_prompt()
         self._window = self._new_window()
@@ -107,7 +109,9 @@ class _Generation:
     def draft(self, room: int, context_length: int) -> _StepDraft:
         """Look guesses up for the last token and lay out a pass that keeps within the context."""
         settings, key = self._settings, self._text[-1]
-        guesses = self._pool.guesses(key, min(settings.ngram, room) - 1, settings.guesses + SHOWN_UNTRIED)
+        before = self._text[-2] if len(self._text) > 1 else None
+        length, limit = min(settings.ngram, room) - 1, settings.guesses + SHOWN_UNTRIED
+        guesses = self._pool.guesses(key, length, limit, before)
         self._lookups += 1
         self._hits += bool(guesses)
         farthest = len(self._text) - 1 + settings.ngram - 2 + settings.window - 1

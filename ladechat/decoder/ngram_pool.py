@@ -1,30 +1,47 @@
 """The n-gram pool: what the window, the prompt and the accepted text have taught, ready to be guessed again."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ladechat.decoder.step import Source
 
 Tail = tuple[int, ...]
+
+CAPACITY_BYTES = 32 * 1024 * 1024
+BYTES_PER_NGRAM = 900
+BYTES_PER_TOKEN = 40
+"""What an n-gram takes in two ordered dictionaries, generously; a test measures it."""
+
+
+class _Origin(NamedTuple):
+    source: Source
+    run: int
 
 
 class NGramPool:
     """A bounded map from a token to the tails that have followed it; the least recently used n-gram leaves first.
 
     N-grams of any length live side by side, so nothing is lost when N changes. Each remembers the source that first
-    brought it.
+    brought it; those that earlier runs brought have the source "earlier".
 
     Args:
-        capacity: the most n-grams held.
+        capacity_bytes: the most memory that it takes.
     """
 
-    def __init__(self, capacity: int = 65_536) -> None:
-        self.capacity = capacity
-        self._tails: dict[int, OrderedDict[Tail, Source]] = {}
+    def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
+        self._capacity = capacity_bytes
+        self._used = 0
+        self._run = 0
+        self._tails: dict[int, OrderedDict[Tail, _Origin]] = {}
         self._recency: OrderedDict[tuple[int, Tail], None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._recency)
+
+    def begin_run(self) -> None:
+        """From now on, what is here has been learnt earlier."""
+        self._run += 1
 
     def add(self, ngram: Sequence[int], source: Source) -> bool:
         """Remember an n-gram (two tokens or more), or mark a known one as used just now. True if it is new."""
@@ -35,9 +52,10 @@ class NGramPool:
             tails.move_to_end(tail)
             self._recency.move_to_end((key, tail))
         else:
-            tails[tail] = source
+            tails[tail] = _Origin(source, self._run)
             self._recency[key, tail] = None
-            if len(self._recency) > self.capacity:
+            self._used += _size(tail)
+            while self._used > self._capacity:
                 self._forget_oldest()
         return not known
 
@@ -45,14 +63,16 @@ class NGramPool:
         """Remember every n-gram of a text, in order; how many were new."""
         return sum(self.add(tokens[i : i + ngram], source) for i in range(len(tokens) - ngram + 1))
 
-    def guesses(self, key: int, length: int, limit: int) -> list[tuple[Tail, Source]]:
+    def guesses(self, key: int, length: int, limit: int, before: int | None = None) -> list[tuple[Tail, Source]]:
         """Up to `limit` tails of at most `length` tokens that have followed `key`, latest used first.
 
-        A tail that an earlier one begins with would verify nothing new and is left out.
+        Tails that have followed `key` where the token `before` stood in front of it come before all others: two tokens
+        tell more than one. A tail that an earlier one begins with would verify nothing new and is left out.
         """
         found: list[tuple[Tail, Source]] = []
         begun: set[Tail] = {()}
-        for tail, source in reversed(self._tails.get(key, {}).items()):
+        tails = self._tails.get(key, {})
+        for tail, source in (*self._after_pair(before, key), *self._latest(tails)):
             if len(found) == limit:
                 break
             guess = tail[: max(length, 0)]
@@ -61,18 +81,43 @@ class NGramPool:
                 begun.update(guess[:end] for end in range(1, len(guess) + 1))
         return found
 
+    def _after_pair(self, before: int | None, key: int) -> Iterator[tuple[Tail, Source]]:
+        """What has followed the two tokens, each with the latest tail of `key` that goes on like it."""
+        if before is None or before not in self._tails:
+            return
+        tails = self._tails.get(key, {})
+        for pair_tail, source in self._latest(self._tails[before]):
+            start = pair_tail[1:]
+            if pair_tail[0] == key and start:
+                longer = (one for one in self._latest(tails) if one[0][: len(start)] == start)
+                yield next(longer, (start, source))
+
+    def _latest(self, tails: "OrderedDict[Tail, _Origin] | dict[Tail, _Origin]") -> Iterator[tuple[Tail, Source]]:
+        for tail, origin in reversed(tails.items()):
+            yield tail, origin.source if origin.run == self._run else "earlier"
+
     def successor(self, key: int) -> int | None:
         """The token that last followed `key`."""
         tails = self._tails.get(key)
         return next(reversed(tails))[0] if tails else None
 
+    def ngrams(self) -> Iterator[tuple[int, ...]]:
+        """Everything it holds, the latest used last."""
+        return ((key, *tail) for key, tail in self._recency)
+
     def clear(self) -> None:
         """Forget everything."""
         self._tails.clear()
         self._recency.clear()
+        self._used = 0
 
     def _forget_oldest(self) -> None:
         (key, tail), _ = self._recency.popitem(last=False)
+        self._used -= _size(tail)
         del self._tails[key][tail]
         if not self._tails[key]:
             del self._tails[key]
+
+
+def _size(tail: Tail) -> int:
+    return BYTES_PER_NGRAM + BYTES_PER_TOKEN * len(tail)

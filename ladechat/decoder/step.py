@@ -6,8 +6,8 @@ from typing import Literal, Protocol
 
 from ladechat.decoder.selection import Selector
 
-Source = Literal["window", "prompt", "accepted"]
-Origin = Literal["window", "prompt", "accepted", "model"]
+Source = Literal["window", "prompt", "accepted", "earlier"]
+Origin = Literal["window", "prompt", "accepted", "earlier", "model"]
 Verdict = Literal["accepted", "rejected", "untested"]
 
 

@@ -24,6 +24,7 @@ class Decoders:
 
     def __init__(self, runner: Runner, device: torch.device, settings: Settings) -> None:
         self._lookahead = LookaheadDecoder(runner)
+        self.pool = self._lookahead.pool
         self._jacobi = JacobiDecoder(runner)
         self._prompt_lookup = PromptLookupDecoder(runner)
         self._by_name: dict[DecoderName, Decoder] = {

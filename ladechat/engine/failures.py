@@ -16,6 +16,16 @@ def bad_command(reason: object, turn: int | None = None) -> Failed:
     return Failed(code="bad_command", message=message, hint=hint, turn=turn)
 
 
+def pool_file(error: Exception, fatal: bool) -> Failed:
+    """The file of the n-gram pool is none, or cannot be written."""
+    hint = (
+        "Without --pool, the n-grams of a session are forgotten at its end."
+        if fatal
+        else "It is not kept from here on."
+    )
+    return Failed(code="pool_file", message=str(error), hint=hint, fatal=fatal)
+
+
 def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
     """The memory was used up, or something that should not happen did."""
     from ladechat.model.memory import memory_is_used_up

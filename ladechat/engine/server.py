@@ -4,12 +4,13 @@ import sys
 import traceback
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ladechat import __version__, protocol
-from ladechat.engine.failures import bad_command, busy, unexpected
+from ladechat.engine.failures import bad_command, busy, pool_file, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.model.checkpoint import LoadError, fetch, local_folder, tokenizer_fingerprint
@@ -20,8 +21,19 @@ if TYPE_CHECKING:
     from ladechat.model.loading import LoadedModel
 
 
-def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
-    """Load a model, then answer commands until the input ends. The exit code: 1 if the model could not be loaded."""
+def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | None = None) -> int:
+    """Load a model, then answer commands until the input ends.
+
+    Args:
+        model: "demo", a folder, or a hub id.
+        device: where it runs, or "auto".
+        dtype: the type it computes in, or "auto".
+        settings: what the decoder starts with.
+        pool: a file that the n-gram pool comes from, and is kept in after every answer.
+
+    Returns:
+        The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
+    """
     stream = EventStream.take_over_stdout()
     folder = local_folder(model)
     stream.emit(
@@ -48,18 +60,27 @@ def serve(model: str, device: str, dtype: str, settings: Settings) -> int:
         traceback.print_exc()
         stream.emit(unexpected(error, turn=None, fatal=True))
         return 1
+    from ladechat.engine.pool_file import PoolFileError, read
     from ladechat.engine.turn import Service
 
+    service = Service.of(loaded, settings)
+    if pool is not None:
+        try:
+            read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
+        except PoolFileError as error:
+            stream.emit(pool_file(error, fatal=True))
+            return 1
     stream.emit(_ready(loaded, settings))
-    Engine(Service.of(loaded, settings), stream, inbox).run()
+    Engine(service, stream, inbox, pool).run()
     return 0
 
 
 class Engine:
     """Carries out commands, one after another. While a turn runs it is the turn's `Listener`."""
 
-    def __init__(self, service: "Service", stream: EventStream, inbox: Inbox) -> None:
+    def __init__(self, service: "Service", stream: EventStream, inbox: Inbox, pool: Path | None = None) -> None:
         self._service = service
+        self._pool = pool
         self._stream = stream
         self._inbox = inbox
         self._changes: list[Configure] = []
@@ -71,6 +92,7 @@ class Engine:
             command = self._inbox.wait()
             if isinstance(command, Generate):
                 self._answer(command)
+                self._keep_pool()
             elif isinstance(command, Configure):
                 self._changes.append(command)
             elif isinstance(command, ProtocolError):
@@ -114,6 +136,16 @@ class Engine:
         except Exception as error:  # the conversation is not lost because one answer was
             traceback.print_exc()
             self._stream.emit(unexpected(error, turn=command.turn, fatal=False))
+
+    def _keep_pool(self) -> None:
+        from ladechat.engine.pool_file import PoolFileError, write
+
+        if self._pool is not None:
+            try:
+                write(self._pool, self._service.decoders.pool, self._service.loaded.tokenizer_fingerprint)
+            except PoolFileError as error:
+                self._pool = None  # once is enough
+                self._stream.emit(pool_file(error, fatal=False))
 
 
 def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedModel":

@@ -41,11 +41,14 @@ class EngineOptions:
     model: str = "demo"
     device: str = "auto"
     dtype: str = "auto"
+    pool: str | None = None
     settings: Settings = field(default_factory=Settings)
 
     def arguments(self) -> Iterator[str]:
         """The command line of `ladechat engine`, after its name."""
         yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
+        if self.pool is not None:
+            yield from ("--pool", self.pool)
         for name, value in asdict(self.settings).items():
             option = name.replace("_", "-")
             if isinstance(value, bool):

@@ -1,5 +1,7 @@
 """The n-gram pool of one step: what it knew after the last token, what was tried, and how far each guess went."""
 
+from collections import Counter
+
 from rich.style import Style
 
 from ladechat import protocol
@@ -17,20 +19,22 @@ class PoolPanel(Panel):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: protocol.Step | None = None
-        self._accepted = 0
-        self._tested = 0
+        self._accepted: Counter[protocol.Source] = Counter()
+        self._tested: Counter[protocol.Source] = Counter()
 
     def show_step(self, step: protocol.Step) -> None:
         self._step = step
         if step.draft is not None:
-            self._accepted += step.draft.verdicts.count("accepted")
-            self._tested += len(step.draft.verdicts) - step.draft.verdicts.count("untested")
+            for source, verdict in zip(step.draft.sources, step.draft.verdicts, strict=True):
+                self._accepted[source] += verdict == "accepted"
+                self._tested[source] += verdict != "untested"
         self.redraw()
 
     def clear(self) -> None:
         """Forget the step, and begin to count anew."""
         self._step = None
-        self._accepted = self._tested = 0
+        self._accepted.clear()
+        self._tested.clear()
         self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -105,13 +109,12 @@ class PoolPanel(Panel):
         return matched + after_match
 
     def _tally(self, pool: protocol.PoolView, width: int) -> Row:
-        tally = (
-            f"{self._accepted} of {self._tested} tested draft tokens accepted"
-            if self._tested
-            else "no draft tested yet"
-        )
-        short = f"{self._accepted}/{self._tested} tested drafts accepted"
-        text = longest(width, (f"{tally} · +{pool.added} n-grams", tally, short))
+        accepted, tested = self._accepted.total(), self._tested.total()
+        tally = f"{accepted} of {tested} tested draft tokens accepted" if tested else "no draft tested yet"
+        by_source = ", ".join(f"{name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count)
+        short = f"{accepted}/{tested} tested drafts accepted"
+        whole = (f"{tally}: {by_source}",) if tested else ()
+        text = longest(width, (*whole, f"{tally} · +{pool.added} n-grams", tally, short))
         return [(text, self.muted)]
 
 

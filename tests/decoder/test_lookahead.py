@@ -99,7 +99,7 @@ def test_ngrams_of_the_window_alone_are_accepted_and_save_steps() -> None:
             steps += run(decoder, prompt, 80, [2])
         return steps
 
-    with_pool, without = steps_with(NGramPool()), steps_with(NGramPool(capacity=0))
+    with_pool, without = steps_with(NGramPool()), steps_with(NGramPool(capacity_bytes=0))
     assert tokens_of(with_pool) == tokens_of(without)
     assert {origin for step in with_pool for origin in step.origins} == {"window", "model"}
     from_pool = [c for step in with_pool if step.pool for c in step.pool.candidates if c.matched]

@@ -1,9 +1,12 @@
 """The pool: newest first, bounded, and it remembers where an n-gram came from."""
 
+import random
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.ngram_pool import NGramPool
+from ladechat.decoder.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, NGramPool
 
 tokens = st.integers(0, 4)
 ngrams = st.lists(tokens, min_size=2, max_size=5).map(tuple)
@@ -26,8 +29,12 @@ def test_a_known_ngram_keeps_the_source_that_first_brought_it() -> None:
     assert pool.guesses(1, 1, 1) == [((2,), "prompt")]
 
 
+def size(ngram: tuple[int, ...]) -> int:
+    return BYTES_PER_NGRAM + BYTES_PER_TOKEN * (len(ngram) - 1)
+
+
 def test_the_least_recently_used_ngram_leaves_first() -> None:
-    pool = NGramPool(capacity=2)
+    pool = NGramPool(capacity_bytes=2 * size((1, 2)))
     pool.add((1, 2), "window")
     pool.add((3, 4), "window")
     pool.add((1, 2), "window")
@@ -62,12 +69,13 @@ def test_the_successor_is_the_token_that_followed_last() -> None:
 def test_pool_agrees_with_a_list_of_everything_added(
     added: list[tuple[tuple[int, ...], str]], capacity: int, key: int, length: int, limit: int
 ) -> None:
-    pool = NGramPool(capacity)
+    pool = NGramPool(capacity * size((1, 2, 3)))
     history: list[tuple[int, ...]] = []  # by use, the latest last
     for ngram, source in added:
         pool.add(ngram, source)  # type: ignore[arg-type]
         history = [known for known in history if known != ngram] + [ngram]
-        history = history[-capacity:] if capacity else []
+        while sum(map(size, history)) > capacity * size((1, 2, 3)):
+            del history[0]
     assert len(pool) == len(history)
 
     expected: list[tuple[int, ...]] = []
@@ -83,4 +91,58 @@ def test_a_cleared_pool_knows_nothing() -> None:
     pool.add_all([1, 2, 3], 2, "prompt")
     pool.clear()
     assert len(pool) == 0
+    assert list(pool.ngrams()) == []
     assert pool.guesses(1, 1, 1) == []
+
+
+def test_what_earlier_runs_taught_is_told_apart() -> None:
+    pool = NGramPool()
+    pool.add((1, 2), "prompt")
+    pool.begin_run()
+    pool.add((1, 2), "prompt")
+    pool.add((1, 3), "window")
+    assert pool.guesses(1, 1, 5) == [((3,), "window"), ((2,), "earlier")]
+
+
+def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> None:
+    pool = NGramPool()
+    pool.add((7, 1, 2), "prompt")
+    pool.add((1, 2, 4), "prompt")
+    pool.add((1, 3, 5), "window")
+    assert [tail for tail, _ in pool.guesses(1, 2, 5)] == [(3, 5), (2, 4)]
+    assert [tail for tail, _ in pool.guesses(1, 2, 5, before=7)] == [(2, 4), (3, 5)]
+    assert [tail for tail, _ in pool.guesses(1, 2, 5, before=8)] == [(3, 5), (2, 4)]
+
+
+@given(st.lists(ngrams), tokens, tokens)
+def test_the_token_in_front_changes_the_order_and_at_most_adds_what_it_knows_itself(
+    added: list[tuple[int, ...]], before: int, key: int
+) -> None:
+    pool = NGramPool()
+    for ngram in added:
+        pool.add(ngram, "window")
+    without = {tail for tail, _ in pool.guesses(key, 9, 99)}
+    known = {ngram[2:] for ngram in added if ngram[:2] == (before, key)}
+    given_before = [tail for tail, _ in pool.guesses(key, 9, 99, before)]
+    assert all(tail in without or tail in known for tail in given_before)
+    assert all(any(tail == one[: len(tail)] for one in given_before) for tail in without)
+
+
+def test_ngrams_come_out_in_the_order_of_their_use() -> None:
+    pool = NGramPool()
+    pool.add((1, 2), "prompt")
+    pool.add((3, 4, 5), "window")
+    pool.add((1, 2), "accepted")
+    assert list(pool.ngrams()) == [(3, 4, 5), (1, 2)]
+
+
+def test_a_full_pool_takes_no_more_memory_than_it_was_given() -> None:
+    dice = random.Random(1)
+    tracemalloc.start()
+    pool = NGramPool(capacity_bytes=2_000_000)
+    for _ in range(20_000):
+        pool.add([dice.randrange(1000, 50_000) for _ in range(dice.randint(2, 7))], "window")
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 1_000 < len(pool) < 3_000
+    assert 0.3 * 2_000_000 < used < 2_000_000

@@ -1,0 +1,71 @@
+"""The n-gram pool in a file, for the next session: token ids, and whose tokens they are. Nothing in it is ever run."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from ladechat.decoder.ngram_pool import NGramPool
+
+FORMAT = "ladechat pool"
+VERSION = 1
+MAX_BYTES = 64 * 1024 * 1024
+
+
+class PoolFileError(Exception):
+    """A file that is no pool of this model, or cannot be read or written: what, why and what to do."""
+
+
+class _Content(msgspec.Struct, frozen=True):
+    format: str
+    version: int
+    tokenizer: str
+    ngrams: list[tuple[int, ...]]
+
+
+def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
+    """Teach a pool what a file holds, the latest used last; how many n-grams. A file that is not there holds none.
+
+    Args:
+        path: of the file.
+        pool: what learns.
+        tokenizer: fingerprint of the tokenizer whose ids they have to be.
+        vocabulary: ids from here on are refused.
+
+    Raises:
+        PoolFileError: the file cannot be read, is something else or damaged, or belongs to another tokenizer.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise PoolFileError(f"{path} is larger than any pool; give --pool another name.")
+        content = msgspec.msgpack.decode(path.read_bytes(), type=_Content)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise PoolFileError(f"{path} cannot be read: {error.strerror or error}; give --pool another name.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PoolFileError(f"{path} is no pool of n-grams, or damaged; give --pool another name.") from error
+    if (content.format, content.version) != (FORMAT, VERSION):
+        raise PoolFileError(f"{path} is no pool of n-grams that this ladechat reads; give --pool another name.")
+    if content.tokenizer != tokenizer:
+        raise PoolFileError(f"{path} was filled with another model's tokens; give --pool another name for this model.")
+    if any(len(one) < 2 or min(one) < 0 or max(one) >= vocabulary for one in content.ngrams):
+        raise PoolFileError(f"{path} is damaged: not all of it are n-grams of this model's tokens; remove it.")
+    return sum(pool.add(ngram, "earlier") for ngram in content.ngrams)
+
+
+def write(path: Path, pool: NGramPool, tokenizer: str) -> None:
+    """Put all that a pool holds into a file, whole or not at all.
+
+    Raises:
+        PoolFileError: it cannot be written.
+    """
+    content = _Content(FORMAT, VERSION, tokenizer, list(pool.ngrams()))
+    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    try:
+        partial.write_bytes(msgspec.msgpack.encode(content))
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        why = error.strerror or error
+        raise PoolFileError(f"{path} cannot be written: {why}; give --pool another name.") from error

@@ -1,0 +1,98 @@
+"""The pool in a file: what went in comes out, nothing half is left behind, and what is no pool is refused."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ladechat.decoder.ngram_pool import NGramPool
+from ladechat.engine.pool_file import FORMAT, VERSION, PoolFileError, read, write
+from ladechat.protocol import Failed, Ready, Step
+from tests.engine.wire import Wire, started
+
+ngrams = st.lists(st.lists(st.integers(0, 50), min_size=2, max_size=6).map(tuple), max_size=30)
+
+
+@given(ngrams)
+def test_what_was_kept_is_guessed_again_as_learnt_earlier(
+    tmp_path_factory: pytest.TempPathFactory, added: object
+) -> None:
+    path = tmp_path_factory.mktemp("pool") / "kept"
+    pool, again = NGramPool(), NGramPool()
+    for ngram in added:  # type: ignore[attr-defined]
+        pool.add(ngram, "window")
+    write(path, pool, "here")
+    assert read(path, again, "here", vocabulary=51) == len(pool)
+    assert list(again.ngrams()) == list(pool.ngrams())
+    assert {source for key in range(51) for _, source in again.guesses(key, 9, 99)} <= {"earlier"}
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_a_file_that_is_not_there_is_an_empty_pool(tmp_path: Path) -> None:
+    assert read(tmp_path / "none", NGramPool(), "here", vocabulary=9) == 0
+
+
+def content(**changes: object) -> bytes:
+    whole = {"format": FORMAT, "version": VERSION, "tokenizer": "here", "ngrams": [[1, 2]], **changes}
+    return msgspec.msgpack.encode(whole)
+
+
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        (b"", "no pool"),
+        (b"\x80\x04\x95pickle", "no pool"),
+        (content()[:-2], "damaged"),
+        (content(format="other"), "no pool"),
+        (content(version=2), "no pool"),
+        (content(tokenizer="there"), "another model"),
+        (content(ngrams=[[1]]), "damaged"),
+        (content(ngrams=[[1, 9]]), "damaged"),
+        (content(ngrams=[[-1, 2]]), "damaged"),
+        (content(ngrams="no"), "no pool"),
+    ],
+)
+def test_what_is_no_pool_of_this_model_is_refused_and_left_as_it_is(tmp_path: Path, kept: bytes, why: str) -> None:
+    path = tmp_path / "kept"
+    path.write_bytes(kept)
+    pool = NGramPool()
+    with pytest.raises(PoolFileError, match=why):
+        read(path, pool, "here", vocabulary=9)
+    assert len(pool) == 0 and path.read_bytes() == kept
+
+
+def test_a_folder_can_neither_be_read_nor_written(tmp_path: Path) -> None:
+    with pytest.raises(PoolFileError, match="cannot be read"):
+        read(tmp_path, NGramPool(), "here", vocabulary=9)
+    with pytest.raises(PoolFileError, match="cannot be written"):
+        write(tmp_path, NGramPool(), "here")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_engine_goes_on_with_the_pool_of_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "pool"
+
+    def sources(wire: Wire) -> list[str]:
+        steps, _ = wire.ask("What is the n-gram pool?", max_new_tokens=24)
+        wire.ask("And?", max_new_tokens=1)  # answered after the pool of the answer before was written
+        return [candidate.source for step in steps if step.pool for candidate in step.pool.candidates]
+
+    found = []
+    for _ in range(2):
+        wire, _ = started("--model", "demo", "--pool", str(path))
+        found.append(sources(wire))
+        wire.close()
+    assert "earlier" not in found[0]
+    assert "earlier" in found[1]
+
+
+def test_an_engine_with_a_file_that_is_no_pool_says_so_and_ends(tmp_path: Path) -> None:
+    path = tmp_path / "pool"
+    path.write_text("not a pool")
+    wire = Wire("--model", "demo", "--pool", str(path))
+    failed = wire.until(Failed)
+    assert (failed.code, failed.fatal) == ("pool_file", True) and str(path) in failed.message
+    assert wire.wait_for_end() == 1
+    assert not any(isinstance(event, Ready | Step) for event in wire.seen)
