@@ -186,6 +186,7 @@ class Ready(Event, frozen=True, tag="ready"):
     settings: Settings
     quantization: str | None = None
     sampling_defaults: SamplingDefaults | None = None
+    plain_only: str | None = None
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):

@@ -165,7 +165,14 @@ MAKERS: dict[str, Make] = {
 
 
 def make_contenders(loaded: LoadedModel, decoders: Sequence[str], settings: Settings) -> list[Contender]:
-    """All that take part under these names: lookahead once for each of its settings (W, N, G)."""
+    """All that take part under these names: lookahead once for each of its settings (W, N, G).
+
+    Raises:
+        Refused: a decoder that drafts, and a model that can only be decoded plainly.
+    """
+    drafting = [name for name in decoders if name in ("lookahead", "jacobi", "prompt_lookup")]
+    if loaded.plain_only is not None and drafting:
+        raise Refused(f"{loaded.plain_only} Give --decoders without {', '.join(drafting)}.")
     return [contender for name in decoders for contender in MAKERS[name](loaded, settings)]
 
 

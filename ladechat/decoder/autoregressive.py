@@ -6,7 +6,7 @@ from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
-from ladechat.decoder.verification import verify
+from ladechat.decoder.verification import begin, verify
 from ladechat.decoder.verify_mask import causal_layout
 
 
@@ -20,10 +20,7 @@ class AutoregressiveDecoder:
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
-        for _ in self.runner.prefill(prompt):
-            pass
-        selector = selector or Selector(prompt)
-        ending = limits.ending(limits.room(len(prompt), self.runner.context_length))
+        selector, ending = begin(self.runner, prompt, limits, selector)
         token, nothing = prompt[-1], CandidateTree()
         while ending.room > 0:
             verified = verify(self.runner, causal_layout([token]), nothing, selector, ending)

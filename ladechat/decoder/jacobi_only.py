@@ -11,7 +11,7 @@ from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step, WindowSnapshot
-from ladechat.decoder.verification import verify
+from ladechat.decoder.verification import begin, verify
 from ladechat.decoder.verify_mask import chain_layout
 
 
@@ -29,14 +29,11 @@ class JacobiDecoder:
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
-        for _ in self.runner.prefill(prompt):
-            pass
-        selector = selector or Selector(prompt)
-        ending = limits.ending(limits.room(len(prompt), self.runner.context_length))
+        selector, ending = begin(self.runner, prompt, limits, selector, drafting="Jacobi decoding")
         last, iterate = prompt[-1], list[int]()
         while ending.room > 0:
             # The last place of what is left needs no guess: the model's own token fills it.
-            length = min(self.block, ending.room - 1)
+            length = min(self.block, ending.room - 1, self.runner.reach - 1)
             iterate = [*iterate[:length], *[last] * (length - len(iterate))]
             tree = CandidateTree()
             tree.add(iterate, "window")

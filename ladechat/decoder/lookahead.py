@@ -10,7 +10,7 @@ from ladechat.decoder.ngram_pool import NGramPool, Tail
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Candidate, Limits, PoolSnapshot, Source, Step, WindowSnapshot
-from ladechat.decoder.verification import verify
+from ladechat.decoder.verification import begin, verify
 from ladechat.decoder.verify_mask import StepLayout, column_guess, lay_out
 
 SHOWN_UNTRIED = 8
@@ -53,14 +53,11 @@ class LookaheadDecoder:
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
-        for _ in self.runner.prefill(prompt):
-            pass
-        selector = selector or Selector(prompt)
-        ending = limits.ending(limits.room(len(prompt), self.runner.context_length))
+        selector, ending = begin(self.runner, prompt, limits, selector, drafting="Lookahead decoding")
         generation = _Generation(prompt, generated, self.pool, self.settings)
         while ending.room > 0:
             generation.follow(self.settings)
-            draft = generation.draft(ending.room, self.runner.context_length)
+            draft = generation.draft(ending.room, self.runner.reach)
             verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
             fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
             window, added = generation.learn(draft, fresh, verified.tokens)
@@ -106,16 +103,15 @@ class _Generation:
             self._learn_prompt()
         self._window.resize(settings.window, settings.ngram, self._successor)
 
-    def draft(self, room: int, context_length: int) -> _StepDraft:
-        """Look guesses up for the last token and lay out a pass that keeps within the context."""
+    def draft(self, room: int, reach: int) -> _StepDraft:
+        """Look guesses up for the last token and lay out a pass over at most `reach` positions."""
         settings, key = self._settings, self._text[-1]
         before = self._text[-2] if len(self._text) > 1 else None
-        length, limit = min(settings.ngram, room) - 1, settings.guesses + SHOWN_UNTRIED
+        length, limit = min(settings.ngram, room, reach) - 1, settings.guesses + SHOWN_UNTRIED
         guesses = self._pool.guesses(key, length, limit, before)
         self._lookups += 1
         self._hits += bool(guesses)
-        farthest = len(self._text) - 1 + settings.ngram - 2 + settings.window - 1
-        window = self._window if farthest < context_length else None
+        window = self._window if settings.window + settings.ngram - 2 <= reach else None
         tree = CandidateTree()
         if window is not None:
             tree.add(column_guess(window), "window")
@@ -137,7 +133,7 @@ class _Generation:
             added += self._pool.add_all(self._text[-(len(tokens) + ngram - 1) :], ngram, "accepted")
         if draft.window is not None:
             draft.window.advance(fresh, tokens, self._successor)
-        else:  # it was too large for what is left of the context, and may come to fit if W or N is lowered
+        else:  # it was too large for the reach, which may grow, and it may come to fit if W or N is lowered
             self._window = self._new_window()
         return snapshot, added
 

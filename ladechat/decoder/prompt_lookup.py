@@ -6,7 +6,7 @@ from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Source, Step
-from ladechat.decoder.verification import verify
+from ladechat.decoder.verification import begin, verify
 from ladechat.decoder.verify_mask import chain_layout
 
 
@@ -26,14 +26,12 @@ class PromptLookupDecoder:
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
-        for _ in self.runner.prefill(prompt):
-            pass
-        selector = selector or Selector(prompt)
-        ending = limits.ending(limits.room(len(prompt), self.runner.context_length))
+        selector, ending = begin(self.runner, prompt, limits, selector, drafting="Prompt lookup")
         text, asked = list(prompt), len(prompt) - generated
         while ending.room > 0:
             start = continuation(text, self.match)
-            draft = [] if start is None else text[start : start + min(self.length, ending.room - 1)]
+            length = min(self.length, ending.room - 1, self.runner.reach - 1)
+            draft = [] if start is None else text[start : start + length]
             source: Source = "prompt" if start is not None and start < asked else "accepted"
             tree = CandidateTree()
             tree.add(draft, source)

@@ -21,6 +21,20 @@ class Runner(Protocol):
         """How many positions the model has: no slot may lie at or beyond it."""
         ...
 
+    @property
+    def reach(self) -> int:
+        """How many positions the next pass may use, from that of slot 0 on; at least 1.
+
+        Never more than the context has left, and fewer where the model's rotary positions hang on the farthest of a
+        pass: a drafted token must not change the angles of the real ones.
+        """
+        ...
+
+    @property
+    def plain_only(self) -> str | None:
+        """Why this model takes one slot a pass, in a sentence; None if it takes any layout."""
+        ...
+
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
         """Make the cache hold `tokens[:-1]`, keeping the common prefix it already holds.
 

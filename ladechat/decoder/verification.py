@@ -8,7 +8,7 @@ from ladechat.decoder.acceptance import accept, log_probabilities
 from ladechat.decoder.candidate_tree import ROOT, CandidateTree
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Draft, Origin, PoolSnapshot, Step, Verdict, WindowSnapshot
+from ladechat.decoder.step import Draft, Ending, Limits, Origin, PoolSnapshot, Step, Verdict, WindowSnapshot
 from ladechat.decoder.verify_mask import StepLayout
 
 
@@ -51,6 +51,28 @@ class Verified:
             window=window,
             pool=pool,
         )
+
+
+def begin(
+    runner: Runner, prompt: Sequence[int], limits: Limits, selector: Selector | None, drafting: str = ""
+) -> tuple[Selector, Ending]:
+    """What every run begins with: the prompt into the cache, who chooses its tokens, and how many there may be.
+
+    Args:
+        runner: whose cache it is.
+        prompt: at least one token.
+        limits: when the run ends.
+        selector: chooses the tokens; None takes the likeliest.
+        drafting: the name of a decoder that verifies several tokens in a pass.
+
+    Raises:
+        ValueError: this decoder drafts, and the model can only be decoded one token a pass.
+    """
+    if drafting and runner.plain_only is not None:
+        raise ValueError(f"{drafting} cannot run on this model: {runner.plain_only}")
+    for _ in runner.prefill(prompt):
+        pass
+    return selector or Selector(prompt), limits.ending(limits.room(len(prompt), runner.context_length))
 
 
 def verify(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.jacobi_only import JacobiDecoder
@@ -33,13 +34,19 @@ class Decoders:
             "jacobi": self._jacobi,
             "autoregressive": AutoregressiveDecoder(runner),
         }
+        self._plain_only = runner.plain_only is not None
         self._generator = torch.Generator(device)
         self._selector: Selector | None = None
         self.settings = settings
         self.apply(settings)
 
     def apply(self, settings: Settings) -> None:
-        """Use these settings from the next step on, of a text that is being written too."""
+        """Use these settings from the next step on, of a text that is being written too.
+
+        A model that can only be decoded plainly is, whatever decoder they name.
+        """
+        if self._plain_only:
+            settings = replace(settings, decoder="autoregressive")
         self.settings = settings
         self._lookahead.settings = LookaheadSettings(
             window=settings.window,

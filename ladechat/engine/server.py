@@ -70,7 +70,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | 
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
-    stream.emit(_ready(loaded, settings))
+    stream.emit(_ready(loaded, service.decoders.settings))
     Engine(service, stream, inbox, pool).run()
     return 0
 
@@ -118,7 +118,7 @@ class Engine:
             given = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
             settings = msgspec.structs.replace(self._service.decoders.settings, **given)
             self._service.decoders.apply(settings)
-            self._stream.emit(protocol.SettingsApplied(settings=settings))
+            self._stream.emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
         self._changes.clear()
 
     def _answer(self, command: Generate) -> None:
@@ -177,4 +177,5 @@ def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
         settings=settings,
         quantization=loaded.quantization,
         sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
+        plain_only=loaded.plain_only,
     )

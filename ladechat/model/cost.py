@@ -3,8 +3,8 @@
 import time
 from collections import deque
 
+from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import causal_layout
-from ladechat.model.eager import EagerRunner
 
 REACH = 256
 """A measurement speaks for cache lengths in the same stretch of this many tokens."""
@@ -22,7 +22,7 @@ class PlainPassCost:
     against too slow a plain pass would be flattery.
     """
 
-    def __init__(self, runner: EagerRunner) -> None:
+    def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._samples: dict[int, deque[float]] = {}
         self._allowance = 0.0
@@ -30,7 +30,9 @@ class PlainPassCost:
     def refresh(self, decoded_seconds: float = 0.0) -> float:
         """Time plain passes at the present cache length: a few where none was timed yet, else one where it is due.
 
-        The cache stays as it is. One slot of the context must be free: call it before a step, not after the last.
+        The cache stays as it is. A model that takes one slot a pass is not asked: its steps are plain passes, and what
+        one has changed cannot be undone. One slot of the context must be free: call it before a step, not after the
+        last.
 
         Args:
             decoded_seconds: the time that steps have taken since the last call.
@@ -38,6 +40,8 @@ class PlainPassCost:
         Returns:
             The seconds that this took.
         """
+        if self._runner.plain_only is not None:
+            return 0.0
         cache_length = len(self._runner.tokens)
         self._allowance += BUDGET * decoded_seconds
         known = self.milliseconds(cache_length)

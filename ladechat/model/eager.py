@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
 
 from ladechat.decoder.verify_mask import StepLayout, causal_layout
+from ladechat.model.cache_probe import plain_only, probe_cache
 from ladechat.model.kv_cache import SlabCache
+from ladechat.model.rope import rope_boundary
 
 PREFILL_CHUNK = 512
-
-
-class UnsupportedModel(ValueError):
-    """A model that lookahead decoding cannot run on, with the reason."""
 
 
 class EagerRunner:
@@ -27,8 +25,11 @@ class EagerRunner:
         chunk: how many tokens of a prompt go through the model at once.
 
     Raises:
-        UnsupportedModel: the model has no KV cache of plain or sliding-window attention layers.
+        UnsupportedModel: the model is an encoder-decoder.
+        PlainDecodingOnly: it has no KV cache of plain or sliding-window attention layers.
     """
+
+    plain_only: str | None = None
 
     def __init__(self, model: PreTrainedModel, context_length: int, chunk: int = PREFILL_CHUNK) -> None:
         self.model = model
@@ -36,13 +37,15 @@ class EagerRunner:
         self._chunk = chunk
         self._tokens: list[int] = []
         self._pending: StepLayout | None = None
-        layers = _probe(model)
-        self._sliding_windows = [getattr(layer, "sliding_window", None) for layer in layers]
-        if len({window for window in self._sliding_windows if window is not None}) > 1:
-            raise UnsupportedModel(f"{_name(model)} has layers with sliding windows of different lengths.")
+        self._angles: list[int] = []
+        layers = probe_cache(model)
+        self._window_of = {layer.kind: layer.window for layer in layers}
+        if len({layer.window for layer in layers} - {None}) > 1:
+            raise plain_only(model, "has sliding windows of different lengths")
+        self._rope = rope_boundary(model.config.get_text_config(decoder=True))
         self._cache = SlabCache(
-            [(_shape(layer.keys), _shape(layer.values)) for layer in layers],
-            dtype=layers[0].keys.dtype,
+            [(layer.keys, layer.values) for layer in layers],
+            dtype=layers[0].dtype,
             device=model.device,
             capacity_limit=2 * context_length,
         )
@@ -54,6 +57,14 @@ class EagerRunner:
         """See `Runner.tokens`."""
         return self._tokens
 
+    @property
+    def reach(self) -> int:
+        """See `Runner.reach`."""
+        position = len(self._tokens)
+        room = max(1, self.context_length - position)
+        shared = self._rope.reach(position) if self._rope else None
+        return room if shared is None else min(room, shared)
+
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
         """See `Runner.prefill`.
 
@@ -63,21 +74,30 @@ class EagerRunner:
         if not 0 < len(tokens) <= self.context_length:
             raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
         wanted = list(tokens[:-1])
-        common = self.cached_prefix(wanted)
-        del self._tokens[common:]
-        self._cache.truncate(common)
+        common = min(self.cached_prefix(tokens), len(wanted))
+        if self._rope and not common == len(wanted) == len(self._tokens):
+            self._forget_stretched_angles()
+        self._truncate(common)
         while len(self._tokens) < len(wanted):
-            chunk = causal_layout(wanted[len(self._tokens) :][: self._chunk])
-            self._pass(chunk, **self._prefill_options)
-            self.keep(range(len(chunk)))
+            self._read(wanted[len(self._tokens) :][: self._chunk], len(tokens))
             yield len(self._tokens)
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """How many of the first of these tokens the cache holds already."""
-        pairs = zip(self._tokens, tokens, strict=False)
+        """How many of the first of these tokens the cache holds as a model would that reads all of them at once.
+
+        Where angles hang on the length of the text, that is none of a shorter text with others; but a text that is just
+        being continued goes on with those that it has.
+        """
+        known = self._tokens
+        if self._rope:
+            continued = len(known) == len(tokens) - 1
+            angles = self._rope.angles(len(tokens))
+            if not (continued and known == list(tokens[:-1])):
+                known = known[: next((i for i, own in enumerate(self._angles) if own != angles), len(known))]
+        pairs = zip(known, tokens, strict=False)
         return next(
             (index for index, (cached, token) in enumerate(pairs) if cached != token),
-            min(len(self._tokens), len(tokens)),
+            min(len(known), len(tokens)),
         )
 
     def forward(self, layout: StepLayout) -> torch.Tensor:
@@ -85,6 +105,10 @@ class EagerRunner:
         farthest = len(self._tokens) + int(layout.positions.max())
         if farthest >= self.context_length:
             raise ValueError(f"Position {farthest} is beyond a context of {self.context_length} tokens.")
+        if self._rope and layout.positions.max() >= self.reach:
+            raise ValueError(f"A pass from position {len(self._tokens)} may not reach {farthest}: the angles change.")
+        if self._rope and self._rope.starts_afresh:
+            self._read_afresh(len(self._tokens) + 1)
         return self._pass(layout)
 
     def keep(self, slots: Sequence[int]) -> None:
@@ -93,7 +117,38 @@ class EagerRunner:
             raise RuntimeError("There is no pass whose slots could be kept.")
         self._cache.keep(slots)
         self._tokens.extend(self._pending.tokens[slot] for slot in slots)
+        if self._rope:
+            farthest = len(self._tokens) - len(slots) + int(self._pending.positions.max())
+            self._angles.extend([self._rope.angles(farthest + 1)] * len(slots))
         self._pending = None
+
+    def _read(self, tokens: Sequence[int], length: int) -> None:
+        """Append the next tokens of a prompt of `length` tokens to the cache."""
+        layout = causal_layout(tokens)
+        if self._rope and self._rope.angles(len(self._tokens) + len(tokens)) != self._rope.angles(length):
+            # A slot at the end of the text, seen by none of the others, gives the pass the angles of the whole.
+            layout = _with_slot_at(layout, length - 1 - len(self._tokens))
+        self._pass(layout, **self._prefill_options)
+        self.keep(range(len(tokens)))
+
+    def _read_afresh(self, length: int) -> None:
+        """As the model's own generation does it, when a text of `length` tokens has just outgrown the boundary."""
+        if self._rope is not None and 0 in self._angles and self._rope.angles(length) != 0:
+            tokens = list(self._tokens)
+            self._truncate(0)
+            while len(self._tokens) < len(tokens):
+                self._read(tokens[len(self._tokens) :][: self._chunk], length)
+
+    def _truncate(self, length: int) -> None:
+        del self._tokens[length:]
+        del self._angles[length:]
+        self._cache.truncate(length)
+
+    @torch.inference_mode()
+    def _forget_stretched_angles(self) -> None:
+        """Bring back the usual angles: a model with dynamic ones keeps those of the longest text until a short one."""
+        zero = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
+        self.model(input_ids=zero, position_ids=zero, use_cache=False)
 
     @torch.inference_mode()
     def _pass(self, layout: StepLayout, **options: Any) -> torch.Tensor:
@@ -116,15 +171,15 @@ class EagerRunner:
         cached = len(self._tokens)
         full = np.ones((len(layout), cached + len(layout)), np.bool_)
         full[:, cached:] = layout.mask
-        window = next((window for window in self._sliding_windows if window is not None), None)
-        if window is None:
+        if not any(self._window_of.values()):
             return self._as_attention_mask(full)
         positions = layout.positions + cached
         distance = positions[:, None] - np.concatenate([np.arange(cached), positions])[None, :]
-        sliding = self._as_attention_mask(full & (distance < window))
-        if None not in self._sliding_windows:
-            return sliding
-        return {"full_attention": self._as_attention_mask(full), "sliding_attention": sliding}
+        masks = {
+            kind: self._as_attention_mask(full & (distance < window) if window else full)
+            for kind, window in self._window_of.items()
+        }
+        return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _as_attention_mask(self, visible: np.ndarray[Any, np.dtype[np.bool_]]) -> torch.Tensor:
         mask = torch.from_numpy(visible)[None, None].to(self.model.device)
@@ -135,30 +190,11 @@ class EagerRunner:
         return torch.zeros_like(mask, dtype=self.model.dtype).masked_fill_(~mask, lowest)
 
 
-@torch.inference_mode()
-def _probe(model: PreTrainedModel) -> list[Any]:
-    """The cache layers that one token leaves behind: configurations do not all tell the shapes of keys and values."""
-    if model.config.is_encoder_decoder:
-        raise UnsupportedModel(f"{_name(model)} is an encoder-decoder model; ladechat needs a decoder-only one.")
-    cache = DynamicCache(config=model.config)
-    token = torch.zeros((1, 1), dtype=torch.long, device=model.device)
-    try:
-        model(input_ids=token, past_key_values=cache, use_cache=True)
-    except TypeError as error:
-        raise UnsupportedModel(f"{_name(model)} does not take a KV cache.") from error
-    layers = list(cache.layers)
-    if not layers or any(
-        getattr(layer, "keys", None) is None or hasattr(layer, "recurrent_states") for layer in layers
-    ):
-        raise UnsupportedModel(
-            f"{_name(model)} keeps a recurrent state instead of a KV cache, so drafts cannot be undone."
-        )
-    return layers
-
-
-def _shape(states: torch.Tensor) -> tuple[int, int]:
-    return states.shape[1], states.shape[3]
-
-
-def _name(model: PreTrainedModel) -> str:
-    return f"{type(model).__name__} (model type {model.config.model_type!r})"
+def _with_slot_at(layout: StepLayout, position: int) -> StepLayout:
+    """The layout with one slot more, at `position`, that sees itself only and is seen by no other."""
+    slots = len(layout)
+    mask = np.zeros((slots + 1, slots + 1), np.bool_)
+    mask[:slots, :slots] = layout.mask
+    mask[slots, slots] = True
+    positions = np.append(layout.positions, position)
+    return StepLayout((*layout.tokens, layout.tokens[-1]), positions, mask, layout.fresh_slots, layout.node_slots)

@@ -12,12 +12,15 @@ import transformers
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+from ladechat.model.cache_probe import PlainDecodingOnly, UnsupportedModel
 from ladechat.model.checkpoint import LoadError, first_sentence, tokenizer_fingerprint
-from ladechat.model.eager import EagerRunner, UnsupportedModel
+from ladechat.model.eager import EagerRunner
 from ladechat.model.memory import check_memory, useful_cache_bytes
 from ladechat.model.quantization import check_quantization, described_parameters, quantization_method
+from ladechat.model.rope import stretched_context
 from ladechat.model.sampling_defaults import SamplingDefaults, sampling_defaults
-from ladechat.model.self_check import check_layouts
+from ladechat.model.self_check import check_layouts, check_one_direction
+from ladechat.model.stepwise import StepwiseRunner
 from ladechat.model.weights import FractionProgress, load_weights
 
 FALLBACK_CONTEXT = 2048
@@ -34,7 +37,7 @@ CHECK_STAGE = "checking that the model decodes as the method needs"
 class LoadedModel:
     """A model ready to run, and the facts about it."""
 
-    runner: EagerRunner
+    runner: EagerRunner | StepwiseRunner
     tokenizer: PreTrainedTokenizerBase
     name: str
     model_type: str
@@ -49,6 +52,11 @@ class LoadedModel:
     sampling_defaults: SamplingDefaults | None
     eos_ids: frozenset[int]
     load_seconds: float
+
+    @property
+    def plain_only(self) -> str | None:
+        """Why this model writes one token a pass, whatever decoder is wanted; None if any can be used."""
+        return self.runner.plain_only
 
 
 def load(folder: Path, name: str, device: str, dtype: str, report: Report, progress: FractionProgress) -> LoadedModel:
@@ -84,8 +92,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
     model = load_weights(folder, name, place, number_type, quantised=method is not None, progress=progress)
     report(CHECK_STAGE)
     try:
-        runner = EagerRunner(model, context_length)
-        check_layouts(runner)
+        runner = choose_runner(model, context_length)
     except UnsupportedModel as error:
         raise _unsupported(str(error)) from error
     return LoadedModel(
@@ -105,6 +112,21 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
         eos_ids=_eos_ids(model, tokenizer),
         load_seconds=time.perf_counter() - started,
     )
+
+
+def choose_runner(model: PreTrainedModel, context_length: int) -> EagerRunner | StepwiseRunner:
+    """The runner that a model can follow: one that verifies drafts, or else one for plain decoding.
+
+    Raises:
+        UnsupportedModel: it cannot be decoded at all.
+    """
+    try:
+        runner = EagerRunner(model, context_length)
+        check_layouts(runner)
+    except PlainDecodingOnly as error:
+        check_one_direction(model)
+        return StepwiseRunner(model, context_length, str(error))
+    return runner
 
 
 def leave_a_core_free() -> None:
@@ -170,19 +192,9 @@ def _config(folder: Path, name: str) -> Any:
 
 
 def _context_length(config: Any) -> int:
-    """The positions a model may use.
-
-    With "longrope" a pass that reaches beyond the original context rotates all of its tokens differently, drafts that
-    are refused later included; so such a model keeps to the original context, where decoding is exact.
-    """
-    rope = getattr(config, "rope_parameters", None) or {}
+    """The positions a model may use."""
     longest = getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT
-    if rope.get("rope_type") == "longrope":
-        original = rope.get("original_max_position_embeddings") or getattr(
-            config, "original_max_position_embeddings", None
-        )
-        return min(int(longest), int(original or longest))
-    return int(longest)
+    return stretched_context(config, int(longest))
 
 
 def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:

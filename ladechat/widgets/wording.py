@@ -55,6 +55,8 @@ def introduce(event: Ready) -> str:
     """What was loaded, and where it runs; and that its own way of drawing tokens is not used."""
     name = event.model.rstrip("/").rsplit("/", 1)[-1]
     facts = f"{name}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
+    if event.plain_only is not None:
+        facts += f" Plain decoding only: {event.plain_only}"
     own = event.sampling_defaults
     if own is None or not own.do_sample:
         return facts

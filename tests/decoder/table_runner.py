@@ -13,6 +13,11 @@ class TableRunner:
     """The `Runner` of a random table. A slot's logits follow from the tokens that it sees, in order of position."""
 
     context_length = 64
+    plain_only = None
+
+    @property
+    def reach(self) -> int:
+        return self.context_length - len(self.tokens)
 
     def __init__(self, vocabulary: int, seed: int, spread: float = 1.5) -> None:
         self.tokens: list[int] = []

@@ -10,8 +10,9 @@ from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess, lay_out
+from ladechat.model.cache_probe import PlainDecodingOnly
 from ladechat.model.cost import PlainPassCost
-from ladechat.model.eager import EagerRunner, UnsupportedModel
+from ladechat.model.eager import EagerRunner
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, generated, plain, random_model, run, runner_for, tokens_of
 
 TOLERANCE = 1e-4
@@ -153,7 +154,7 @@ def test_a_slot_beyond_the_context_is_refused() -> None:
 def test_recurrent_models_are_refused_by_name(model_type: str) -> None:
     config = AutoConfig.for_model(model_type, vocab_size=50, hidden_size=16, num_hidden_layers=2, intermediate_size=32)
     model = AutoModelForCausalLM.from_config(config).eval()
-    with pytest.raises(UnsupportedModel, match=model_type):
+    with pytest.raises(PlainDecodingOnly, match=model_type):
         EagerRunner(model, 64)
 
 

@@ -173,6 +173,20 @@ def test_bfloat16_is_kept_on_a_gpu_that_has_it(
     assert choose_dtype("auto", torch.device("cuda"), config) is chosen
 
 
+def test_a_model_without_a_kv_cache_is_loaded_for_plain_decoding_and_says_why(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2, "vocab_size": len(sentencepiece())}
+    config = AutoConfig.for_model("mamba", **sizes)
+    saved = AutoModelForCausalLM.from_config(config).eval()
+    model = loaded(save(tmp_path, saved))
+    assert model.plain_only is not None and "recurrent state" in model.plain_only and "mamba" in model.plain_only
+    prompt = encoded(sentencepiece(), "<s>the cat")
+    assert tokens_of(run(AutoregressiveDecoder(model.runner), prompt, limit=10)) == generated(saved, prompt, 10)
+
+
+def test_a_model_that_verifies_drafts_is_not_held_to_plain_decoding(checkpoint: Path) -> None:
+    assert loaded(checkpoint).plain_only is None
+
+
 # --- what does not ---------------------------------------------------------------------------------------------------
 
 
@@ -192,13 +206,6 @@ def test_an_encoder_is_refused_though_it_can_be_loaded_with_a_head(tmp_path: Pat
     config = AutoConfig.for_model("distilbert", vocab_size=50)
     config.save_pretrained(tmp_path)
     assert_told(refusal(tmp_path), "unsupported_architecture", "'distilbert'")
-
-
-def test_a_model_without_a_kv_cache_is_refused(tmp_path: Path) -> None:
-    sizes = {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2, "vocab_size": len(sentencepiece())}
-    config = AutoConfig.for_model("mamba", **sizes)
-    folder = save(tmp_path, AutoModelForCausalLM.from_config(config))
-    assert_told(refusal(folder), "unsupported_architecture", "mamba")
 
 
 @pytest.mark.parametrize("config", [{"model_type": "not_yet_invented"}, {}, {"model_type": None}, {"model_type": 3}])

@@ -4,7 +4,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from ladechat.model.eager import EagerRunner, UnsupportedModel
+from ladechat.model.cache_probe import PlainDecodingOnly
+from ladechat.model.eager import EagerRunner
 from ladechat.model.self_check import check_layouts
 from tests.tiny import demo_model, random_model, runner_for
 
@@ -28,7 +29,7 @@ def test_models_with_alibi_are_refused_by_name(model_type: str) -> None:
     names = {"hidden_size": 32, "n_layer": 2, "n_head": 4, "d_model": 32, "n_heads": 4, "n_layers": 2, "vocab_size": 50}
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **names)).eval()
-    with pytest.raises(UnsupportedModel, match=model_type):
+    with pytest.raises(PlainDecodingOnly, match=model_type):
         check_layouts(EagerRunner(model, 64))
 
 
@@ -36,7 +37,7 @@ def test_a_runner_that_ignores_the_mask_is_caught(monkeypatch: pytest.MonkeyPatc
     runner = runner_for(random_model(0))
     attention_mask = runner._as_attention_mask
     monkeypatch.setattr(runner, "_as_attention_mask", lambda visible: attention_mask(visible | True))
-    with pytest.raises(UnsupportedModel):
+    with pytest.raises(PlainDecodingOnly):
         check_layouts(runner)
 
 
@@ -57,7 +58,7 @@ def test_a_quantised_model_may_round_coarsely_and_another_in_float32_may_not() -
         layer.mlp.register_forward_hook(
             lambda module, inputs, output: torch.round(output / (scale := output.abs().max() / 15)) * scale
         )
-    with pytest.raises(UnsupportedModel):
+    with pytest.raises(PlainDecodingOnly):
         check_layouts(runner_for(model))
     model.is_quantized = True
     check_layouts(runner_for(model))

@@ -1,0 +1,68 @@
+"""Of each kind of attention one type, decoded as docs/models.md says; all of them in the long run."""
+
+import re
+
+import pytest
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from tools.support_matrix import HEADINGS, PAGE, Finding, all_types, examine, examine_apart, page
+
+EXACT = [
+    "mistral",
+    "gemma2",
+    "gemma3_text",
+    "gpt_oss",
+    "gpt2",
+    "gpt_neox",
+    "falcon",
+    "qwen3_moe",
+    "deepseek_v3",
+    "gpt_bigcode",
+    "cohere2",
+    "opt",
+]
+PLAIN = {"bloom": "ALiBi", "mamba": "recurrent", "rwkv": "recurrent", "jamba": "recurrent", "llama4_text": "chunked"}
+
+
+def stated() -> dict[str, str]:
+    """The heading under which docs/models.md has each type."""
+    found = {}
+    for section in PAGE.read_text().split("\n## ")[1:]:
+        for model_type in re.findall(r"^\| `([^`]+)`", section, re.MULTILINE):
+            found[model_type] = section.partition(":")[0]
+    return found
+
+
+@pytest.mark.parametrize("model_type", EXACT)
+def test_each_kind_of_attention_is_decoded_as_generate_does(model_type: str) -> None:
+    finding = examine(model_type)
+    assert finding.verdict == "exact", finding
+
+
+@pytest.mark.parametrize("model_type", PLAIN)
+def test_what_cannot_verify_drafts_is_decoded_plainly_as_generate_does(model_type: str) -> None:
+    finding = examine(model_type)
+    assert finding.verdict == "plain" and PLAIN[model_type] in finding.reason, finding
+
+
+@pytest.mark.parametrize("model_type", ["bart", "xlnet"])
+def test_what_is_no_decoder_is_refused(model_type: str) -> None:
+    assert examine(model_type).verdict == "refused"
+
+
+def test_the_page_has_every_type_and_nothing_that_differs() -> None:
+    assert sorted(stated()) == sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    assert HEADINGS["different"] not in stated().values()
+    assert list(stated().values()).count(HEADINGS["exact"]) >= 84
+    assert {stated()[model_type] for model_type in EXACT} == {HEADINGS["exact"]}
+
+
+def test_each_row_of_the_page_says_why() -> None:
+    text = page([Finding("a", "exact", "full"), Finding("b", "plain", "full", "keeps a state")])
+    assert "| `a` | full |" in text and "| `b` | full | keeps a state |" in text
+
+
+@pytest.mark.full
+def test_the_page_says_what_is_found() -> None:
+    found = {finding.model_type: HEADINGS[finding.verdict] for finding in examine_apart(all_types())}
+    assert found == stated()

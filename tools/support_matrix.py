@@ -1,0 +1,225 @@
+"""Which model types are decoded exactly: each asked of a tiny random model, against transformers' own `generate`.
+
+``python -m tools.support_matrix`` prints a table of all types (some minutes on one core), ``--only gemma2`` of one, and
+``--write`` makes docs/models.md of it.
+"""
+
+import argparse
+import multiprocessing
+import random
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+from transformers import CONFIG_MAPPING, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.step import Decoder, Limits
+from ladechat.model.cache_probe import UnsupportedModel
+from ladechat.model.loading import choose_runner
+from ladechat.model.self_check import uses_alibi
+from tools.tiny_models import VOCABULARY, WINDOW, tiny_config, tiny_model
+
+PAGE = Path(__file__).parent.parent / "docs" / "models.md"
+PROMPT_LENGTH = 20
+NEW_TOKENS = 40
+CONTEXT = 256
+SETTINGS = LookaheadSettings(window=5, ngram=4, guesses=5)
+PATIENCE_SECONDS = 120.0
+
+Verdict = Literal["exact", "plain", "refused", "different", "untested"]
+HEADINGS: dict[Verdict, str] = {
+    "exact": "Exact",
+    "plain": "Plain decoding only",
+    "refused": "Refused",
+    "different": "Different from generate",
+    "untested": "Not tried",
+}
+
+ABOUT = """
+Of the {types} model types that transformers {version} maps to a causal language model, {exact} are decoded exactly by
+lookahead decoding, and {plain} more by plain decoding only, each for the reason given. `python -m tools.support_matrix
+--write` makes this page.
+
+For each type a tiny random model is built, in float32, with windows and chunks of {window} tokens where it has them. It
+reads {prompt} tokens and writes {new}. *Exact* is a type whose plain decoding and lookahead decoding ({settings}) both
+write, token for token, what transformers' own greedy `generate` writes. A checkpoint is asked again when it is loaded.
+
+Rotary positions whose angles hang on the length of the text (`longrope` and `dynamic`) are exact on both sides of the
+boundary, for no pass reaches across it: `tests/model/test_rope.py`.
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about a model type; `reason` is empty for exact ones."""
+
+    model_type: str
+    verdict: Verdict
+    attention: str = ""
+    reason: str = ""
+
+
+def examine(model_type: str) -> Finding:
+    """Decode with a tiny model of a type in every way, and compare."""
+    if CONFIG_MAPPING[model_type].is_encoder_decoder or "text_encoder" in CONFIG_MAPPING[model_type].sub_configs:
+        return Finding(model_type, "refused", reason="an encoder-decoder")
+    try:
+        config = tiny_config(model_type)
+        if not hasattr(config.get_text_config(), "num_hidden_layers"):
+            return Finding(model_type, "refused", reason="its configuration has no layers of a language model")
+        model = tiny_model(model_type)
+    except Exception as error:  # building what others wrote, the libraries raise anything
+        return Finding(model_type, "untested", reason=f"no tiny model of it could be built: {_in_a_line(error)}")
+    attention = describe_attention(model)
+    dice = random.Random(1)
+    prompt = [dice.randrange(3, VOCABULARY) for _ in range(PROMPT_LENGTH)]
+    try:
+        expected = generated(model, prompt)
+    except Exception as error:
+        return Finding(model_type, "untested", attention, f"transformers' generate fails: {_in_a_line(error)}")
+    try:
+        runner = choose_runner(model, CONTEXT)
+    except UnsupportedModel as error:
+        return Finding(model_type, "refused", attention, _reason(str(error)))
+    decoders: list[Decoder] = [AutoregressiveDecoder(runner)]
+    if runner.plain_only is None:
+        decoders.append(LookaheadDecoder(choose_runner(model, CONTEXT), SETTINGS))
+    for decoder in decoders:
+        written = [token for step in decoder.run(prompt, Limits(NEW_TOKENS)) for token in step.tokens]
+        if written != expected:
+            return Finding(model_type, "different", attention, f"{type(decoder).__name__} differs")
+    if runner.plain_only is not None:
+        return Finding(model_type, "plain", attention, _reason(runner.plain_only))
+    return Finding(model_type, "exact", attention)
+
+
+def generated(model: PreTrainedModel, prompt: list[int]) -> list[int]:
+    """What transformers' own greedy `generate` writes, whatever the end of text is."""
+    options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    output = model.generate(torch.tensor([prompt]), max_new_tokens=NEW_TOKENS, **options)  # type: ignore[operator]
+    tokens: list[int] = output[0, len(prompt) :].tolist()
+    return tokens
+
+
+def describe_attention(model: PreTrainedModel) -> str:
+    """In words, from the configuration of the tiny model: kinds of layers, heads, experts."""
+    config = model.config.get_text_config(decoder=True)
+    listed = (getattr(config, name, None) for name in ("layer_types", "attention_layers", "attn_layers"))
+    kinds = sorted(set(next((layers for layers in listed if layers), [])))
+    if not kinds and getattr(model, "_is_stateful", False):
+        kinds = ["recurrent"]
+    elif not kinds:
+        kinds = ["sliding_attention" if getattr(config, "sliding_window", None) else "full_attention"]
+    words = [" + ".join(kind.removesuffix("_attention").replace("_", " ") for kind in kinds)]
+    if getattr(config, "kv_lora_rank", None):
+        words.append("latent (MLA)")
+    elif getattr(config, "multi_query", False) or getattr(config, "num_kv_heads", None) == 1:
+        words.append("multi-query")
+    elif (heads := getattr(config, "num_key_value_heads", None)) and heads < config.num_attention_heads:
+        words.append("grouped heads")
+    if any(name.endswith("sinks") for name, _ in model.named_parameters()):
+        words.append("sinks")
+    if any("expert" in name for name, _ in model.named_parameters()):
+        words.append("experts")
+    if uses_alibi(config):
+        words.append("ALiBi")
+    return ", ".join(words)
+
+
+def all_types() -> list[str]:
+    """Every type that transformers maps to a causal language model, by name."""
+    return sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+
+
+def examine_apart(model_types: list[str]) -> Iterator[Finding]:
+    """Each type in a process of its own: one that crashes or never ends costs one row."""
+    fork = multiprocessing.get_context("fork")
+    for model_type in model_types:
+        receiving, sending = fork.Pipe(duplex=False)
+        process = fork.Process(target=_report, args=(model_type, sending))
+        process.start()
+        sending.close()
+        try:
+            answered = receiving.poll(PATIENCE_SECONDS)
+            yield receiving.recv() if answered else Finding(model_type, "untested", reason="took too long")
+        except EOFError:
+            yield Finding(model_type, "untested", reason="its process ended without an answer")
+        process.kill()
+        process.join()
+
+
+def _report(model_type: str, sending: Connection) -> None:
+    try:
+        sending.send(examine(model_type))
+    except Exception as error:
+        sending.send(Finding(model_type, "different", reason=f"decoding fails: {_in_a_line(error)}"))
+
+
+def page(findings: list[Finding]) -> str:
+    """docs/models.md."""
+    exact = sum(finding.verdict == "exact" for finding in findings)
+    plain = sum(finding.verdict == "plain" for finding in findings)
+    about = ABOUT.format(
+        types=len(findings),
+        version=transformers.__version__,
+        exact=exact,
+        plain=plain,
+        prompt=PROMPT_LENGTH,
+        window=WINDOW,
+        new=NEW_TOKENS,
+        settings=f"W {SETTINGS.window}, N {SETTINGS.ngram}, G {SETTINGS.guesses}",
+    )
+    lines = ["# Which models", ""]
+    lines += ["\n\n".join(textwrap.fill(paragraph, 120) for paragraph in about.strip().split("\n\n"))]
+    for verdict, heading in HEADINGS.items():
+        rows = [finding for finding in findings if finding.verdict == verdict]
+        if rows:
+            lines += ["", f"## {heading}: {len(rows)}", "", *_table(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[Finding]) -> list[str]:
+    if rows[0].verdict == "exact":
+        return ["| type | attention |", "|---|---|", *(f"| `{row.model_type}` | {row.attention} |" for row in rows)]
+    cells = (f"| `{row.model_type}` | {row.attention} | {row.reason} |" for row in rows)
+    return ["| type | attention | why |", "|---|---|---|", *cells]
+
+
+def _reason(sentence: str) -> str:
+    """The reason within a sentence of ours: what follows the model's name."""
+    return sentence.split(") ", 1)[-1].removesuffix(", so it writes one token a pass.").removesuffix(".")
+
+
+def _in_a_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:120].replace("|", "/")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="TYPE", help="examine this type; may be given repeatedly")
+    parser.add_argument("--write", action="store_true", help="write docs/models.md")
+    options = parser.parse_args()
+    if unknown := sorted(set(options.only or []) - set(all_types())):
+        parser.error(f"transformers has no causal language model of type {', '.join(unknown)}")
+    if options.write and options.only:
+        parser.error("docs/models.md has all types, so --write goes without --only")
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    findings = []
+    for finding in examine_apart(options.only or all_types()):
+        findings.append(finding)
+        print(f"{finding.model_type:28} {finding.verdict:10} {finding.attention:36} {finding.reason}", flush=True)
+    if options.write:
+        PAGE.write_text(page(findings))
+
+
+if __name__ == "__main__":
+    main()
