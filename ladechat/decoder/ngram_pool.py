@@ -19,6 +19,10 @@ class _Origin(NamedTuple):
     run: int
 
 
+Tails = OrderedDict[Tail, _Origin]
+"""What has followed a token, the latest used last."""
+
+
 class NGramPool:
     """A bounded map from a token to the tails that have followed it; the least recently used n-gram leaves first.
 
@@ -33,7 +37,7 @@ class NGramPool:
         self._capacity = capacity_bytes
         self._used = 0
         self._run = 0
-        self._tails: dict[int, OrderedDict[Tail, _Origin]] = {}
+        self._tails: dict[int, Tails] = {}
         self._recency: OrderedDict[tuple[int, Tail], None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -46,7 +50,7 @@ class NGramPool:
     def add(self, ngram: Sequence[int], source: Source) -> bool:
         """Remember an n-gram (two tokens or more), or mark a known one as used just now. True if it is new."""
         key, tail = ngram[0], tuple(ngram[1:])
-        tails = self._tails.setdefault(key, OrderedDict())
+        tails = self._tails.setdefault(key, Tails())
         known = tail in tails
         if known:
             tails.move_to_end(tail)
@@ -71,7 +75,7 @@ class NGramPool:
         """
         found: list[tuple[Tail, Source]] = []
         begun: set[Tail] = {()}
-        tails = self._tails.get(key, {})
+        tails = self._tails.get(key, Tails())
         for tail, source in (*self._after_pair(before, key), *self._latest(tails)):
             if len(found) == limit:
                 break
@@ -85,14 +89,14 @@ class NGramPool:
         """What has followed the two tokens, each with the latest tail of `key` that goes on like it."""
         if before is None or before not in self._tails:
             return
-        tails = self._tails.get(key, {})
+        tails = self._tails.get(key, Tails())
         for pair_tail, source in self._latest(self._tails[before]):
             start = pair_tail[1:]
             if pair_tail[0] == key and start:
                 longer = (one for one in self._latest(tails) if one[0][: len(start)] == start)
                 yield next(longer, (start, source))
 
-    def _latest(self, tails: "OrderedDict[Tail, _Origin] | dict[Tail, _Origin]") -> Iterator[tuple[Tail, Source]]:
+    def _latest(self, tails: Tails) -> Iterator[tuple[Tail, Source]]:
         for tail, origin in reversed(tails.items()):
             yield tail, origin.source if origin.run == self._run else "earlier"
 

@@ -1,4 +1,4 @@
-"""An engine whose model cannot verify several tokens at once: it answers all the same, one token a step, and says why."""
+"""An engine whose model cannot verify several tokens at once answers all the same, one token a step, and says why."""
 
 from pathlib import Path
 

@@ -1,0 +1,96 @@
+"""In half precision two decoders may part, but only where the model's two best tokens nearly tie.
+
+A near tie, as the README means it: the gap between the two largest logits is at most twice the largest difference
+between the logits that a pass of one token and a pass of many gave at that very place.
+"""
+
+import random
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.selection import Processor, Selection, Selector
+from ladechat.decoder.step import Decoder, Limits
+from tests.tiny import VOCABULARY, demo_model, demo_prompt, random_model, runner_for
+
+LENGTH = 60
+HALVES = [torch.bfloat16, torch.float16]
+
+
+@dataclass
+class Written:
+    """Tokens, and the logits that each was chosen by."""
+
+    tokens: list[int]
+    logits: list[Tensor]
+
+
+def write(decoder: Decoder, prompt: list[int], processors: tuple[Processor, ...] = ()) -> Written:
+    logits: list[Tensor] = []
+    selector = Selector(prompt, Selection(processors, observe=lambda _, raw: logits.append(raw[0])))
+    for _ in decoder.run(prompt, Limits(LENGTH), selector):
+        pass
+    return Written(selector.text[len(prompt) :], logits)
+
+
+def first_difference(one: Written, other: Written) -> int | None:
+    pairs = enumerate(zip(one.tokens, other.tokens, strict=True))
+    return next((index for index, (mine, theirs) in pairs if mine != theirs), None)
+
+
+def is_near_tie(plain: Written, other: Written, index: int) -> bool:
+    best, second = plain.logits[index].topk(2).values
+    largest_change = (plain.logits[index] - other.logits[index]).abs().max()
+    return bool(best - second <= 2 * largest_change)
+
+
+def in_half(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+    copy: PreTrainedModel = type(model)(model.config).eval()
+    copy.load_state_dict(model.state_dict())
+    return copy.to(dtype)  # type: ignore[arg-type]
+
+
+def check(model: PreTrainedModel, prompt: list[int], settings: LookaheadSettings) -> None:
+    plain = write(AutoregressiveDecoder(runner_for(model)), prompt)
+    fast = write(LookaheadDecoder(runner_for(model), settings), prompt)
+    index = first_difference(plain, fast)
+    assert index is None or is_near_tie(plain, fast, index)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_first_difference_of_a_random_model_is_a_near_tie(dtype: torch.dtype, seed: int) -> None:
+    dice = random.Random(seed)
+    model = in_half(random_model(seed), dtype)
+    for _ in range(4):
+        prompt = [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))]
+        check(model, prompt, LookaheadSettings(dice.randint(1, 12), dice.randint(2, 6), dice.randint(0, 8)))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_first_difference_of_the_bundled_model_is_a_near_tie(dtype: torch.dtype) -> None:
+    model = in_half(demo_model(), dtype)
+    for question in ["What is the n-gram pool?", "Count from 3 to 19.", "Tell me a story about a fox called Milo."]:
+        check(model, demo_prompt(question), LookaheadSettings(7, 5, 7))
+
+
+def test_a_difference_of_another_kind_is_none() -> None:
+    """A wrong token, where the logits hardly differ, is found out."""
+    model = random_model(2)
+    prompt = [5, 8, 13, 21]
+    plain = write(AutoregressiveDecoder(runner_for(model)), prompt)
+    gaps = [float(-logits.topk(2).values.diff()) for logits in plain.logits]
+    clear = max(range(LENGTH), key=lambda index: gaps[index])
+
+    def spoil(ids: Tensor, scores: Tensor) -> Tensor:
+        wrong = ids.shape[1] == len(prompt) + clear
+        return scores.scatter(1, torch.tensor([[plain.tokens[clear]]]), -torch.inf) if wrong else scores
+
+    spoilt = write(LookaheadDecoder(runner_for(model)), prompt, (spoil,))
+    index = first_difference(plain, spoilt)
+    assert index == clear and not is_near_tie(plain, spoilt, index)
