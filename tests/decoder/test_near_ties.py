@@ -52,7 +52,8 @@ def is_near_tie(plain: Written, other: Written, index: int) -> bool:
 def in_half(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     copy: PreTrainedModel = type(model)(model.config).eval()
     copy.load_state_dict(model.state_dict())
-    return copy.to(dtype)  # type: ignore[arg-type]
+    copy.to(dtype)  # type: ignore[arg-type]
+    return copy
 
 
 def check(model: PreTrainedModel, prompt: list[int], settings: LookaheadSettings) -> None:
