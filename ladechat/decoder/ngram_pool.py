@@ -9,7 +9,7 @@ from ladechat.decoder.step import Source
 Tail = tuple[int, ...]
 
 CAPACITY_BYTES = 32 * 1024 * 1024
-BYTES_PER_NGRAM = 900
+BYTES_PER_NGRAM = 1200
 BYTES_PER_TOKEN = 40
 """What an n-gram takes in two ordered dictionaries, generously; a test measures it."""
 

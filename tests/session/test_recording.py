@@ -31,7 +31,8 @@ from ladechat.session.recording import Recorder, default_path
 from ladechat.session.replay import Player, Recording, UnreadableRecording
 from tests.widgets.sample_steps import answer
 
-GOLDEN = Path(__file__).parent / "golden-1.1.ladechat.jsonl"
+GOLDEN = sorted(Path(__file__).parent.glob("golden-*.ladechat.jsonl"))
+"""One of each version of the format, as it was written then."""
 
 HEADER = Header(
     format="ladechat",
@@ -269,8 +270,8 @@ HEADER_OF_NEXT = msgspec.structs.replace(HEADER, version="1.99")
 
 
 def test_a_newer_major_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableRecording, match=r"version 2\.0, and this ladechat reads version 1"):
-        Recording.read(write(tmp_path / "talk.jsonl", header_line(version="2.0", settings="another form")))
+    with pytest.raises(UnreadableRecording, match=r"version 3\.0, and this ladechat reads up to version 2"):
+        Recording.read(write(tmp_path / "talk.jsonl", header_line(version="3.0", settings="another form")))
 
 
 def test_a_header_that_lost_its_fields_is_refused(tmp_path: Path) -> None:
@@ -278,8 +279,9 @@ def test_a_header_that_lost_its_fields_is_refused(tmp_path: Path) -> None:
         Recording.read(write(tmp_path / "talk.jsonl", header_line(settings=7)))
 
 
-def test_the_golden_recording_of_this_format_is_read_without_a_remark() -> None:
-    recording = Recording.read(GOLDEN)
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
+def test_the_golden_recording_of_every_version_is_read_without_a_remark(path: Path) -> None:
+    recording = Recording.read(path)
     assert recording.notices == [] and recording.closed
     assert len(recording.turns) == 2
     assert {type(event).__name__ for event in recording.events} >= {"Header", "Ready", "Asked", "TurnStarted", "Step"}
