@@ -1,5 +1,6 @@
 """The bundled model's tokenizer, its training data, and a training run that can be interrupted."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -109,6 +110,26 @@ def test_more_steps_go_on_from_before_the_learning_rate_fell(
     further = trained(tmp_path / "a", tokenizer, recipe=longer)
     straight = trained(tmp_path / "b", tokenizer, recipe=longer)
     assert all(torch.equal(straight[name], further[name]) for name in straight)
+
+
+def test_a_run_from_a_checkpoint_begins_with_its_weights_and_names_what_was_before(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    trained(tmp_path / "a", tokenizer)
+    first = Training(TINY, tokenizer, tmp_path / "a", torch.device("cpu"), compiled=False)
+    first.resume()
+    first.export(tokenizer, tmp_path / "b" / "start")
+    second = Training(replace(TINY, seed=2), tokenizer, tmp_path / "b", torch.device("cpu"), compiled=False)
+    second.resume()
+    assert second.step == 0
+    kept = {name: weight.half() for name, weight in trained(tmp_path / "a", tokenizer).items()}
+    assert all(torch.equal(weight.half(), kept[name]) for name, weight in second.model.state_dict().items())
+    second.run()
+    second.export(tokenizer, tmp_path / "c")
+    recipe = json.loads((tmp_path / "c" / "recipe.json").read_text())
+    assert (recipe["seed"], recipe["before"]["seed"], recipe["before"]["before"]) == (2, TINY.seed, None)
+    losses = [json.loads(line)["step"] for line in (tmp_path / "c" / "losses.jsonl").read_text().splitlines()]
+    assert losses == [2, 4, 6, 2, 4, 6]
 
 
 def test_two_processes_that_share_the_batches_stay_alike(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:

@@ -257,16 +257,16 @@ def header_line(**changes: object) -> bytes:
 def test_a_newer_minor_version_is_read_on_with_a_remark(tmp_path: Path) -> None:
     path = write(
         tmp_path / "talk.jsonl",
-        header_line(version="1.99", colour="new"),
+        header_line(version="2.99", colour="new"),
         b'{"event":"hologram","seq":1,"t":0.5}\n',
         *map(encode, stream(*turn(1), Closed())[1:]),
     )
     recording = Recording.read(path)
     assert untimed(recording.events) == [HEADER_OF_NEXT, *turn(1)]
-    assert len(recording.notices) == 1 and "1.99" in recording.notices[0]
+    assert len(recording.notices) == 1 and "2.99" in recording.notices[0]
 
 
-HEADER_OF_NEXT = msgspec.structs.replace(HEADER, version="1.99")
+HEADER_OF_NEXT = msgspec.structs.replace(HEADER, version="2.99")
 
 
 def test_a_newer_major_version_is_refused_with_what_to_do(tmp_path: Path) -> None:

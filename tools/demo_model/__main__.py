@@ -5,13 +5,17 @@ Then `python -m tools.demo_model.evaluation.examine` and `… .transcripts` show
 
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tools.demo_model.train import Recipe
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 Work = Annotated[Path, typer.Argument(help="Folder for the tokenizer, the states and the losses of a training run.")]
+Seed = Annotated[int | None, typer.Option(help="Of the weights and of the conversations.")]
 Steps = Annotated[int | None, typer.Option(help="How many; without it, as many as the recipe of the bundled model.")]
 TOKENIZER_CONVERSATIONS = 20_000
 
@@ -28,24 +32,39 @@ def corpus(count: int = 10, seed: str = "look", stretches: int = 6) -> None:
 
 
 @app.command()
-def train(work: Work, steps: Steps = None, device: str = "cpu", compiled: bool = False, processes: int = 1) -> None:
+def train(
+    work: Work,
+    steps: Steps = None,
+    seed: Seed = None,
+    start: Annotated[Path | None, typer.Option(help="A checkpoint to go on from, instead of from scratch.")] = None,
+    device: str = "cpu",
+    compiled: bool = False,
+    processes: int = 1,
+) -> None:
     """Train the tokenizer, if the folder has none, and the model, from where an earlier run ended.
 
-    On a CPU, `--compiled --processes` as many as there are cores is fastest.
+    On a CPU, `--compiled --processes` as many as there are cores is fastest. A run that goes on from a checkpoint has
+    its tokenizer, and should have another seed, to read other conversations.
     """
     import multiprocessing
+    import shutil
+
+    from transformers import PreTrainedTokenizerFast
 
     from tools.demo_model import tokenizer
     from tools.demo_model.conversations import conversations
     from tools.demo_model.data import as_text
-    from tools.demo_model.train import Recipe, run_process
+    from tools.demo_model.train import START, run_process
 
+    if start is not None and not (work / START).exists():
+        shutil.copytree(start, work / START)
+        PreTrainedTokenizerFast.from_pretrained(start).save_pretrained(work / "tokenizer")
     if not (work / "tokenizer").exists():
         texts = map(as_text, islice(conversations("tokenizer", 6), TOKENIZER_CONVERSATIONS))
         tokenizer.train(texts).save_pretrained(work / "tokenizer")
     (work / "meeting").unlink(missing_ok=True)
     context = multiprocessing.get_context("spawn")
-    arguments = (processes, Recipe(steps=steps or Recipe.steps), work, device, compiled)
+    arguments = (processes, _recipe(steps, seed), work, device, compiled)
     running = [context.Process(target=run_process, args=(rank, *arguments)) for rank in range(processes)]
     for process in running:
         process.start()
@@ -55,17 +74,23 @@ def train(work: Work, steps: Steps = None, device: str = "cpu", compiled: bool =
 
 
 @app.command()
-def export(work: Work, checkpoint: Path, steps: Steps = None) -> None:
+def export(work: Work, checkpoint: Path, steps: Steps = None, seed: Seed = None) -> None:
     """Write what training has reached as a checkpoint in float16."""
     import torch
     from transformers import PreTrainedTokenizerFast
 
-    from tools.demo_model.train import Recipe, Training
+    from tools.demo_model.train import Training
 
     tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
-    training = Training(Recipe(steps=steps or Recipe.steps), tokenizer, work, torch.device("cpu"), compiled=False)
+    training = Training(_recipe(steps, seed), tokenizer, work, torch.device("cpu"), compiled=False)
     training.resume()
     training.export(tokenizer, checkpoint)
+
+
+def _recipe(steps: int | None, seed: int | None) -> "Recipe":
+    from tools.demo_model.train import Recipe
+
+    return Recipe(steps=steps or Recipe.steps, seed=Recipe.seed if seed is None else seed)
 
 
 if __name__ == "__main__":

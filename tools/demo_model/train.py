@@ -21,7 +21,9 @@ from tools.demo_model.copying import exercises
 from tools.demo_model.data import batches
 from tools.demo_model.tokenizer import BEGIN, CONTEXT, END, VOCABULARY
 
-LATEST, STEADY, LOSSES = "latest.pt", "steady.pt", "losses.jsonl"
+LATEST, STEADY, LOSSES, RECIPE = "latest.pt", "steady.pt", "losses.jsonl", "recipe.json"
+START = "start"
+"""The checkpoint that a run goes on from, in its folder, where it is not from scratch."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,13 @@ class Training:
         folder.mkdir(parents=True, exist_ok=True)
 
     def resume(self) -> None:
-        """Go on where an earlier run ended; from before the fall of the learning rate, if more steps are asked for."""
+        """Go on where an earlier run ended; from before the fall of the learning rate, if more steps are asked for.
+
+        A run that has not begun yet takes the weights of the checkpoint that it is to go on from, if there is one.
+        """
+        if (self.folder / START).exists():
+            begun = LlamaForCausalLM.from_pretrained(self.folder / START, dtype=torch.float32)
+            self.model.load_state_dict(begun.state_dict())
         for name in (LATEST, STEADY):
             if not (self.folder / name).exists():
                 continue
@@ -234,10 +242,15 @@ class Training:
             print(line, file=file)
 
     def export(self, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-        """Write the model as a checkpoint in float16, with its tokenizer and its recipe."""
+        """Write the model as a checkpoint in float16, with its tokenizer, its losses and its recipe."""
         self.model.half().save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        (folder / "recipe.json").write_text(json.dumps({**asdict(self.recipe), "step": self.step}, indent=1) + "\n")
+        before = self.folder / START
+        recipe = {**asdict(self.recipe), "step": self.step}
+        recipe["before"] = json.loads((before / RECIPE).read_text()) if before.exists() else None
+        (folder / RECIPE).write_text(json.dumps(recipe, indent=1) + "\n")
+        earlier = (before / LOSSES).read_text() if before.exists() else ""
+        (folder / LOSSES).write_text(earlier + (self.folder / LOSSES).read_text())
 
 
 def run_process(rank: int, ranks: int, recipe: Recipe, work: Path, device: str, compiled: bool) -> None:
