@@ -106,6 +106,7 @@ class LadechatApp(Viewer):
         self._downloading = False
         self._loading = True
         self._warned = False
+        self._plain_only: str | None = None
 
     def controls(self) -> Widget:
         return Prompt(id="prompt")
@@ -212,6 +213,7 @@ class LadechatApp(Viewer):
             case Header():
                 self._downloading, self._loading = False, True
             case Ready():
+                self._plain_only = event.plain_only
                 self._downloading = self._loading = False
                 if not self.answering:
                     self._ask_queued()
@@ -357,6 +359,9 @@ class LadechatApp(Viewer):
         self._use_decoder("lookahead" if plain else "autoregressive")
 
     def _use_decoder(self, name: DecoderName) -> None:
+        if self._plain_only is not None and name != "autoregressive":
+            self.notify(f"Plain decoding only: {self._plain_only}", severity="warning")
+            return
         self._wish(Configure(decoder=name))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

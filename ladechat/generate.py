@@ -21,10 +21,12 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.selection import GREEDY, Selection, Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.eager import EagerRunner
-from ladechat.model.request import context_of, padded, refuse, rows_of
+from ladechat.model.request import check_positions, context_of, padded, refuse, rows_of
 from ladechat.model.self_check import check_layouts
 
 DEFAULTS = LookaheadSettings()
+LEAST_CONTEXT = 16
+"""Positions that the check of a model takes, where its config does not say how many there are."""
 
 
 def lookahead_generate(
@@ -89,6 +91,8 @@ def lookahead_generate(
         if tokenizer is None:
             raise ValueError("stop_strings need the tokenizer that they are matched with; pass tokenizer=… too.")
         criteria.append(StopStringCriteria(tokenizer, stop_strings))
+    if streamer is not None and generation_config.num_beams > 1:
+        raise ValueError("A streamer cannot follow beam search: which beam is the text is known at its end.")
     if streamer is not None:
         streamer.put(input_ids.cpu())
     if generation_config.num_beams > 1:
@@ -128,8 +132,8 @@ def lookahead_steps(
     ends = model.generation_config.eos_token_id if eos_token_id is None else eos_token_id
     eos_ids = frozenset() if ends is None else frozenset([ends] if isinstance(ends, int) else ends)
     prompt = input_ids[0].tolist()
-    runner = _runner(model, len(prompt) + max_new_tokens)
-    decoder = LookaheadDecoder(runner, LookaheadSettings(window, ngram, guesses))
+    settings = LookaheadSettings(window, ngram, guesses)
+    decoder = LookaheadDecoder(_runner(model, len(prompt) + max_new_tokens, settings), settings)
     return decoder.run(prompt, Limits(max_new_tokens, eos_ids), Selector(prompt, selection))
 
 
@@ -138,14 +142,15 @@ def _prepared(config: GenerationConfig | None) -> bool:
     return hasattr(config, "_pad_token_tensor")
 
 
-def _runner(model: PreTrainedModel, length: int) -> EagerRunner:
-    """A runner with an empty cache, for texts of up to `length` tokens."""
+def _runner(model: PreTrainedModel, length: int, settings: LookaheadSettings) -> EagerRunner:
+    """A runner with an empty cache, for texts of up to `length` tokens and a window that looks beyond them."""
     context = context_of(model)
     if context is not None and length > context:
         raise ValueError(
             f"Prompt and new tokens may come to {length}, but the model has {context} positions; lower max_new_tokens."
         )
-    runner = EagerRunner(model, length)
+    beyond = LEAST_CONTEXT + settings.window + settings.ngram
+    runner = EagerRunner(model, context or length + beyond)
     check_layouts(runner)
     return runner
 
@@ -167,8 +172,10 @@ class _Request:
         refuse(model, len(input_ids), processors, criteria, config, model_kwargs)
         self._input_ids, self._processors, self._criteria = input_ids, processors, criteria
         self._config, self._settings, self._streamer = config, settings, streamer
-        self._rows = rows_of(input_ids, model_kwargs.get("attention_mask"))
-        self._runner = _runner(model, config.max_length)
+        mask = model_kwargs.get("attention_mask")
+        self._rows = rows_of(input_ids, mask)
+        check_positions(model_kwargs.get("position_ids"), mask)
+        self._runner = _runner(model, config.max_length, settings)
         self._scores: list[list[Tensor]] = []
         self._logits: list[list[Tensor]] = []
 
@@ -207,7 +214,7 @@ class _Request:
         def ended(token: int) -> bool:
             if self._streamer is not None:
                 self._streamer.put(torch.tensor([token]))
-            text = torch.tensor([selector.text], device=self._input_ids.device)
+            text = selector.ids(self._input_ids.device)
             shown = tuple(scores) if wanted and config.output_scores else None
             return bool(self._criteria(text, shown))
 

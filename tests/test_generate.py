@@ -290,6 +290,45 @@ def test_what_cannot_be_done_is_said_in_a_sentence(arguments: dict[str, Any], se
         lookahead(random_model(1), PROMPT, **request)
 
 
+def test_what_else_a_model_might_be_given_is_refused_and_not_dropped() -> None:
+    request = {"max_new_tokens": 3, "pad_token_id": PAD}
+    with pytest.raises(ValueError, match="positions from 0 on"):
+        lookahead(random_model(1), PROMPT, position_ids=torch.arange(8)[None] + 2, **request)
+    model = random_model(1)
+    assert torch.equal(
+        lookahead(model, PROMPT, position_ids=torch.arange(8)[None], **request), generate(model, PROMPT, **request)
+    )
+    with pytest.raises(ValueError, match="cannot follow beam search"):
+        lookahead(model, PROMPT, num_beams=2, streamer=Collected(), **request)
+    with pytest.raises(ValueError, match="does not know what pixel_values is"):
+        lookahead_generate(
+            model, PROMPT, LogitsProcessorList(), StoppingCriteriaList(), prepared_config(model), pixel_values=PROMPT
+        )
+
+
+def prepared_config(model: PreTrainedModel) -> Any:
+    """A generation config as `generate` hands it to its loops."""
+    seen: list[Any] = []
+
+    def loop(model: Any, input_ids: torch.Tensor, generation_config: Any, **_: Any) -> torch.Tensor:
+        seen.append(generation_config)
+        return input_ids
+
+    generate(model, PROMPT, max_new_tokens=3, custom_generate=loop)
+    return seen[0]
+
+
+def test_the_shortest_text_is_written_too() -> None:
+    model = random_model(1)
+    request = {"max_new_tokens": 1, "pad_token_id": PAD}
+    assert torch.equal(lookahead(model, PROMPT[:, :1], **request), generate(model, PROMPT[:, :1], **request))
+
+
+def test_the_window_looks_beyond_the_last_token_that_may_be_written() -> None:
+    steps = list(lookahead_steps(random_model(1), PROMPT, max_new_tokens=12, eos_token_id=[], window=15, ngram=5))
+    assert all(step.window is not None for step in steps)
+
+
 def test_processors_and_criteria_that_concern_all_rows_are_refused_for_more_than_one() -> None:
     model, batch = random_model(1), {"input_ids": PROMPT.repeat(2, 1), "max_new_tokens": 4, "pad_token_id": PAD}
     only = {"prefix_allowed_tokens_fn": lambda row, ids: [10 + row, 20]}

@@ -77,7 +77,7 @@ def test_snapshot_without_colours(snap_compare: Compare, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
 def test_snapshot_of_a_replay(snap_compare: Compare, size: tuple[int, int]) -> None:
-    app = ReplayApp(Recording.read(GOLDEN))
+    app = ReplayApp(Recording.read(GOLDEN[0]))
 
     async def prepare(pilot: Pilot[int]) -> None:
         await pilot.press("space", "home", *["right"] * 14)

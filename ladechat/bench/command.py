@@ -41,6 +41,8 @@ def run(options: Options) -> int:
         return _say(str(error), USAGE_ERROR)
     except LoadError as error:
         return _say(f"{error} {error.hint}", FAILED)
+    except FloatingPointError as error:
+        return _say(f"The answers were broken off: {error}", FAILED)
     except Exception as error:
         from ladechat.model.memory import memory_is_used_up
 
@@ -59,12 +61,12 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
     from ladechat.bench.report import make_report
     from ladechat.decoder.step import Limits
 
+    decoders = list(dict.fromkeys((PLAIN, *options.decoders)))
+    contenders = make_contenders(loaded, decoders, options.settings)
     progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
     prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
-    decoders = list(dict.fromkeys((PLAIN, *options.decoders)))
     if "lookahead" in decoders:
         check_windows(options.settings, max(len(prompt.token_ids) for prompt in prompts), loaded.context_length)
-    contenders = make_contenders(loaded, decoders, options.settings)
     progress.begin("measuring", answers_in_all(contenders, prompts, options.rounds))
     limits = Limits(options.max_new_tokens, loaded.eos_ids)
     rounds = measure(contenders, prompts, limits, options.rounds, progress.advance)

@@ -112,7 +112,7 @@ class Transformers:
             nonlocal passes, first, cached
             passes += 1
             if passes == 2:
-                first, cached = self._now(), int(options["past_key_values"].get_seq_length())
+                first, cached = self._now(), _cached(options, len(prompt))
 
         with self._model.register_forward_pre_hook(before_pass, with_kwargs=True):
             began = self._now()
@@ -148,6 +148,13 @@ class Transformers:
         return tuple(output[0, input_ids.shape[1] :].tolist())
 
 
+def _cached(options: dict[str, Any], prompt: int) -> int:
+    """How many tokens the arguments of a second pass hold: the prompt alone where a model has no KV cache."""
+    cache = options.get("past_key_values")
+    length = getattr(cache, "get_seq_length", None)
+    return prompt if length is None else int(length())
+
+
 Settings = Sequence[tuple[int, int, int]]
 Make = Callable[[LoadedModel, Settings], list[Contender]]
 
@@ -163,6 +170,9 @@ MAKERS: dict[str, Make] = {
 }
 """How each of `ladechat.bench.options.CONTENDERS` is made."""
 
+DRAFTING = ("lookahead", "jacobi", "prompt_lookup", "transformers-prompt-lookup")
+"""Those that verify several tokens in a pass, which not every model can."""
+
 
 def make_contenders(loaded: LoadedModel, decoders: Sequence[str], settings: Settings) -> list[Contender]:
     """All that take part under these names: lookahead once for each of its settings (W, N, G).
@@ -170,7 +180,7 @@ def make_contenders(loaded: LoadedModel, decoders: Sequence[str], settings: Sett
     Raises:
         Refused: a decoder that drafts, and a model that can only be decoded plainly.
     """
-    drafting = [name for name in decoders if name in ("lookahead", "jacobi", "prompt_lookup")]
+    drafting = [name for name in decoders if name in DRAFTING]
     if loaded.plain_only is not None and drafting:
         raise Refused(f"{loaded.plain_only} Give --decoders without {', '.join(drafting)}.")
     return [contender for name in decoders for contender in MAKERS[name](loaded, settings)]

@@ -84,8 +84,8 @@ def _check_plot(path: Path) -> None:
 
 def _check_writable(option: str, path: Path) -> None:
     """Open the file as it will be opened at the end of the run, and leave things as they were."""
-    existed = path.exists()
     try:
+        existed = path.exists()
         path.open("ab").close()
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror or error}; give {option} another name.") from error

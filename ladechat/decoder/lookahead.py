@@ -88,10 +88,12 @@ class _Generation:
         self._settings = settings
         self._random = random.Random(0)
         self._lookups = self._hits = 0
-        if not generated:  # else the answer goes on, and what it has taught was learnt in this very run
+        if not generated:  # else another decoder has begun this answer, or this one before a change
             pool.begin_run()
         if settings.pool_prompt:
             self._learn_prompt()
+        if generated and settings.pool_accepted:
+            pool.add_all(self._text[max(0, self._prompt_length - settings.ngram + 1) :], settings.ngram, "accepted")
         self._window = self._new_window()
 
     def follow(self, settings: LookaheadSettings) -> None:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from ladechat.decoder.step import Source
@@ -9,6 +10,8 @@ from ladechat.decoder.step import Source
 Tail = tuple[int, ...]
 
 CAPACITY_BYTES = 32 * 1024 * 1024
+LOOKED_AT = 64
+"""Of the tails of a token, how many of the latest are looked at for two tokens: a frequent one has thousands."""
 BYTES_PER_NGRAM = 1200
 BYTES_PER_TOKEN = 40
 """What an n-gram takes in two ordered dictionaries, generously; a test measures it."""
@@ -89,12 +92,11 @@ class NGramPool:
         """What has followed the two tokens, each with the latest tail of `key` that goes on like it."""
         if before is None or before not in self._tails:
             return
-        tails = self._tails.get(key, Tails())
-        for pair_tail, source in self._latest(self._tails[before]):
+        latest = list(islice(self._latest(self._tails.get(key, Tails())), LOOKED_AT))
+        for pair_tail, source in islice(self._latest(self._tails[before]), LOOKED_AT):
             start = pair_tail[1:]
             if pair_tail[0] == key and start:
-                longer = (one for one in self._latest(tails) if one[0][: len(start)] == start)
-                yield next(longer, (start, source))
+                yield next((one for one in latest if one[0][: len(start)] == start), (start, source))
 
     def _latest(self, tails: Tails) -> Iterator[tuple[Tail, Source]]:
         for tail, origin in reversed(tails.items()):

@@ -72,7 +72,7 @@ class Selector:
         raw = logits[None].to(dtype=torch.float32, copy=True)
         scores = raw
         for process in self.selection.processors:
-            scores = process(self._as_ids(raw.device), scores)
+            scores = process(self.ids(raw.device), scores)
         if self.selection.observe is not None:
             self.selection.observe(scores, raw)
         return self.take(self._draw(scores) if self.selection.sample else int(scores.argmax()))
@@ -83,8 +83,8 @@ class Selector:
             raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
         return int(torch.multinomial(probabilities, num_samples=1, generator=self.selection.generator))
 
-    def _as_ids(self, device: torch.device) -> Tensor:
-        """The text as (1, n) ids; only what is new is copied to the device."""
+    def ids(self, device: torch.device) -> Tensor:
+        """The text so far, (1, n) int64; only what is new is copied to the device."""
         new = torch.tensor([self.text[self._ids.shape[1] :]], dtype=torch.long)
         self._ids = torch.cat([self._ids.to(device), new.to(device)], dim=1)
         return self._ids

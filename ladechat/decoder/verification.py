@@ -107,11 +107,12 @@ def verify(
     accepted = accept(tree, choose, ends)
     # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
     slots = [slot(node) for node in (ROOT, *accepted.path)][: len(accepted.tokens)]
+    logprobs = log_probabilities(logits, slots, accepted.tokens)  # first: what is no number must not stay in the cache
     runner.keep(slots)
     origins: list[Origin] = [*(tree.sources[node] for node in accepted.path), "model"]
     return Verified(
         tokens=accepted.tokens,
-        logprobs=log_probabilities(logits, slots, accepted.tokens),
+        logprobs=logprobs,
         origins=tuple(origins[: len(accepted.tokens)]),
         path=accepted.path,
         ended=accepted.ended,

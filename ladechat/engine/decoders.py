@@ -61,7 +61,8 @@ class Decoders:
             self._selector.selection = selection(self._generator, **_sampling(settings))
 
     def begin(self, prompt: list[int], seed: int) -> Selector:
-        """What chooses the tokens of a new text."""
+        """What chooses the tokens of a new text. What the pool has learnt before it was learnt earlier."""
+        self.pool.begin_run()
         self._generator.manual_seed(seed)
         self._selector = Selector(prompt, selection(self._generator, **_sampling(self.settings)))
         return self._selector

@@ -33,6 +33,9 @@ def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
     if memory_is_used_up(error):
         hint = "Start a new conversation, or use a smaller model, a smaller W and G, or --dtype bfloat16."
         return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
+    if isinstance(error, FloatingPointError):
+        hint = "In float16 large models overflow; try --dtype bfloat16 or float32."
+        return Failed(code="internal", message=f"The answer was broken off: {error}", hint=hint, turn=turn, fatal=fatal)
     message = f"Something went wrong that should not have: {type(error).__name__}: {error}"
     hint = "The engine's log has the details; please report it with them."
     return Failed(code="internal", message=message, hint=hint, turn=turn, fatal=fatal)

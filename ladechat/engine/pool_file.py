@@ -1,5 +1,6 @@
 """The n-gram pool in a file, for the next session: token ids, and whose tokens they are. Nothing in it is ever run."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from ladechat.decoder.ngram_pool import NGramPool
 
 FORMAT = "ladechat pool"
 VERSION = 1
+UNKNOWN = "unknown"
+"""The fingerprint of a tokenizer that has no file of its own."""
 MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -35,6 +38,8 @@ def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
     Raises:
         PoolFileError: the file cannot be read, is something else or damaged, or belongs to another tokenizer.
     """
+    if tokenizer == UNKNOWN:
+        raise PoolFileError("The model's tokenizer cannot be told from others, so no file is sure to be its own pool.")
     try:
         if path.stat().st_size > MAX_BYTES:
             raise PoolFileError(f"{path} is larger than any pool; give --pool another name.")
@@ -66,6 +71,7 @@ def write(path: Path, pool: NGramPool, tokenizer: str) -> None:
         partial.write_bytes(msgspec.msgpack.encode(content))
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         why = error.strerror or error
         raise PoolFileError(f"{path} cannot be written: {why}; give --pool another name.") from error

@@ -60,13 +60,14 @@ def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | 
         traceback.print_exc()
         stream.emit(unexpected(error, turn=None, fatal=True))
         return 1
-    from ladechat.engine.pool_file import PoolFileError, read
+    from ladechat.engine.pool_file import PoolFileError, read, write
     from ladechat.engine.turn import Service
 
     service = Service.of(loaded, settings)
     if pool is not None:
         try:
             read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
+            write(pool, service.decoders.pool, loaded.tokenizer_fingerprint)  # if it cannot be, say so now
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
@@ -92,7 +93,6 @@ class Engine:
             command = self._inbox.wait()
             if isinstance(command, Generate):
                 self._answer(command)
-                self._keep_pool()
             elif isinstance(command, Configure):
                 self._changes.append(command)
             elif isinstance(command, ProtocolError):
@@ -127,7 +127,7 @@ class Engine:
 
         self._stop = False
         try:
-            answer(self._service, command, self._stream.emit, self)
+            answer(self._service, command, self._tell, self)
         except MessageTooLong as error:
             hint = "Shorten the message, or use a model with a longer context."
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=hint, turn=command.turn))
@@ -136,6 +136,12 @@ class Engine:
         except Exception as error:  # the conversation is not lost because one answer was
             traceback.print_exc()
             self._stream.emit(unexpected(error, turn=command.turn, fatal=False))
+
+    def _tell(self, event: protocol.Event) -> None:
+        """Emit an event of an answer. Who has heard of its end may end the engine: the pool is kept before."""
+        if isinstance(event, protocol.TurnFinished):
+            self._keep_pool()
+        self._stream.emit(event)
 
     def _keep_pool(self) -> None:
         from ladechat.engine.pool_file import PoolFileError, write

@@ -21,6 +21,8 @@ from ladechat.protocol import Settings
 
 DEFAULT_MAX_NEW_TOKENS = 512
 SEED_BITS = 32
+SEEDS = 2**53
+"""Numbers from here on are not told exactly in every language's JSON."""
 
 Emit = Callable[[protocol.Event], None]
 
@@ -61,7 +63,7 @@ class Service:
     def seed(self, turn: int) -> int:
         """Of the random numbers of this answer: another one for each, unless the settings say where they begin."""
         begin = self.decoders.settings.seed
-        return secrets.randbits(SEED_BITS) if begin is None else begin + turn - 1
+        return secrets.randbits(SEED_BITS) if begin is None else (begin + turn - 1) % SEEDS
 
 
 def answer(service: Service, command: protocol.Generate, emit: Emit, listener: Listener) -> None:

@@ -7,12 +7,20 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
 
+from ladechat.model.rope import stretched_context
+
 ONE_ROW_ONLY = {
     "PrefixConstrainedLogitsProcessor": "asks for each row by its number",
     "SynthIDTextWatermarkLogitsProcessor": "keeps a state of all rows together",
     "UnbatchedClassifierFreeGuidanceLogitsProcessor": "keeps a state of all rows together",
 }
 """Processors that are right for one text at a time only, by their names in transformers, and why."""
+
+KNOWN = (
+    *("attention_mask", "position_ids", "past_key_values", "cache_params", "use_cache", "logits_to_keep"),
+    *("output_attentions", "output_hidden_states", "inputs_embeds"),
+)
+"""What `generate` hands over of its own accord, and what is asked after by name."""
 
 ALL_ROWS_AT_ONCE = ("MaxLengthCriteria", "MaxTimeCriteria")
 """Stopping criteria that all rows of a batch meet together."""
@@ -47,6 +55,24 @@ def rows_of(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]]
     return rows
 
 
+def check_positions(position_ids: Tensor | None, attention_mask: Tensor | None) -> None:
+    """Rows stand at positions from 0 on, as `generate` numbers them; others cannot be asked for.
+
+    Args:
+        position_ids: (B, n), if there are any.
+        attention_mask: (B, n), if there is one.
+
+    Raises:
+        ValueError: other positions.
+    """
+    if position_ids is None:
+        return
+    mask = torch.ones_like(position_ids) if attention_mask is None else attention_mask.long()
+    usual = mask.cumsum(-1) - 1
+    if position_ids.shape != mask.shape or not bool((position_ids == usual)[mask.bool()].all()):
+        raise ValueError("lookahead_generate counts positions from 0 on in each row; leave position_ids out.")
+
+
 def refuse(
     model: PreTrainedModel,
     rows: int,
@@ -70,11 +96,14 @@ def refuse(
     for option in ("output_attentions", "output_hidden_states"):
         if getattr(config, option, False):
             raise ValueError(f"{option} is not supported: a pass holds guesses besides the tokens that are kept.")
+    others = [name for name, value in model_kwargs.items() if name not in KNOWN and value is not None]
+    if others:
+        raise ValueError(f"lookahead_generate does not know what {others[0]} is to the model; leave it out.")
     if rows > 1 and not any(hasattr(one, "eos_token_id") for one in criteria):
-        others = [type(one).__name__ for one in criteria if type(one).__name__ not in ALL_ROWS_AT_ONCE]
-        if others:
+        their_own = [type(one).__name__ for one in criteria if type(one).__name__ not in ALL_ROWS_AT_ONCE]
+        if their_own:
             raise ValueError(
-                f"With {others[0]} and no eos_token_id, generate writes on in rows that have ended until all have; "
+                f"With {their_own[0]} and no eos_token_id, generate writes on in rows that have ended until all have; "
                 "give an eos_token_id, or one row."
             )
     for processor in processors:
@@ -87,7 +116,9 @@ def refuse(
 
 def context_of(model: PreTrainedModel) -> int | None:
     """How many positions a model has, where its config says so."""
-    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    config = model.config.get_text_config()
+    longest = getattr(config, "max_position_embeddings", None)
+    return None if longest is None else stretched_context(config, longest)
 
 
 def padded(rows: Sequence[Sequence[int]], prompts: Tensor, pad: int) -> Tensor:

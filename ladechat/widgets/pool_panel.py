@@ -43,11 +43,17 @@ class PoolPanel(Panel):
             return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
         pool = self._step.pool
         if pool is None:
-            return [self.header(width, titles, [""]), *self.sentence("Plain decoding: no pool.", width)]
+            return [self.header(width, titles, [""]), *self._without_pool(self._step, width)]
         rate = f"{pool.hits / pool.lookups:.0%}".replace("%", " %") if pool.lookups else "–"
         header = self.header(width, titles, [f"{pool.ngrams:,} · hit {rate}", f"hit {rate}"])
         footer = [self._tally(pool, width)] if height >= 5 else []
         return [header, *self._known(pool, width, height - 1 - len(footer)), *footer]
+
+    def _without_pool(self, step: protocol.Step, width: int) -> list[Row]:
+        if step.draft is None:
+            return self.sentence("Plain decoding: no pool.", width)
+        tally = longest(width, self._tallies(()))
+        return [*self.sentence("This decoder has no pool.", width), [(tally, self.muted)]]
 
     def _known(self, pool: protocol.PoolView, width: int, height: int) -> list[Row]:
         after = f"‹{visible(pool.after)}›"
@@ -109,13 +115,16 @@ class PoolPanel(Panel):
         return matched + after_match
 
     def _tally(self, pool: protocol.PoolView, width: int) -> Row:
+        return [(longest(width, self._tallies((f"+{pool.added} n-grams",))), self.muted)]
+
+    def _tallies(self, more: tuple[str, ...]) -> tuple[str, ...]:
+        """How many drafts were accepted, the most telling wording first."""
         accepted, tested = self._accepted.total(), self._tested.total()
         tally = f"{accepted} of {tested} tested draft tokens accepted" if tested else "no draft tested yet"
         by_source = ", ".join(f"{name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count)
         short = f"{accepted}/{tested} tested drafts accepted"
         whole = (f"{tally}: {by_source}",) if tested else ()
-        text = longest(width, (*whole, f"{tally} · +{pool.added} n-grams", tally, short))
-        return [(text, self.muted)]
+        return *whole, " · ".join((tally, *more)), tally, short
 
 
 def _verdict(draft: protocol.DraftTree, path: list[int]) -> protocol.Verdict:

@@ -78,7 +78,8 @@ class SidePanels(Vertical):
         """Bring the sliders where the engine says they are, and give the window the room it needs."""
         for slider in self.query(Slider):
             slider.show(getattr(settings, slider.setting))
-            slider.disabled = slider.setting in WITHOUT_MEANING[settings.decoder]
+            greedy = settings.temperature == 0 and slider.setting == "top_p"
+            slider.disabled = greedy or slider.setting in WITHOUT_MEANING[settings.decoder]
             slider.set_class(slider.disabled, "-idle")
         self.query_one(WindowPanel).styles.height = settings.ngram + WINDOW_FRAME_ROWS
 

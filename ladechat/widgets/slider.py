@@ -63,6 +63,7 @@ class Slider(Widget, can_focus=True):
     ]
 
     value: reactive[int] = reactive(0)
+    _between: reactive[float | None] = reactive(None)
     _typed: reactive[str] = reactive("")
 
     @dataclass
@@ -92,7 +93,7 @@ class Slider(Widget, can_focus=True):
         self.label, self.minimum, self.maximum = label, minimum, maximum
         self.unit, self.setting = unit, setting
         self.tooltip = tooltip
-        self._agreed = value
+        self._agreed: int | None = value
         self._by_hand = False
         self._dragging = False
         self._settling: Timer | None = None
@@ -104,11 +105,18 @@ class Slider(Widget, can_focus=True):
     @property
     def number(self) -> float:
         """The value in the terms of its setting; whole where its unit is 1."""
+        if self._between is not None:
+            return self._between
         return self.value if self.unit == 1 else round(self.value * self.unit, self._decimals)
 
     def show(self, number: float) -> None:
-        """Take over a number from outside."""
+        """Take over a number from outside. One that no unit meets is shown as it is, until the user moves the knob."""
+        if self._dragging or self._settling:
+            return
+        self._between = None
         self.value = round(number / self.unit)
+        if abs(self.number - number) > 1e-9:
+            self._between, self._agreed = number, None
 
     @property
     def _decimals(self) -> int:
@@ -121,7 +129,8 @@ class Slider(Widget, can_focus=True):
     @property
     def _digits(self) -> int:
         """Cells that the longest number takes."""
-        return len(self._written(self.maximum))
+        between = "" if self._between is None else f"{self._between:g}"
+        return max(len(self._written(self.maximum)), len(between))
 
     def validate_value(self, value: int) -> int:
         value = min(max(value, self.minimum), self.maximum)
@@ -133,6 +142,7 @@ class Slider(Widget, can_focus=True):
     def _set(self, value: int, settle: float = SETTLE_SECONDS) -> None:
         """Take over a value that the user wants, and say so when it has been still for `settle` seconds."""
         self._by_hand = True
+        self._between = None
         try:
             self.value = value
         finally:
@@ -163,7 +173,7 @@ class Slider(Widget, can_focus=True):
     def on_key(self, event: events.Key) -> None:
         """Collect a typed number. Enter ends it, a pause does too, Escape forgets it; otherwise those keys pass."""
         if event.character and event.character in ("0123456789" if self.unit == 1 else "0123456789."):
-            self._typed = (self._typed + event.character)[-self._digits :]
+            self._typed = (self._typed + event.character)[-len(self._written(self.maximum)) :]
             self._wait_for_digits()
         elif self._typed and event.key == "enter":
             self._take_typed()
@@ -266,7 +276,7 @@ class Slider(Widget, can_focus=True):
         if y:
             return Strip.blank(width, self.rich_style)
         knob, digits = self._knob, self._digits
-        number = self._typed or self._written(self.value)
+        number = self._typed or (self._written(self.value) if self._between is None else f"{self._between:g}")
         base = self.rich_style
         return Strip(
             [

@@ -107,7 +107,8 @@ class SpeedPanel(Panel):
 
     @property
     def _looks_ahead(self) -> bool:
-        return self._last is not None and (self._last.window is not None or self._last.pool is not None)
+        last = self._last
+        return last is not None and not (last.draft is None and last.window is None and last.pool is None)
 
     # --- drawing ------------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class WindowPanel(Panel):
             return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
         view = self._step.window
         if view is None or not view.rows:
-            return [self.header(width, titles, [""]), *self.sentence("Plain decoding: no window.", width)]
+            return [self.header(width, titles, [""]), *self.sentence(_why_none(self._step), width)]
         columns, cells = _columns(len(view.fresh), width - LABEL_CELLS - 1)
         hidden = len(view.fresh) - columns
         more = f"+{hidden} more" if hidden else ""
@@ -98,3 +98,9 @@ def _columns(window: int, room: int) -> tuple[int, int]:
     """How many of `window` columns fit into `room` cells, and how many cells each then has."""
     columns = max(1, min(window, (room + 1) // (MIN_COLUMN_CELLS + 1)))
     return columns, max(1, min(MAX_COLUMN_CELLS, (room + 1) // columns - 1))
+
+
+def _why_none(step: protocol.Step) -> str:
+    if step.draft is None:
+        return "Plain decoding: no window."
+    return "This decoder has no window." if step.pool is None else "The context has no room left for a window."

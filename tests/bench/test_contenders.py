@@ -1,6 +1,7 @@
 """What takes part answers as plain decoding does, and says truly what that took."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Draft, Limits, Origin, Source, Step, Verdict
 from ladechat.model.eager import EagerRunner
-from ladechat.model.loading import LoadedModel
+from ladechat.model.loading import LoadedModel, load
+from tests.engine.tokenizers import sentencepiece
+from tools.tiny_models import tiny_model
 
 SETTINGS = ((3, 3, 3), (5, 4, 2))
 LIMITS = Limits(24)
@@ -143,3 +146,17 @@ def test_a_window_that_reaches_beyond_the_context_is_refused(loaded: LoadedModel
         runner = EagerRunner(loaded.runner.model, context_length=25)
         first = next(LookaheadDecoder(runner, LookaheadSettings(5, ngram, 5)).run(prompt, Limits(4)))
         assert (first.window is not None) is there
+
+
+def test_a_model_that_is_decoded_plainly_can_be_measured_against_transformers_and_drafters_are_refused(
+    tmp_path: Path, prompt: list[int]
+) -> None:
+    tokenizer = sentencepiece()
+    tiny_model("mamba", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    plain_only = load(tmp_path, "mamba", "cpu", "float32", lambda stage: None, lambda fraction: None)
+    contenders = make_contenders(plain_only, ("autoregressive", "transformers"), SETTINGS)
+    ours, theirs = (contender.answer([5, 8, 13], Limits(6)) for contender in contenders)
+    assert ours.tokens == theirs.tokens
+    with pytest.raises(Refused, match=r"one token a pass.*without jacobi, transformers-prompt-lookup"):
+        make_contenders(plain_only, ("autoregressive", "jacobi", "transformers-prompt-lookup"), SETTINGS)

@@ -237,6 +237,16 @@ def test_text_of_the_answer_so_far_is_no_prompt() -> None:
     assert learnt and set(from_prompt) == in_prompt
 
 
+def test_an_answer_that_another_decoder_began_teaches_the_pool_too() -> None:
+    model = random_model(3)
+    begun = plain(model, PROMPT, 12)
+    decoder = LookaheadDecoder(runner_for(model), LookaheadSettings(1, 3, 5, pool_prompt=False))
+    list(decoder.run(PROMPT + begun, Limits(1), generated=12))
+    text = PROMPT[-2:] + begun
+    for start in range(len(text) - 2):
+        assert (tuple(text[start + 1 : start + 3]), "accepted") in decoder.pool.guesses(text[start], 2, 99)
+
+
 def test_a_stopped_run_leaves_a_cache_that_the_next_one_goes_on_from() -> None:
     model = random_model(4)
     runner = runner_for(model)

@@ -147,20 +147,26 @@ def test_a_generator_is_drawn_from_once_for_each_emitted_token() -> None:
 def test_the_selection_may_change_between_two_steps() -> None:
     model = random_model(2)
 
-    def written(decoder: Decoder) -> list[int]:
+    def written(decoder: Decoder, change_at: int | None) -> tuple[list[int], list[int]]:
+        """The text, and where steps ended; the penalty begins with the step after `change_at` tokens."""
         selector = Selector(PROMPT)
-        tokens: list[int] = []
-        for step in decoder.run(PROMPT, Limits(12), selector):
+        tokens, ends = list[int](), list[int]()
+        for step in decoder.run(PROMPT, Limits(20), selector):
             tokens += step.tokens
-            if len(tokens) >= 4:
-                penalty = RepetitionPenaltyLogitsProcessor(5.0)
-                selector.selection = Selection([penalty])
-        return tokens
+            ends.append(len(tokens))
+            if len(tokens) == change_at:
+                selector.selection = Selection([RepetitionPenaltyLogitsProcessor(5.0)])
+        return tokens, ends
 
-    changed = written(AutoregressiveDecoder(runner_for(model)))
-    jacobi = written(JacobiDecoder(runner_for(model), 1))
-    assert changed[:4] == jacobi[:4]
-    assert changed != tokens_of(list(AutoregressiveDecoder(runner_for(model)).run(PROMPT, Limits(12))))
+    def lookahead() -> Decoder:
+        return LookaheadDecoder(runner_for(model), LookaheadSettings(5, 3, 5))
+
+    unchanged, ends = written(lookahead(), None)
+    at = ends[1]
+    changed, _ = written(lookahead(), at)
+    plainly, _ = written(AutoregressiveDecoder(runner_for(model)), at)
+    assert changed == plainly != unchanged
+    assert changed[:at] == unchanged[:at]
 
 
 def test_a_processor_sees_the_text_of_its_own_token_and_no_draft() -> None:

@@ -76,7 +76,6 @@ def test_an_engine_goes_on_with_the_pool_of_the_one_before(tmp_path: Path) -> No
 
     def sources(wire: Wire) -> list[str]:
         steps, _ = wire.ask("What is the n-gram pool?", max_new_tokens=24)
-        wire.ask("And?", max_new_tokens=1)  # answered after the pool of the answer before was written
         return [candidate.source for step in steps if step.pool for candidate in step.pool.candidates]
 
     found = []
@@ -96,3 +95,15 @@ def test_an_engine_with_a_file_that_is_no_pool_says_so_and_ends(tmp_path: Path) 
     assert (failed.code, failed.fatal) == ("pool_file", True) and str(path) in failed.message
     assert wire.wait_for_end() == 1
     assert not any(isinstance(event, Ready | Step) for event in wire.seen)
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
+    wire = Wire("--model", "demo", "--pool", str(tmp_path / "missing" / "pool"))
+    failed = wire.until(Failed)
+    assert (failed.code, failed.fatal) == ("pool_file", True) and "cannot be written" in failed.message
+    assert wire.wait_for_end() == 1
+
+
+def test_a_tokenizer_without_a_fingerprint_has_no_pool_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(PoolFileError, match="cannot be told from others"):
+        read(tmp_path / "pool", NGramPool(), "unknown", vocabulary=9)

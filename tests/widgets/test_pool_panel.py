@@ -114,6 +114,18 @@ async def test_odd_tokens_leave_the_source_at_the_edge(odd: str) -> None:
         assert lines(panel)[2].endswith(" p")
 
 
+async def test_a_decoder_without_a_pool_still_has_its_drafts_counted() -> None:
+    panel = PoolPanel()
+    first = next(msgspec.structs.replace(one, pool=None) for one in answer() if one.draft is not None)
+    assert first.draft is not None
+    panel.show_step(first)
+    async with Host(panel, 60, 5).run_test():
+        assert lines(panel)[1] == "This decoder has no pool."
+        accepted = first.draft.verdicts.count("accepted")
+        tested = accepted + first.draft.verdicts.count("rejected")
+        assert f"{accepted} of {tested} tested" in lines(panel)[2]
+
+
 async def test_without_a_pool_a_sentence_says_so() -> None:
     panel = PoolPanel()
     async with Host(panel, 28, 4).run_test() as pilot:

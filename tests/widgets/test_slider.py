@@ -304,12 +304,17 @@ async def test_a_slider_of_parts_shows_and_takes_a_number_with_decimals() -> Non
         assert host.said == [19, 14]
 
 
-async def test_a_number_from_outside_lands_on_the_nearest_unit() -> None:
-    host = Host(minimum=0, maximum=20, value=0, unit=0.1)
+@pytest.mark.parametrize(("number", "shown"), [(0.72, "0.72"), (3.0, "3"), (0.04, "0.04")])
+async def test_a_number_from_outside_that_no_unit_meets_is_shown_as_it_is(number: float, shown: str) -> None:
+    host = Host(minimum=0, maximum=20, value=5, unit=0.1)
     async with host.run_test() as pilot:
-        host.slider.show(0.72)
+        host.slider.show(number)
         await pilot.pause()
-        assert host.text.endswith("0.7") and host.said == []
+        assert host.text.endswith(f" {shown}") and host.slider.number == number and host.said == []
+        host.slider.focus()
+        await pilot.press("home", "end")
+        await quiet(pilot, host)
+        assert host.said == [20] and host.text.endswith("2.0")
 
 
 async def test_a_lone_point_is_no_number_and_changes_nothing() -> None:

@@ -47,6 +47,6 @@ def test_loading_says_how_far_it_is(event: Loading, words: str) -> None:
 def test_a_model_is_introduced_with_what_it_is_and_with_what_is_not_used_of_it() -> None:
     assert introduce(LLAMA) == (
         "Llama-2-7b-chat-hf: 6.7B parameters, context 4,096, float16 on cuda:0 (NVIDIA H200). The checkpoint's own "
-        "sampling defaults (temperature 0.6, top-p 0.9) are not used: decoding is greedy."
+        "sampling defaults are temperature 0.6, top-p 0.9; here the sliders T and P decide."
     )
     assert describe_model(LLAMA) == "6.7B parameters · context 4,096"

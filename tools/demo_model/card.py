@@ -1,0 +1,99 @@
+"""The card of the bundled model, from its recipe, losses and examination: no figure on it is written by hand."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "ladechat" / "demo"
+EXAMINATION = ROOT / "benchmarks" / "results" / "demo_examination.json"
+BUNDLED, FIRST = "ladechat/demo", "tests/reference/checkpoint"
+
+
+def card() -> str:
+    """The text of the card, Markdown."""
+    recipe = json.loads((DEMO / "recipe.json").read_text(encoding="utf-8"))
+    losses = [json.loads(line) for line in (DEMO / "losses.jsonl").read_text(encoding="utf-8").splitlines()]
+    reports = json.loads(EXAMINATION.read_text(encoding="utf-8"))["checkpoints"]
+    tokens = recipe["steps"] * recipe["batch_tokens"]
+    hours = sum(_seconds(line, recipe) for line in losses) / 3600
+    lengths = [phase["length"] for phase in recipe["phases"]]
+    return f"""# The bundled model
+
+A Llama of {_parameters(recipe):.1f} million parameters that talks about lookahead decoding and about ladechat,
+writes small Python functions, counts, keeps lists, tells short stories and repeats what it is told. It is there so
+that ladechat can be tried at once and has something natural to work on. It is no assistant: it knows nothing else,
+says so when asked, and at times says wrong things in good English.
+
+## What it was trained on
+
+On a corpus that this project wrote and generates (`tools/demo_model`): a guide to the method and to the app, with
+many wordings of each fact; functions in families with varied names; lists, counting, tables, stories, echo and
+rewriting, greetings, follow-ups and refusals. Nothing was taken from elsewhere. So it **partly recites**: what it
+says of the method are our sentences, put together. What the examination below asks is left out of the corpus, and
+so are its names, numbers and subjects; whoever wrote the corpus has seen the examination's questions, though.
+
+**No noise training**: none of its inputs were replaced to make it predict better from wrong guesses. One sequence
+in eight is exercises in copying random tokens, from step {recipe["copying_from"]} on until sequences fill the
+context, so that it answers with the names that it was given; they teach to repeat a question's words, which guesses
+from the prompt gain by. That it recites makes its text easier to guess than a large model's. Read tokens per step
+here as what the method does, not as what to expect elsewhere.
+
+## How
+
+{recipe["layers"]} layers of width {recipe["hidden"]}, {recipe["heads"]} heads, a tokenizer of 3,072 byte-level
+pieces trained on the corpus, the chat format of Llama 2, a context of 2,048 tokens. {recipe["steps"]:,} steps of
+{recipe["batch_tokens"]:,} tokens ({tokens / 1e6:.0f} million in all) in sequences of {lengths[0]}, then
+{lengths[1]}, in the end {lengths[2]:,} tokens; Muon for the matrices, AdamW for the rest; the rate falls to nothing
+over {recipe["decay_share"]:.0%} of the steps. {hours:.1f} hours on two CPU cores. Loss on conversations that no
+step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and `losses.jsonl` have the rest;
+CONTRIBUTING.md has the command. Weights are in float16; on a CPU it computes in float32.
+
+## How well it does
+
+{_count(reports)} questions in ten kinds, scored by rules (`tools/demo_model/evaluation`) that were written by
+somebody who had not seen the corpus, before any answer of this model; they were made stricter once, when the first
+checkpoint's answers showed holes in them, and hold for both. S is tokens per step at W 5, N 3, G 5. Beside it, the
+first checkpoint that this project had.
+
+{scores(reports)}
+
+[Every answer](../../benchmarks/results/demo_examination.json), ten whole
+[conversations](../../docs/demo-model/transcripts.md), and what [an independent
+reader](../../docs/demo-model/criticism.md) says of them.
+"""
+
+
+def scores(reports: Mapping[str, Any]) -> str:
+    """The table of scores and tokens per step, by kind and overall."""
+    bundled, first = reports[BUNDLED], reports[FIRST]
+    rows = [(kind, bundled["kinds"][kind], first["kinds"][kind]) for kind in bundled["kinds"]]
+    rows.append(("**overall**", bundled["overall"], first["overall"]))
+    lines = ["| kind | questions | this model | S | first checkpoint | S |", "|---|---|---|---|---|---|"]
+    for kind, ours, theirs in rows:
+        lines.append(
+            f"| {kind} | {ours['questions']} | {ours['score']:.0%} | {ours['tokens_per_step']:.2f} "
+            f"| {theirs['score']:.0%} | {theirs['tokens_per_step']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def _count(reports: Mapping[str, Any]) -> int:
+    return int(reports[BUNDLED]["overall"]["questions"])
+
+
+def _parameters(recipe: Mapping[str, Any]) -> float:
+    """Millions: embeddings, and in each layer four square matrices, three of the feed-forward part, two norms."""
+    hidden, inner = recipe["hidden"], recipe["feed_forward"]
+    layer = 4 * hidden * hidden + 3 * hidden * inner + 2 * hidden
+    return float(3072 * hidden + recipe["layers"] * layer + hidden) / 1e6
+
+
+def _seconds(line: Mapping[str, Any], recipe: Mapping[str, Any]) -> float:
+    """What the segment of steps took that this line of the losses closes."""
+    return float(recipe["segment"] * recipe["batch_tokens"] / line["tokens_per_second"])
+
+
+if __name__ == "__main__":
+    (DEMO / "README.md").write_text(card(), encoding="utf-8")
