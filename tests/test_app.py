@@ -1,6 +1,7 @@
 """The whole app, with a scripted engine: what is asked, shown, sent and kept, and what each key does."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -337,10 +338,11 @@ async def test_f3_switches_between_lookahead_and_plain_decoding() -> None:
         await wait_until(pilot, lambda: stage.activity == "ready")
         status = stage.app.query_one(StatusLine)
         sliders = list(stage.app.query(Slider))
-        assert status.decoder == "lookahead" and not any(slider.disabled for slider in sliders)
+        assert status.decoder == "lookahead"
+        assert {slider.setting for slider in sliders if slider.disabled} == {"top_p"}  # of no use without a temperature
         await pilot.press("f3")
         await wait_until(pilot, lambda: status.decoder == "plain decoding")
-        assert {slider.setting for slider in sliders if slider.disabled} == {"window", "ngram", "guesses"}
+        assert {slider.setting for slider in sliders if slider.disabled} == {"window", "ngram", "guesses", "top_p"}
         await answered(pilot, stage, "One?")
         assert SHOWN_ANSWER in stage.text
         await pilot.press("f3")
@@ -517,7 +519,7 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
         await wait_until(pilot, lambda: stage.activity == "answering …")
         monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", -1.0)
         stage.app._look_for_silence()
-        assert stage.activity == "no word from the engine for 0 s · F5 starts it again"
+        assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)
         monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", 10.0)
         stage.engine.release(1)
         stage.app._look_for_silence()
