@@ -292,6 +292,7 @@ async def test_an_engine_that_was_never_started_can_be_closed(tmp_path: Path) ->
         Settings(),
         Settings(decoder="autoregressive"),
         Settings(window=9, ngram=4, guesses=0, pool_prompt=False, pool_accepted=False),
+        Settings(decoder="jacobi", temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, repetition_penalty=1.2, seed=5),
     ],
 )
 def test_the_command_line_of_the_engine_says_all_that_the_options_say(
