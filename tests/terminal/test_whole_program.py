@@ -18,10 +18,14 @@ QUESTION = "What is the n-gram pool?"
 SUMMARY = re.compile(r"\d+ tokens · \d+ steps")
 
 
+SHORT = "Write a Python function that reverses a string."
+"""Its answer fits the smallest screen, question and all."""
+
+
 @pytest.fixture(scope="module")
 def plain_answer() -> str:
     """What plain decoding answers, in a pipe."""
-    command = [sys.executable, "-m", "ladechat", "ask", QUESTION, "--decoder", "autoregressive"]
+    command = [sys.executable, "-m", "ladechat", "ask", SHORT, "--decoder", "autoregressive"]
     return subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout
 
 
@@ -40,7 +44,7 @@ def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
     start: Start, plain_answer: str, size: tuple[int, int]
 ) -> None:
     terminal = start(size)
-    terminal.type(QUESTION)  # the engine still loads
+    terminal.type(SHORT)  # the engine still loads
     terminal.press("Enter")
     screen = terminal.wait_for("The end of the answer", SUMMARY.search)
 
@@ -48,10 +52,10 @@ def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
     assert re.search(r"n-gram pool.* hit \d+ %", screen)
     assert re.search(r"[\d.]+ tok/s +[\d.]+ tok/step", screen)
     assert re.search(r"cpu · float32|cuda", screen)
-    assert re.search(r"[✓✗]", screen)
+    assert re.search(r"\d+(/| of )\d+ tested draft", screen)
 
     terminal.press("F2")  # without the panels, the lines of the answer have the screen to themselves
-    screen = terminal.wait_for("The screen without panels", lambda screen: "Jacobi window" not in screen)
+    screen = terminal.wait_for("The screen without panels", lambda screen: "tok/step" not in screen)
     assert words(plain_answer) in words(screen)
     assert len(hues_on(terminal.coloured_screen())) >= 3
 
@@ -79,17 +83,17 @@ def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
 
 def test_an_engine_that_was_killed_leaves_the_conversation_and_can_be_started_again(start: Start) -> None:
     terminal = start((120, 40))
-    terminal.type(QUESTION)
+    terminal.type(SHORT)
     terminal.press("Enter")
     terminal.wait_for("The end of the answer", SUMMARY.search)
     os.kill(engine_process(terminal), signal.SIGKILL)
     screen = terminal.wait_for("What happened", lambda screen: "F5" in screen)
-    assert QUESTION in screen
+    assert SHORT in screen
     assert "Traceback" not in screen
 
     terminal.press("F5")
     terminal.wait_for("The new engine", lambda screen: re.search(r"ready$", screen, re.MULTILINE))
-    terminal.type("And the Jacobi window?")
+    terminal.type("Count from 8 to 24.")
     terminal.press("Enter")
     screen = terminal.wait_for("The second answer", lambda screen: len(SUMMARY.findall(screen)) == 2)
-    assert QUESTION in screen
+    assert SHORT in screen
