@@ -228,7 +228,7 @@ def test_stop_strings_cut_where_transformers_cuts() -> None:
     answer = generate(model, prompt, max_new_tokens=40)[0, prompt.shape[1] :]
     text = tokenizer.decode(answer, skip_special_tokens=True)
     cut = 0
-    for start in range(2, len(text) - 4, 9):
+    for start in range(2, len(text) - 4, 25):
         stop = text[start : start + 3]
         request = {"max_new_tokens": 40}
         expected = generate(model, prompt, **request, stop_strings=[stop], tokenizer=tokenizer)
@@ -238,7 +238,7 @@ def test_stop_strings_cut_where_transformers_cuts() -> None:
         door = generate(model, prompt, **request, stopping_criteria=criteria, custom_generate=lookahead_generate)
         assert torch.equal(door, expected), stop
         cut += expected.shape[1] < prompt.shape[1] + len(answer)
-    assert cut > 5
+    assert cut > 3
 
 
 def test_transformers_still_drops_streamer_and_tokenizer_at_its_door() -> None:

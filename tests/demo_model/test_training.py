@@ -132,6 +132,7 @@ def test_a_run_from_a_checkpoint_begins_with_its_weights_and_names_what_was_befo
     assert losses == [2, 4, 6, 2, 4, 6]
 
 
+@pytest.mark.full
 def test_two_processes_that_share_the_batches_stay_alike(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
     """The first one saves; what it saved is what both computed, and continues as one would."""
     tokenizer.save_pretrained(tmp_path / "tokenizer")

@@ -97,6 +97,7 @@ def test_an_engine_with_a_file_that_is_no_pool_says_so_and_ends(tmp_path: Path) 
     assert not any(isinstance(event, Ready | Step) for event in wire.seen)
 
 
+@pytest.mark.full
 def test_a_file_in_a_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
     wire = Wire("--model", "demo", "--pool", str(tmp_path / "missing" / "pool"))
     failed = wire.until(Failed)
