@@ -96,7 +96,7 @@ def lookahead_generate(
     if streamer is not None:
         streamer.put(input_ids.cpu())
     if generation_config.num_beams > 1:
-        beams: Any = model._beam_search
+        beams: Any = model._beam_search  # what `generate` itself calls; nothing public takes what it has prepared
         return beams(input_ids, processors, criteria, generation_config, **kwargs)  # type: ignore[no-any-return]
     return _Request(model, input_ids, processors, criteria, generation_config, settings, streamer, kwargs).carry_out()
 

@@ -15,6 +15,7 @@ from textual.dom import DOMNode
 
 from ladechat import protocol
 from ladechat.app import LadechatApp
+from ladechat.bench.options import CONTENDERS
 from ladechat.replay_app import ReplayApp
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
@@ -142,3 +143,8 @@ def test_no_file_names_a_package_host_or_a_place_on_one_machine() -> None:
     for path in tracked_text():
         found = re.search(f"{hosts}|(?<![\\w.]){places}", path.read_text(errors="replace"))
         assert found is None, f"{path.relative_to(ROOT)}: {found[0] if found else ''}"
+
+
+def test_the_page_on_benchmarks_names_all_that_can_take_part() -> None:
+    page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
+    assert [name for name in CONTENDERS if f"| `{name}` |" not in page] == []

@@ -56,21 +56,26 @@ def in_half(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     return copy
 
 
-def check(model: PreTrainedModel, prompt: list[int], settings: LookaheadSettings) -> None:
+def check(model: PreTrainedModel, prompt: list[int], settings: LookaheadSettings) -> bool:
+    """Whether the two part at all; where they do, it has to be at a near tie."""
     plain = write(AutoregressiveDecoder(runner_for(model)), prompt)
     fast = write(LookaheadDecoder(runner_for(model), settings), prompt)
     index = first_difference(plain, fast)
     assert index is None or is_near_tie(plain, fast, index)
+    return index is not None
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("seed", range(4))
-def test_a_first_difference_of_a_random_model_is_a_near_tie(dtype: torch.dtype, seed: int) -> None:
-    dice = random.Random(seed)
-    model = in_half(random_model(seed), dtype)
-    for _ in range(4):
-        prompt = [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))]
-        check(model, prompt, LookaheadSettings(dice.randint(1, 12), dice.randint(2, 6), dice.randint(0, 8)))
+def test_a_first_difference_of_a_random_model_is_a_near_tie(dtype: torch.dtype) -> None:
+    parted = 0
+    for seed in range(4):
+        dice = random.Random(seed)
+        model = in_half(random_model(seed), dtype)
+        for _ in range(4):
+            prompt = [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))]
+            settings = LookaheadSettings(dice.randint(1, 12), dice.randint(2, 6), dice.randint(0, 8))
+            parted += check(model, prompt, settings)
+    assert parted or dtype is torch.float16  # which rounds so finely that a machine may have no case at all
 
 
 @pytest.mark.parametrize("dtype", HALVES)

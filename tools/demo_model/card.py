@@ -1,9 +1,12 @@
 """The card of the bundled model, from its recipe, losses and examination: no figure on it is written by hand."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from safetensors import safe_open
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "ladechat" / "demo"
@@ -21,7 +24,7 @@ def card() -> str:
     lengths = [phase["length"] for phase in recipe["phases"]]
     return f"""# The bundled model
 
-A Llama of {_parameters(recipe):.1f} million parameters that talks about lookahead decoding and about ladechat,
+A Llama of {_parameters() / 1e6:.1f} million parameters that talks about lookahead decoding and about ladechat,
 writes small Python functions, counts, keeps lists, tells short stories and repeats what it is told. It is there so
 that ladechat can be tried at once and has something natural to work on. It is no assistant: it knows nothing else,
 says so when asked, and at times says wrong things in good English.
@@ -83,11 +86,10 @@ def _count(reports: Mapping[str, Any]) -> int:
     return int(reports[BUNDLED]["overall"]["questions"])
 
 
-def _parameters(recipe: Mapping[str, Any]) -> float:
-    """Millions: embeddings, and in each layer four square matrices, three of the feed-forward part, two norms."""
-    hidden, inner = recipe["hidden"], recipe["feed_forward"]
-    layer = 4 * hidden * hidden + 3 * hidden * inner + 2 * hidden
-    return float(3072 * hidden + recipe["layers"] * layer + hidden) / 1e6
+def _parameters() -> int:
+    """How many numbers the weights are."""
+    with safe_open(DEMO / "model.safetensors", framework="pt") as weights:
+        return sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118  # no dict
 
 
 def _seconds(line: Mapping[str, Any], recipe: Mapping[str, Any]) -> float:
