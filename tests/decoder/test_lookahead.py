@@ -278,7 +278,7 @@ def test_impossible_settings_are_refused(w: int, n: int, g: int) -> None:
 
 @pytest.mark.full
 def test_fewer_steps_than_the_reference_implementation_needs() -> None:
-    """The published method's own code, run on the first checkpoint of this project: see docs/lookahead.md."""
+    """The published method's own code, run on the first checkpoint of this project: see docs/experiments.md."""
     reference = json.loads((REFERENCE / "reference.json").read_text())
     model = AutoModelForCausalLM.from_pretrained(REFERENCE / "checkpoint", dtype=torch.float32).eval()
     for settings, reference_steps in reference["total"]["reference_steps"].items():
@@ -290,4 +290,4 @@ def test_fewer_steps_than_the_reference_implementation_needs() -> None:
             assert tokens_of(steps) == prompt["greedy_ids"]
             assert len(steps) < prompt["reference_steps"][settings]
             count += len(steps)
-        assert count < reference_steps
+        assert count <= (0.85 if settings == "5,3,5" else 0.92) * reference_steps

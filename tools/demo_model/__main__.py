@@ -3,6 +3,7 @@
 Then `python -m tools.demo_model.evaluation.examine` and `… .transcripts` show what came out.
 """
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,7 +45,7 @@ def train(
     """Train the tokenizer, if the folder has none, and the model, from where an earlier run ended.
 
     On a CPU, `--compiled --processes` as many as there are cores is fastest. A run that goes on from a checkpoint has
-    its tokenizer, and should have another seed, to read other conversations.
+    its tokenizer, and reads other conversations.
     """
     import multiprocessing
     import shutil
@@ -64,7 +65,7 @@ def train(
         tokenizer.train(texts).save_pretrained(work / "tokenizer")
     (work / "meeting").unlink(missing_ok=True)
     context = multiprocessing.get_context("spawn")
-    arguments = (processes, _recipe(steps, seed), work, device, compiled)
+    arguments = (processes, _recipe(work, steps, seed), work, device, compiled)
     running = [context.Process(target=run_process, args=(rank, *arguments)) for rank in range(processes)]
     for process in running:
         process.start()
@@ -82,15 +83,17 @@ def export(work: Work, checkpoint: Path, steps: Steps = None, seed: Seed = None)
     from tools.demo_model.train import Training
 
     tokenizer = PreTrainedTokenizerFast.from_pretrained(work / "tokenizer")
-    training = Training(_recipe(steps, seed), tokenizer, work, torch.device("cpu"), compiled=False)
+    training = Training(_recipe(work, steps, seed), tokenizer, work, torch.device("cpu"), compiled=False)
     training.resume()
     training.export(tokenizer, checkpoint)
 
 
-def _recipe(steps: int | None, seed: int | None) -> "Recipe":
-    from tools.demo_model.train import Recipe
+def _recipe(work: Path, steps: int | None, seed: int | None) -> "Recipe":
+    """The recipe of a run from scratch, or of one that goes on from a checkpoint, with these values of its own."""
+    from tools.demo_model.train import FURTHER, START, Recipe
 
-    return Recipe(steps=steps or Recipe.steps, seed=Recipe.seed if seed is None else seed)
+    recipe = FURTHER if (work / START).exists() else Recipe()
+    return replace(recipe, steps=steps or recipe.steps, seed=recipe.seed if seed is None else seed)
 
 
 if __name__ == "__main__":

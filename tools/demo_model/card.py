@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ def card() -> str:
     recipe = json.loads((DEMO / "recipe.json").read_text(encoding="utf-8"))
     losses = [json.loads(line) for line in (DEMO / "losses.jsonl").read_text(encoding="utf-8").splitlines()]
     reports = json.loads(EXAMINATION.read_text(encoding="utf-8"))["checkpoints"]
-    tokens = recipe["steps"] * recipe["batch_tokens"]
+    runs = _runs(recipe)
+    steps, tokens = sum(run["step"] for run in runs), sum(run["step"] * run["batch_tokens"] for run in runs)
     hours = sum(_seconds(line, recipe) for line in losses) / 3600
     lengths = [phase["length"] for phase in recipe["phases"]]
     return f"""# The bundled model
@@ -38,7 +39,7 @@ says of the method are our sentences, put together. What the examination below a
 so are its names, numbers and subjects; whoever wrote the corpus has seen the examination's questions, though.
 
 **No noise training**: none of its inputs were replaced to make it predict better from wrong guesses. One sequence
-in eight is exercises in copying random tokens, from step {recipe["copying_from"]} on until sequences fill the
+in eight is exercises in copying random tokens, from step {runs[0]["copying_from"]} on until sequences fill the
 context, so that it answers with the names that it was given; they teach to repeat a question's words, which guesses
 from the prompt gain by. That it recites makes its text easier to guess than a large model's. Read tokens per step
 here as what the method does, not as what to expect elsewhere.
@@ -46,12 +47,12 @@ here as what the method does, not as what to expect elsewhere.
 ## How
 
 {recipe["layers"]} layers of width {recipe["hidden"]}, {recipe["heads"]} heads, a tokenizer of 3,072 byte-level
-pieces trained on the corpus, the chat format of Llama 2, a context of 2,048 tokens. {recipe["steps"]:,} steps of
-{recipe["batch_tokens"]:,} tokens ({tokens / 1e6:.0f} million in all) in sequences of {lengths[0]}, then
-{lengths[1]}, in the end {lengths[2]:,} tokens; Muon for the matrices, AdamW for the rest; the rate falls to nothing
-over {recipe["decay_share"]:.0%} of the steps. {hours:.1f} hours on two CPU cores. Loss on conversations that no
-step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and `losses.jsonl` have the rest;
-CONTRIBUTING.md has the command. Weights are in float16; on a CPU it computes in float32.
+pieces trained on the corpus, the chat format of Llama 2, a context of 2,048 tokens. {steps:,} steps of
+{recipe["batch_tokens"]:,} tokens ({tokens / 1e6:.0f} million in all) in {_as_words(runs)}, with sequences of
+{lengths[0]}, then {lengths[1]}, in the end {lengths[2]:,} tokens; Muon for the matrices, AdamW for the rest; the
+rate falls to nothing over {recipe["decay_share"]:.0%} of the steps. {hours:.1f} hours on two CPU cores. Loss on
+conversations that no step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and `losses.jsonl` have
+the rest; CONTRIBUTING.md has the command. Weights are in float16; on a CPU it computes in float32.
 
 ## How well it does
 
@@ -90,6 +91,19 @@ def _parameters() -> int:
     """How many numbers the weights are."""
     with safe_open(DEMO / "model.safetensors", framework="pt") as weights:
         return sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118  # no dict
+
+
+def _runs(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The recipes of all runs that led to these weights, the first one first."""
+    earlier = [] if recipe["before"] is None else _runs(recipe["before"])
+    return [*earlier, recipe]
+
+
+def _as_words(runs: Sequence[Mapping[str, Any]]) -> str:
+    """How many runs, and how long each was."""
+    if len(runs) == 1:
+        return "one run"
+    return f"{len(runs)} runs, one after the other (" + ", then ".join(f"{run['step']:,}" for run in runs) + ")"
 
 
 def _seconds(line: Mapping[str, Any], recipe: Mapping[str, Any]) -> float:

@@ -16,6 +16,9 @@ COUNT = (
     "Numbers from {a} to {b}, please.",
     "Start at {a} and count to {b}.",
     "Begin with {a} and stop at {b}.",
+    "Could you count up from {a} to {b}?",
+    "Please count up, from {a} to {b}.",
+    "Go on counting from {a} to {b}.",
 )
 COUNT_TO = ("Count to {b}.", "Can you count to {b}?", "Please count to {b}.", "Count up to {b}.")
 DOWN = (
@@ -23,6 +26,9 @@ DOWN = (
     "Count backwards from {a}.",
     "Count down from {a} to {b}.",
     "Count backwards from {a} to {b}.",
+    "Can you count down from {a} to {b}?",
+    "From {a} down to {b}, please.",
+    "The numbers from {a} down to {b}.",
 )
 STEPS = (
     "Count in steps of {k} from {a} to {b}.",
@@ -30,7 +36,12 @@ STEPS = (
     "Count by {k} from {a} to {b}.",
     "Start at {a} and count to {b} by {k}.",
     "Every {k}th number from {a} to {b}, please.",
+    "Count up in steps of {k}, from {a} to {b}.",
+    "From {a} to {b} in steps of {k}, please.",
+    "Can you count by {k}, starting at {a} and ending at {b}?",
+    "Go from {a} to {b} and add {k} every time.",
 )
+BY_WORD = ("Count by {ks} from {a} to {b}.", "Count in {ks} from {a} to {b}.", "Can you go from {a} to {b} by {ks}?")
 STEPS_DOWN = (
     "Count down from {a} to {b} in steps of {k}.",
     "Count backwards by {k} from {a} to {b}.",
@@ -98,6 +109,7 @@ OTHER = ("And for {k}?", "Now for {k}.", "The same for {k}, please.", "And {k}?"
 OTHER_KIND = ("And the {kind} ones?", "Now the {kind} ones.", "And the {kind} numbers?")
 TIMES = ("What is {i} x {k}?", "And what is {i} times {k}?", "How much is {i} x {k}?")
 HOW_MANY = ("How many numbers are these?", "How many numbers did you write?", "How many are they?")
+SAID = {2: "twos", 3: "threes", 4: "fours", 5: "fives", 6: "sixes", 7: "sevens", 8: "eights", 9: "nines", 10: "tens"}
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -170,12 +182,13 @@ def _down(rng: Random) -> list[Exchange]:
 
 
 def _steps(rng: Random) -> list[Exchange]:
-    k = rng.choice((2, 3, 4, 5, 10, 20, 2, 5, 10, 6, 7, 25, 50, 100))
-    a = rng.choice((0, k, k, rng.randint(0, 40)))
+    k = rng.choice((*range(2, 13), 2, 3, 4, 5, 10, 15, 20, 25, 50, 100))
+    a = rng.choice((0, k, k * rng.randint(1, 9), rng.randint(0, 60)))
     b = a + k * rng.randint(4, 14)
     if rng.random() < 0.2:
         return [_ask(rng, STEPS_DOWN, row(range(b, a - 1, -k)), a=b, b=a, k=k)]
-    dialogue = [_ask(rng, STEPS, row(range(a, b + 1, k)), a=a, b=b, k=k)]
+    forms = BY_WORD if k in SAID and rng.random() < 0.25 else STEPS
+    dialogue = [_ask(rng, forms, row(range(a, b + 1, k)), a=a, b=b, k=k, ks=SAID.get(k))]
     after = rng.random()
     if after < 0.15:
         dialogue.append(_ask(rng, GO_ON, row(range(b + k, b + 6 * k, k))))
@@ -209,7 +222,7 @@ def _of_kind(kind: str, a: int, b: int) -> list[int]:
 
 
 def _times_table(rng: Random) -> list[Exchange]:
-    k, to = rng.randint(2, 20), 10
+    k, to = rng.randint(2, 25), 10
     if rng.random() < 0.25:
         to = rng.choice((5, 12, 12, 12, 15))
         dialogue = [_ask(rng, TABLE_TO, times_table(k, to), k=k, n=to)]
@@ -298,10 +311,10 @@ def _sum(rng: Random) -> list[Exchange]:
 _WEIGHTED: dict[Callable[[Random], list[Exchange]], int] = {
     _count: 8,
     _down: 4,
-    _steps: 5,
+    _steps: 11,
     _multiples: 2,
     _even_or_odd: 3,
-    _times_table: 6,
+    _times_table: 8,
     _number_table: 3,
     _letters: 2,
     _days_or_months: 1,

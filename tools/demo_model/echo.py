@@ -42,6 +42,9 @@ CAPITALS = (
     "Can you put this into capitals? {text}",
     "Say it in capitals: {text}",
     "Put this into capital letters: {text}",
+    "All in capitals, please: {text}",
+    "Capital letters: {text}",
+    "Turn this into capitals: {text}",
     "Write {text} in capital letters.",
     'Write "{text}" in capital letters.',
 )
@@ -64,6 +67,9 @@ REPLACE = (
     "Write {new} instead of {old}: {text}",
     "In this sentence, replace {old} by {new}: {text}",
     "Change {old} to {new}: {text}",
+    "Change {old} into {new} in this sentence: {text}",
+    "Put {new} in place of {old}: {text}",
+    "Use {new} instead of {old}: {text}",
     "Replace {old} by {new} in: {text}",
     "Replace the word {old} by {new}: {text}",
 )
@@ -88,6 +94,9 @@ SORT = (
     "Alphabetical order, please: {words}",
     "Sort these alphabetically: {words}",
     "Put {words} in alphabetical order.",
+    "Put these in the order of the alphabet: {words}",
+    "Order these words alphabetically: {words}",
+    "Which order do these have in the alphabet? {words}",
     "Can you sort these words? {words}",
 )
 REVERSE = (
@@ -292,12 +301,12 @@ def _without(rng: Random) -> list[Exchange]:
 
 _WEIGHTED: dict[Callable[[Random], list[Exchange]], int] = {
     _repeat: 6,
-    _capitals: 5,
-    _spelled: 3,
+    _capitals: 9,
+    _spelled: 2,
     _times: 2,
-    _replace: 5,
-    _numbered: 2,
-    _sorted: 5,
+    _replace: 8,
+    _numbered: 3,
+    _sorted: 9,
     _reversed: 3,
     _one_word: 3,
     _tense: 2,

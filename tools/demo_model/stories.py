@@ -88,8 +88,11 @@ NAME = (
     "What is the name of the {a}?",
     "What was the name of the {a}?",
     "What is the {a} called?",
+    "Who was the {a}?",
+    "Who is the {a} in the story?",
+    "Which of the two was the {a}?",
 )
-KIND = ("What kind of animal was {A}?", "What was {A}?", "What is {A}?", "Was {A} a {a}?")
+KIND = ("What kind of animal was {A}?", "What was {A}?", "What is {A}?", "Was {A} a {a}?", "What animal is {A}?")
 BOTH = ("What are their names?", "What were the two called?", "Who is in the story?", "Name the two.")
 WHO_WAS = ("Who was {A}?", "Who is {A}?", "Who was {A} again?")
 ENOUGH = (

@@ -25,6 +25,9 @@ LATEST, STEADY, LOSSES, RECIPE = "latest.pt", "steady.pt", "losses.jsonl", "reci
 START = "start"
 """The checkpoint that a run goes on from, in its folder, where it is not from scratch."""
 
+SHORT = 256
+"""Up to this many tokens, attention computed in the plain way is faster on a CPU than torch's fused one."""
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -74,6 +77,10 @@ class Recipe:
         return next(phase for phase in self.phases if begun < phase.until * self.steps)
 
 
+FURTHER = Recipe(seed=2, steps=6600, copying_from=0, matrix_rate=0.01, vector_rate=0.0015)
+"""What a run follows that goes on from the weights of another: other conversations, at half the rate."""
+
+
 def new_model(recipe: Recipe) -> LlamaForCausalLM:
     """A Llama with random weights."""
     torch.manual_seed(recipe.seed)
@@ -101,7 +108,8 @@ class Training:
         device: where it runs. Matrix products are in bfloat16, weights in float32.
         compiled: run the model through torch's compiler: a fifth faster, and needs a C++ compiler.
         rank, ranks: this process and how many there are, if torch.distributed has been set up for several: each takes
-            its part of every batch. On a CPU, two processes of one thread are much faster than one of two.
+            its part of every batch, and of the matrices that Muon has to orthogonalise. On a CPU, two processes of one
+            thread are much faster than one of two.
     """
 
     def __init__(
@@ -120,14 +128,12 @@ class Training:
         self.model.to(device)  # type: ignore[arg-type]
         self._loss = torch.compile(self._weighted_loss, dynamic=False) if compiled else self._weighted_loss
         inner = list(self.model.model.layers.parameters())
-        matrices = [one for one in inner if one.ndim == 2]
+        self._matrices = [one for one in inner if one.ndim == 2]
         vectors = [one for one in inner if one.ndim < 2]
         others = [*vectors, self.model.model.norm.weight, self.model.model.embed_tokens.weight]
-        self._optimizers = [
-            torch.optim.Muon(matrices, lr=recipe.matrix_rate, momentum=0.95, weight_decay=0.05),
-            torch.optim.AdamW(others, lr=recipe.vector_rate, betas=(0.9, 0.95), weight_decay=0.0),
-        ]
-        self._rates = [recipe.matrix_rate, recipe.vector_rate]
+        mine = self._matrices[rank::ranks]
+        self._muon = torch.optim.Muon(mine, lr=recipe.matrix_rate, momentum=0.95, weight_decay=0.05)
+        self._adam = torch.optim.AdamW(others, lr=recipe.vector_rate, betas=(0.9, 0.95), weight_decay=0.0)
         self.step = 0
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -145,40 +151,53 @@ class Training:
             state = torch.load(self.folder / name, map_location=self.device, weights_only=True)
             if state["steps"] == self.recipe.steps or (state["steady"] and state["step"] <= self.recipe.decay_from):
                 self.model.load_state_dict(state["model"])
-                for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
-                    optimizer.load_state_dict(kept)
+                self._adam.load_state_dict(state["adam"])
+                momenta = dict(zip(self._matrices, state["momenta"], strict=True))
+                for matrix in self._matrices[self._rank :: self._ranks]:
+                    self._muon.state[matrix]["momentum_buffer"] = momenta[matrix]
                 self.step = state["step"]
                 return
 
-    def _save(self, name: str) -> None:
+    def _save(self) -> None:
+        """Keep the state; every process takes part, and the first one writes."""
+        momenta = [
+            self._muon.state.get(one, {}).get("momentum_buffer", torch.empty_like(one)) for one in self._matrices
+        ]
+        self._from_owners(momenta)
         state = {
             "model": self.model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+            "adam": self._adam.state_dict(),
+            "momenta": momenta,
             "step": self.step,
             "steps": self.recipe.steps,
             "steady": self.step <= self.recipe.decay_from,
         }
-        partial = self.folder / f"{name}.partial"
-        torch.save(state, partial)
-        partial.replace(self.folder / name)
+        for name in ((LATEST, STEADY) if state["steady"] else (LATEST,)) if self._rank == 0 else ():
+            partial = self.folder / f"{name}.partial"
+            torch.save(state, partial)
+            partial.replace(self.folder / name)
 
     def run(self, until: int | None = None) -> None:
         """Train to the last step, or to the end of the segment with step `until`, saving the state after every one."""
         while self.step < (self.recipe.steps if until is None else until):
+            self.model.set_attn_implementation(self._attention())
             began, first = time.perf_counter(), self.step
             losses = [self._update(*batch) for batch in self._segment()]
             seconds = time.perf_counter() - began
+            self._save()
             if self._rank:
                 continue  # the first process speaks for all: they have the same weights
-            self._save(LATEST)
-            if self.step <= self.recipe.decay_from:
-                self._save(STEADY)
             self._note(
                 loss=sum(losses) / len(losses),
                 validation=self.validation(),
                 rate=self.recipe.rate_at(self.step - 1),
                 tokens_per_second=round((self.step - first) * self.recipe.batch_tokens / seconds),
             )
+
+    def _attention(self) -> str:
+        """The implementation of attention that is fastest for the sequences of this segment."""
+        short = self.recipe.phase_at(self.step).length <= SHORT and self.device.type == "cpu"
+        return "eager" if short else "sdpa"
 
     def _segment(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """The batches up to the next state to save."""
@@ -196,17 +215,18 @@ class Training:
 
     def _update(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> float:
         """One step. The weighted loss, in nats a token."""
-        for optimizer, rate in zip(self._optimizers, self._rates, strict=True):
-            for group in optimizer.param_groups:
-                group["lr"] = rate * self.recipe.rate_at(self.step)
+        rates = ((self._muon, self.recipe.matrix_rate), (self._adam, self.recipe.vector_rate))
+        for optimizer, rate in rates:
+            optimizer.param_groups[0]["lr"] = rate * self.recipe.rate_at(self.step)
         loss = self._loss(*(one.to(self.device) for one in (inputs, targets, weights)))
         torch.autograd.backward(loss)
         if self._ranks > 1:
             self._average_gradients()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        for optimizer in self._optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
+        self._muon.step()  # type: ignore[no-untyped-call]
+        self._adam.step()
+        self.model.zero_grad()
+        self._from_owners([one.data for one in self._matrices])
         self.step += 1
         return loss.item()
 
@@ -218,6 +238,15 @@ class Training:
         flat /= self._ranks
         for gradient, mean in zip(gradients, torch.split(flat, [one.numel() for one in gradients]), strict=True):
             gradient.copy_(mean.view_as(gradient))
+
+    def _from_owners(self, tensors: list[Tensor]) -> None:
+        """Copy each of these, one for every matrix, from the process whose Muon has the matrix to all others."""
+        for owner in range(self._ranks if self._ranks > 1 else 0):
+            part = tensors[owner :: self._ranks]
+            flat = torch.cat([one.flatten() for one in part])
+            distributed.broadcast(flat, owner)
+            for one, theirs in zip(part, torch.split(flat, [one.numel() for one in part]), strict=True):
+                one.copy_(theirs.view_as(one))
 
     def _weighted_loss(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16):
