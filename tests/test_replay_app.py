@@ -23,8 +23,8 @@ from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
+from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
-from tests.test_app import Driver, Stage, answered, ask, wait_until
 
 Cells = list[list[tuple[str, str]]]
 SIZES = [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)]

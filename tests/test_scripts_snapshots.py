@@ -17,8 +17,8 @@ from textual.strip import Strip
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.speed_panel import SpeedPanel
+from tests.app.stage import Stage, ask, wait_until
 from tests.fake_engine import FakeEngine
-from tests.test_app import Stage, ask, wait_until
 
 
 class Terminal(NamedTuple):

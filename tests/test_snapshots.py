@@ -11,9 +11,9 @@ from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.speed_panel import SpeedPanel
+from tests.app.stage import Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.session.test_recording import GOLDEN
-from tests.test_app import Stage, answered, ask, wait_until
 
 Compare = Callable[..., bool]
 Prepare = Callable[[Pilot[int]], Awaitable[None]]

@@ -16,7 +16,7 @@ from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
-from tests.test_app import Stage, wait_until
+from tests.app.stage import Stage, wait_until
 from tests.widgets.hosting import Host, lines
 from tests.widgets.sample_steps import candidate, pool_view, step, window_view
 

@@ -1,0 +1,84 @@
+"""The whole app on a stage: with a scripted engine, and with what tests ask of its screen."""
+
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+from textual.selection import Selection
+
+from ladechat.app import LadechatApp
+from ladechat.protocol import Settings
+from ladechat.session.conversation import Conversation
+from ladechat.session.recording import Recorder
+from ladechat.widgets.flow import safe
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.transcript import Transcript
+from tests.fake_engine import ANSWER, FakeEngine
+
+Driver = Pilot[int]
+SHOWN_ANSWER = safe(ANSWER)
+
+
+class Stage:
+    """An app with fake engines: the one that runs, and those before it."""
+
+    def __init__(
+        self, *engines: FakeEngine, welcome: str = "", system: str | None = None, recorder: Recorder | None = None
+    ) -> None:
+        self.engines = list(engines) or [FakeEngine()]
+        self.started: list[FakeEngine] = []
+        self.settings: list[Settings] = []
+        self.recorder = recorder or Recorder()
+        conversation = Conversation(system)
+        self.app = LadechatApp(self._new_engine, Settings(), conversation, welcome, recorder=self.recorder)
+
+    def _new_engine(self, settings: Settings) -> FakeEngine:
+        engine = self.engines[len(self.started)]
+        engine.settings = settings
+        self.settings.append(settings)
+        self.started.append(engine)
+        return engine
+
+    @property
+    def engine(self) -> FakeEngine:
+        return self.started[-1]
+
+    @property
+    def text(self) -> str:
+        """All of the conversation, however it is wrapped."""
+        chosen = self.app.query_one(Transcript).get_selection(Selection(None, None))
+        return chosen[0] if chosen else ""
+
+    @property
+    def prompt(self) -> str:
+        return self.app.query_one(Prompt).text
+
+    @property
+    def activity(self) -> str:
+        return self.app.query_one(StatusLine).activity
+
+    @property
+    def notices(self) -> list[str]:
+        return [notice.message for notice in self.app._notifications]
+
+
+async def wait_until(pilot: Driver, condition: Callable[[], bool]) -> None:
+    """Let the app work until the condition holds."""
+    for _ in range(500):
+        if condition():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"never came true; the screen ends with {pilot.app.query_one(Transcript)._lines[-8:]}")
+
+
+async def ask(pilot: Driver, text: str) -> None:
+    pilot.app.query_one(Prompt).focus()
+    pilot.app.query_one(Prompt).load_text(text)
+    await pilot.press("enter")
+
+
+async def answered(pilot: Driver, stage: Stage, text: str, times: int = 1) -> None:
+    """Ask, and wait until that many answers are on the screen."""
+    await ask(pilot, text)
+    await wait_until(pilot, lambda: not stage.app.answering and stage.text.count(" steps · S ") == times)

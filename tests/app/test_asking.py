@@ -1,0 +1,117 @@
+"""What is asked, shown, sent and kept."""
+
+from ladechat.protocol import Loading, Message
+from ladechat.widgets.prompt import Prompt
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
+from tests.fake_engine import ANSWER, FakeEngine
+
+
+async def test_escape_stops_a_download_and_a_restart_goes_on_with_it() -> None:
+    stage = Stage(FakeEngine(hold_loading=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: bool(stage.activity))
+        doing = "fetching what is not cached"
+        stage.engine._say(
+            Loading(stage=1, stages=4, doing=doing, fraction=0.5, done_bytes=10**9, total_bytes=2 * 10**9)
+        )
+        await wait_until(pilot, lambda: doing in stage.activity)
+        await ask(pilot, "One?")
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: "The download was stopped; what has come is kept" in stage.text)
+        assert stage.started[0].closed
+        assert stage.prompt == "One?"
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+
+
+async def test_a_question_asked_while_loading_is_shown_at_once_and_answered_when_ready() -> None:
+    stage = Stage(FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: "reading the weights" in stage.activity)
+        await ask(pilot, "What is a window?")
+        await wait_until(pilot, lambda: "What is a window?" in stage.text)
+        assert stage.prompt == ""
+        assert "pool" not in stage.text
+        stage.engine.finish_loading()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        assert SHOWN_ANSWER in stage.text
+        assert stage.text.index("You") < stage.text.index("What is a window?") < stage.text.index("demo model")
+        assert stage.activity == "ready"
+
+
+async def test_the_second_question_takes_the_whole_conversation_and_the_token_ids_along() -> None:
+    stage = Stage(system="Be brief.")
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        first, second = stage.engine.questions
+        assert [first.turn, second.turn] == [1, 2]
+        assert first.messages == [Message(role="system", content="Be brief."), Message(role="user", content="One?")]
+        assert second.messages[:2] == first.messages
+        answer = second.messages[2]
+        assert (answer.role, answer.content) == ("assistant", ANSWER)
+        assert answer.token_ids
+        assert second.messages[3:] == [Message(role="user", content="Two?")]
+
+
+async def test_questions_during_an_answer_wait_and_are_asked_in_order() -> None:
+    stage = Stage(FakeEngine(answers=("first answer", "second answer", "third answer"), hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.app.answering)
+        await ask(pilot, "Two?")
+        await ask(pilot, "Three?")
+        await wait_until(pilot, lambda: len(stage.notices) == 2)
+        assert len(stage.engine.questions) == 1
+        stage.engine.release()
+        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.app.answering)
+        said = [stage.text.index(part) for part in ("One?", "first answer", "Two?", "second answer", "Three?", "third")]
+        assert said == sorted(said)
+
+
+async def test_an_empty_question_is_not_sent() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await ask(pilot, "   ")
+        await pilot.press("enter")
+        assert stage.engine.questions == []
+        assert not stage.app.answering
+
+
+async def test_the_prompt_takes_several_lines_and_brings_back_what_was_asked() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("a", "ctrl+j", "b", "enter")
+        await wait_until(pilot, lambda: not stage.app.answering)
+        assert stage.engine.questions[0].messages[-1].content == "a\nb"
+        await pilot.press("up")
+        assert stage.prompt == "a\nb"
+        await pilot.press("down")
+        assert stage.prompt == ""
+
+
+async def test_up_and_down_move_within_a_question_that_fills_several_rows() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        long = "word " * 60
+        prompt = stage.app.query_one(Prompt)
+        prompt.load_text(long)
+        prompt.move_cursor(prompt.document.end)
+        await pilot.press("up")
+        assert stage.prompt == long
+        await pilot.press("down", "down")
+        assert stage.prompt == long
+        prompt.move_cursor((0, 0))
+        await pilot.press("up")
+        assert stage.prompt == "One?"
+
+
+async def test_the_welcome_is_said_first_and_not_sent() -> None:
+    stage = Stage(welcome="Ask me anything.")
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        assert stage.text.strip().startswith("Ask me anything.")
+        assert [message.content for message in stage.engine.questions[0].messages] == ["One?"]

@@ -1,0 +1,204 @@
+"""Engines that fail, die, hang or are started again: no question and no answer is lost."""
+
+import asyncio
+import re
+from functools import partialmethod
+
+import pytest
+
+from ladechat.app import LadechatApp, run
+from ladechat.protocol import Configure, Settings
+from ladechat.session.live import EngineOptions
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
+from tests.fake_engine import ANSWER, FakeEngine
+
+
+async def test_a_failed_turn_gives_the_question_back_and_the_next_one_is_answered() -> None:
+    engine = FakeEngine()
+    engine.fail_next = "message_too_long"
+    stage = Stage(engine)
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "Far too long?")
+        await wait_until(pilot, lambda: stage.prompt == "Far too long?")
+        assert "It is too long. Shorten it." in stage.text
+        assert not stage.app.answering
+        await answered(pilot, stage, "Short?")
+        assert [message.content for message in engine.questions[1].messages] == ["Short?"]
+
+
+async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_that_waits() -> None:
+    engine = FakeEngine(hold_steps=True)
+    stage = Stage(engine)
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "First?")
+        engine.release(2)
+        await ask(pilot, "Second?")
+        engine.hold()
+        engine.break_off()
+        await wait_until(pilot, lambda: len(engine.questions) == 2)
+        assert "It broke. Try again." in stage.text
+        assert stage.prompt == "First?"
+        engine.release()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        assert [message.content for message in engine.questions[1].messages] == ["Second?"]
+        assert [message.content for message in stage.app._conversation.messages][:1] == ["Second?"]
+
+
+async def test_a_question_given_back_does_not_overwrite_what_is_being_typed() -> None:
+    stage = Stage(FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await pilot.press("x")
+        stage.engine.die()
+        await wait_until(pilot, lambda: "F5" in stage.text)
+        assert stage.prompt == "x"
+
+
+async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() -> None:
+    stage = Stage(FakeEngine(), FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        stage.engine.die()
+        await wait_until(pilot, lambda: "The engine has ended." in stage.text and "F5" in stage.text)
+        assert SHOWN_ANSWER in stage.text
+        await ask(pilot, "Anyone there?")
+        await wait_until(pilot, lambda: stage.prompt == "Anyone there?")
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+
+        await ask(pilot, "Two?")
+        stage.engine.release(2)
+        await wait_until(pilot, lambda: stage.engine.questions != [] and stage.app.answering)
+        stage.engine.die()
+        await wait_until(pilot, lambda: stage.prompt == "Two?")
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 3)
+        await answered(pilot, stage, "Two?", times=2)
+        assert [message.content for message in stage.engine.questions[0].messages] == ["One?", ANSWER, "Two?"]
+
+
+async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.activity == "answering …")
+        monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", -1.0)
+        stage.app._look_for_silence()
+        assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)
+        monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", 10.0)
+        stage.engine.release(1)
+        stage.app._look_for_silence()
+        assert stage.activity == "answering …"
+
+
+async def test_a_reason_for_the_end_is_told_and_told_once() -> None:
+    stage = Stage(FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: bool(stage.started))
+        stage.engine.fail_fatally()
+        await wait_until(pilot, lambda: "The weights are torn. Mend them." in stage.text)
+        assert "The engine has ended." not in stage.text
+        assert "F5" in stage.activity
+
+
+async def test_restarting_in_the_middle_of_an_answer_says_so_and_gives_the_question_back() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        stage.engine.release(3)
+        await wait_until(pilot, lambda: "The" in stage.text)
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        assert stage.started[0].closed
+        assert stage.prompt == "One?"
+        assert "This answer was broken off" in stage.text
+        assert not stage.app.answering
+
+
+async def test_questions_that_waited_are_asked_of_the_engine_that_is_started_again() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.app.answering)
+        await ask(pilot, "Two?")
+        await wait_until(pilot, lambda: stage.notices != [])
+        stage.engine.die()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.app.answering)
+        assert [question.messages[-1].content for question in stage.engine.questions] == ["One?", "Two?"]
+        assert len(stage.engine.questions[1].messages) == 3
+
+
+async def test_a_new_conversation_does_not_ask_what_waited_in_the_old_one() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.app.answering)
+        await ask(pilot, "Two?")
+        await wait_until(pilot, lambda: stage.notices != [])
+        stage.engine.die()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        await pilot.press("ctrl+l", "f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        assert stage.engine.questions == []
+
+
+class SlowToLeave(FakeEngine):
+    """An engine that takes its time to end."""
+
+    async def close(self) -> None:
+        await asyncio.sleep(0.2)
+        await super().close()
+
+
+async def test_an_engine_that_takes_long_to_end_is_waited_for_however_often_a_restart_is_asked() -> None:
+    stage = Stage(SlowToLeave(), SlowToLeave(), SlowToLeave())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f5", "f5", "f5")
+        await wait_until(pilot, lambda: len(stage.started) > 1 and stage.activity == "ready")
+        assert stage.started[0].closed
+        assert not stage.engine.closed
+
+
+async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhile() -> None:
+    stage = Stage(FakeEngine(), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        stage.engine.die()
+        await wait_until(pilot, lambda: "has ended" in stage.text)
+        stage.app.query_one("#slider-window").focus()
+        await pilot.press("right", "f3")
+        await pilot.pause(0.4)  # a slider speaks when it has come to rest
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2)
+        assert stage.settings[1] == Settings(window=6, decoder="autoregressive")
+
+
+async def test_two_presses_of_f3_end_where_they_began() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f3", "f3")
+        await wait_until(pilot, lambda: len(stage.engine.commands) == 2)
+        assert stage.engine.commands == [Configure(decoder="autoregressive"), Configure(decoder="lookahead")]
+
+
+async def test_a_trimmed_history_is_mentioned() -> None:
+    engine = FakeEngine()
+    stage = Stage(engine)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        engine.trim_next = True
+        await answered(pilot, stage, "Two?", times=2)
+        assert "the oldest turn was left out of this prompt (1,100 → 600 tokens)" in stage.text
+
+
+def test_an_app_that_breaks_down_does_not_end_with_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(_: LadechatApp) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(LadechatApp, "on_mount", break_down)
+    monkeypatch.setattr(LadechatApp, "run", partialmethod(LadechatApp.run, headless=True))
+    assert run(EngineOptions()) == 1

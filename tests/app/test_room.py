@@ -1,0 +1,120 @@
+"""Sizes of the terminal, colours, and what is copied from the screen."""
+
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from ladechat.clipboard import keep
+from ladechat.palette import Look
+from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.transcript import Transcript
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
+from tests.fake_engine import ANSWER, FakeEngine
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48), (200, 60)])
+async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[int, int]) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test(size=size) as pilot:
+        await ask(pilot, "One?")
+        stage.engine.release(12)
+        await wait_until(pilot, lambda: "produced" in stage.text)
+        names = ("transcript", "window", "pool", "speed", "slider-window", "slider-ngram", "slider-guesses")
+        parts: list[Widget] = [stage.app.query_one(f"#{name}") for name in (*names, "prompt", "status")]
+        parts.append(stage.app.query_one(Footer))
+        for part in parts:
+            assert part.region.area > 0, part
+            assert stage.app.screen.region.contains_region(part.region), part
+        for one, other in combinations(parts, 2):
+            assert not one.region.overlaps(other.region), (one, other)
+        assert stage.app.query_one(Transcript).size.width >= 40
+        heights = {name: stage.app.query_one(f"#{name}").size.height for name in ("window", "pool", "speed")}
+        assert min(heights.values()) >= 3, heights
+
+
+async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(60, 16)) as pilot:
+        await answered(pilot, stage, "One?")
+        assert stage.app.query_one(Transcript).size.width >= 50
+        await pilot.press("f2")
+        await wait_until(pilot, lambda: stage.app.query_one("#side").region.area > 0)
+
+
+@pytest.mark.parametrize("size", [(30, 8), (39, 40), (100, 9), (5, 3), (1, 1)])
+async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tuple[int, int]) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        small = stage.app.query_one(TooSmall)
+        await ask(pilot, "One?")
+        stage.engine.release(3)
+        await wait_until(pilot, lambda: "The n-gram" in stage.text)
+        await pilot.resize_terminal(*size)
+        shown = [small.display]
+        assert f"this terminal has {size[0]}×{size[1]}" in str(small.render())
+        stage.engine.release()
+        await wait_until(pilot, lambda: not stage.app.answering)
+        await pilot.resize_terminal(100, 30)
+        await wait_until(pilot, lambda: not small.display)
+        shown.append(small.display)
+        assert shown == [True, False]
+        assert SHOWN_ANSWER in stage.text
+
+
+async def test_f8_copies_the_last_answer_as_it_was_written_and_says_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.viewer.keep", lambda text: keep(text, tmp_path))
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f8")
+        assert stage.notices == []
+        await answered(pilot, stage, "One?")
+        await pilot.press("f8")
+        assert stage.app.clipboard == ANSWER == (tmp_path / "copied.txt").read_text()
+        assert str(tmp_path / "copied.txt") in stage.notices[-1]
+
+
+async def test_resizing_the_terminal_keeps_the_text_and_the_place_at_the_end() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(160, 48)) as pilot:
+        await answered(pilot, stage, "One?")
+        before = stage.text
+        for size in ((80, 24), (60, 16), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert stage.text == before
+            assert stage.app.query_one(Transcript).follows_end
+
+
+async def test_a_light_theme_has_the_palette_for_light_surfaces() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        assert stage.app.query_one(Transcript).palette.dark
+        await pilot.press("f4")
+        stage.app.theme = "textual-light"
+        await wait_until(pilot, lambda: not stage.app.query_one(Transcript).palette.dark)
+        assert stage.app.query_one(Transcript).palette.look is Look.DEMO
+
+
+async def test_no_color_reaches_transcript_and_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stage = Stage()
+    async with stage.app.run_test():
+        assert not stage.app.query_one(Transcript).palette.colour
+        assert not stage.app.palette.colour
+
+
+def test_no_code_of_a_model_is_imported_by_the_app_or_the_command_line() -> None:
+    code = (
+        "import sys, ladechat.app, ladechat.cli, ladechat.ask\n"
+        "print(*sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
