@@ -2,6 +2,8 @@
 
 VENV ?= .venv
 ARGS ?=
+# More than there are cores: many tests wait for a screen or a process most of the time.
+WORKERS ?= 3
 IN_VENV := $(VENV)/bin
 
 # A stamp is as new as the last installation: nothing is installed again until one of these files changes.
@@ -21,10 +23,10 @@ run: $(APP) ## start ladechat (options in ARGS="…")
 setup: $(APP) ## install what the app needs into .venv
 
 test: $(DEV) ## run the tests
-	$(IN_VENV)/python -m pytest $(ARGS)
+	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-full: $(DEV) ## run the tests, the long counts included
-	$(IN_VENV)/python -m pytest -m "" --timeout 3600 $(ARGS)
+	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m "" --timeout 3600 $(ARGS)
 
 check: $(DEV) ## lint, format, types and import contracts
 	$(IN_VENV)/ruff check

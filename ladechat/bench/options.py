@@ -14,10 +14,10 @@ CONTENDERS = (PLAIN, "lookahead", "jacobi", "prompt_lookup", "transformers", "tr
 KINDS = ("chat", "code", "maths", "summary", "multi_turn")
 """The kinds of questions that come with ladechat: the files of the folder `questions`."""
 
-DEFAULT_SETTINGS = ("3,3,3", "5,3,5")
+DEFAULT_SETTINGS = ("5,3,5",)
 """W, N and G of the lookahead decoders that take part where no others are asked for."""
-DEFAULT_MAX_NEW_TOKENS = 96
-DEFAULT_ROUNDS = 3
+DEFAULT_MAX_NEW_TOKENS = 64
+DEFAULT_ROUNDS = 2
 
 PLOT_SUFFIXES = (".png", ".svg")
 

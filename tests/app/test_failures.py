@@ -82,10 +82,10 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
         await wait_until(pilot, lambda: stage.activity == "answering …")
-        monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", -1.0)
+        monkeypatch.setattr("ladechat.chat.PATIENCE_ANSWERING", -1.0)
         stage.app._look_for_silence()
         assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)
-        monkeypatch.setattr("ladechat.app.PATIENCE_ANSWERING", 10.0)
+        monkeypatch.setattr("ladechat.chat.PATIENCE_ANSWERING", 10.0)
         stage.engine.release(1)
         stage.app._look_for_silence()
         assert stage.activity == "answering …"
