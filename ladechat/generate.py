@@ -1,8 +1,8 @@
 """Lookahead decoding in your own code, with or without transformers' `generate`. See docs/in-your-own-code.md."""
 
+import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -11,18 +11,19 @@ from transformers import (
     LogitsProcessorList,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    StoppingCriteria,
     StoppingCriteriaList,
     StopStringCriteria,
 )
 from transformers.generation.streamers import BaseStreamer
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.selection import GREEDY, Selection, Selector
-from ladechat.decoder.step import Limits, Step
-from ladechat.model.eager import EagerRunner
-from ladechat.model.request import check_positions, context_of, padded, refuse, rows_of
-from ladechat.model.self_check import check_layouts
+from ladechat.decoder.step import Decoder, Limits, Step
+from ladechat.model.loading import choose_runner
+from ladechat.model.request import check_positions, context_of, own_copies, padded, refuse, refuse_mode, rows_of
 
 DEFAULTS = LookaheadSettings()
 LEAST_CONTEXT = 16
@@ -46,11 +47,11 @@ def lookahead_generate(
 ) -> Tensor | GenerateDecoderOnlyOutput:
     """What `model.generate` writes, in fewer forward passes.
 
-    Call it like `generate`, or hand it to `generate` as `custom_generate`. There transformers (5.17) drops `streamer`,
-    `tokenizer` and `stop_strings` on the way; `functools.partial(lookahead_generate, streamer=…)` brings them along.
+    Call it like `generate`, or hand it to `generate` as `custom_generate`. There transformers (5.17) drops `streamer`
+    and `tokenizer` on the way; `functools.partial(lookahead_generate, streamer=…)` brings them along.
 
     Rows of a batch are decoded one after another, each exactly as alone. Beam search is transformers' own: nothing is
-    gained there.
+    gained there. A model that cannot verify several tokens in a pass is decoded plainly, with a warning that says why.
 
     Args:
         model: decoder-only, in evaluation mode.
@@ -70,35 +71,57 @@ def lookahead_generate(
         As `generate`: (B, n + new) int64, or a `GenerateDecoderOnlyOutput` with `return_dict_in_generate`.
 
     Raises:
-        ValueError: W, N or G out of range, padding on the right, more tokens than the model has positions, or an option
-            that cannot be carried out exactly. `UnsupportedModel` is one, too.
+        ValueError: W, N or G out of range or beyond the model's positions, padding on the right, more tokens than the
+            model has positions, or an option that cannot be carried out exactly. `UnsupportedModel` is one, too.
     """
     settings = LookaheadSettings(window, ngram, guesses)
-    if not _prepared(generation_config):
-        own = {"window": window, "ngram": ngram, "guesses": guesses, "streamer": streamer}
-        loop = partial(lookahead_generate, **own, tokenizer=tokenizer, stop_strings=stop_strings)  # type: ignore[arg-type]
-        return model.generate(  # type: ignore[operator, no-any-return]
-            input_ids,
-            generation_config=generation_config,
-            logits_processor=logits_processor,
-            stopping_criteria=stopping_criteria,
-            custom_generate=loop,
-            **kwargs,
+    if _prepared(generation_config):
+        if stop_strings is not None:
+            stopping_criteria = StoppingCriteriaList(stopping_criteria or [])
+            stopping_criteria.append(_at_strings(stop_strings, tokenizer))
+        return _carry_out(
+            model, input_ids, logits_processor, stopping_criteria, generation_config, settings, streamer, kwargs
         )
-    assert generation_config is not None
-    processors, criteria = logits_processor or LogitsProcessorList(), StoppingCriteriaList(stopping_criteria or [])
-    if stop_strings is not None:
-        if tokenizer is None:
-            raise ValueError("stop_strings need the tokenizer that they are matched with; pass tokenizer=… too.")
-        criteria.append(StopStringCriteria(tokenizer, stop_strings))
-    if streamer is not None and generation_config.num_beams > 1:
-        raise ValueError("A streamer cannot follow beam search: which beam is the text is known at its end.")
+
+    configured = _configured_stop_strings(model, generation_config)
+    if configured is not None:
+        kwargs["stop_strings"] = None  # generate would want their tokenizer, and keep it to itself
+    own: dict[str, Any] = {"window": window, "ngram": ngram, "guesses": guesses, "streamer": streamer}
+    own |= {"tokenizer": tokenizer, "stop_strings": configured if stop_strings is None else stop_strings}
+
+    def loop(model: PreTrainedModel, input_ids: Tensor, **prepared: Any) -> Tensor | GenerateDecoderOnlyOutput:
+        return lookahead_generate(model, input_ids, **{**own, **prepared})
+
+    return model.generate(  # type: ignore[operator, no-any-return]
+        input_ids,
+        generation_config=generation_config,
+        logits_processor=logits_processor,
+        stopping_criteria=stopping_criteria,
+        custom_generate=loop,
+        **kwargs,
+    )
+
+
+def _carry_out(
+    model: PreTrainedModel,
+    input_ids: Tensor,
+    logits_processor: LogitsProcessorList | None,
+    stopping_criteria: StoppingCriteriaList | None,
+    config: GenerationConfig,
+    settings: LookaheadSettings,
+    streamer: BaseStreamer | None,
+    model_kwargs: dict[str, Any],
+) -> Tensor | GenerateDecoderOnlyOutput:
+    """What `generate` has prepared: beams by its own search, all else by ours."""
+    processors, criteria = logits_processor or LogitsProcessorList(), stopping_criteria or StoppingCriteriaList()
+    refuse_mode(config)
+    if config.num_beams == 1:
+        return _Request(model, input_ids, processors, criteria, config, settings, streamer, model_kwargs).carry_out()
     if streamer is not None:
-        streamer.put(input_ids.cpu())
-    if generation_config.num_beams > 1:
-        beams: Any = model._beam_search  # what `generate` itself calls; nothing public takes what it has prepared
-        return beams(input_ids, processors, criteria, generation_config, **kwargs)  # type: ignore[no-any-return]
-    return _Request(model, input_ids, processors, criteria, generation_config, settings, streamer, kwargs).carry_out()
+        raise ValueError("A streamer cannot follow beam search: which beam is the text is known at its end.")
+    rows_of(input_ids, model_kwargs.get("attention_mask"))  # for what it raises
+    beams: Any = model._beam_search  # what `generate` itself calls; nothing public takes what it has prepared
+    return beams(input_ids, processors, criteria, config, **model_kwargs)  # type: ignore[no-any-return]
 
 
 def lookahead_steps(
@@ -133,26 +156,48 @@ def lookahead_steps(
     eos_ids = frozenset() if ends is None else frozenset([ends] if isinstance(ends, int) else ends)
     prompt = input_ids[0].tolist()
     settings = LookaheadSettings(window, ngram, guesses)
-    decoder = LookaheadDecoder(_runner(model, len(prompt) + max_new_tokens, settings), settings)
+    decoder = _decoder(model, len(prompt), len(prompt) + max_new_tokens, settings)
     return decoder.run(prompt, Limits(max_new_tokens, eos_ids), Selector(prompt, selection))
 
 
-def _prepared(config: GenerationConfig | None) -> bool:
+def _prepared(config: GenerationConfig | None) -> TypeGuard[GenerationConfig]:
     """Whether it comes from `generate`, which puts the special tokens of a request into its copy."""
     return hasattr(config, "_pad_token_tensor")
 
 
-def _runner(model: PreTrainedModel, length: int, settings: LookaheadSettings) -> EagerRunner:
-    """A runner with an empty cache, for texts of up to `length` tokens and a window that looks beyond them."""
+def _at_strings(stop_strings: str | list[str], tokenizer: PreTrainedTokenizerBase | None) -> StoppingCriteria:
+    if tokenizer is None:
+        raise ValueError(
+            "stop_strings need the tokenizer that they are matched with, and generate does not hand it on; call "
+            "lookahead_generate itself with tokenizer=…, or functools.partial(lookahead_generate, tokenizer=…)."
+        )
+    return StopStringCriteria(tokenizer, stop_strings)
+
+
+def _configured_stop_strings(model: PreTrainedModel, config: GenerationConfig | None) -> Any:
+    """The stop strings of a request that come from a generation config: the given one's, else the model's."""
+    own = None if config is None else config.stop_strings
+    return own if own is not None else model.generation_config.stop_strings
+
+
+def _decoder(model: PreTrainedModel, prompt_length: int, length: int, settings: LookaheadSettings) -> Decoder:
+    """A decoder with nothing cached, for texts of up to `length` tokens and a window that looks beyond them."""
     context = context_of(model)
     if context is not None and length > context:
         raise ValueError(
             f"Prompt and new tokens may come to {length}, but the model has {context} positions; lower max_new_tokens."
         )
-    beyond = LEAST_CONTEXT + settings.window + settings.ngram
-    runner = EagerRunner(model, context or length + beyond)
-    check_layouts(runner)
-    return runner
+    ahead = settings.window + settings.ngram - 3
+    if context is not None and prompt_length + ahead > context:
+        raise ValueError(
+            f"W {settings.window} and N {settings.ngram} look {ahead} positions ahead, and behind a prompt of "
+            f"{prompt_length} tokens the model's {context} positions are fewer; lower window or ngram."
+        )
+    runner = choose_runner(model, context or length + LEAST_CONTEXT + settings.window + settings.ngram)
+    if runner.plain_only is None:
+        return LookaheadDecoder(runner, settings)
+    warnings.warn(f"Plain decoding: {runner.plain_only}", stacklevel=4)
+    return AutoregressiveDecoder(runner)
 
 
 class _Request:
@@ -170,18 +215,22 @@ class _Request:
         model_kwargs: dict[str, Any],
     ) -> None:
         refuse(model, len(input_ids), processors, criteria, config, model_kwargs)
+        if streamer is not None and len(input_ids) > 1:
+            raise ValueError("A streamer takes one row, and there are several: they are decoded one after another.")
         self._input_ids, self._processors, self._criteria = input_ids, processors, criteria
-        self._config, self._settings, self._streamer = config, settings, streamer
+        self._config, self._streamer = config, streamer
         mask = model_kwargs.get("attention_mask")
         self._rows = rows_of(input_ids, mask)
         check_positions(model_kwargs.get("position_ids"), mask)
-        self._runner = _runner(model, config.max_length, settings)
+        self._decoder = _decoder(model, max(map(len, self._rows)), config.max_length, settings)
         self._scores: list[list[Tensor]] = []
         self._logits: list[list[Tensor]] = []
 
     @torch.no_grad()
     def carry_out(self) -> Tensor | GenerateDecoderOnlyOutput:
         """Decode every row; the result as `generate` returns it."""
+        if self._streamer is not None:
+            self._streamer.put(self._input_ids.cpu())
         answers = [self._answer(number) for number in range(len(self._rows))]
         if self._streamer is not None:
             self._streamer.end()
@@ -206,9 +255,12 @@ class _Request:
             scores.append(processed)
             logits.append(raw)
 
-        config = self._config
+        config, several = self._config, len(self._rows) > 1
+        # Those that keep a state keep one for each row.
+        processors = own_copies(self._processors) if several else self._processors
+        criteria = own_copies(self._criteria) if several else self._criteria
         wanted = config.return_dict_in_generate and (config.output_scores or config.output_logits)
-        selection = Selection(self._processors, config.do_sample, observe=observe if wanted else None)
+        selection = Selection(processors, config.do_sample, observe=observe if wanted else None)
         selector = Selector(self._input_ids[number].tolist(), selection)
 
         def ended(token: int) -> bool:
@@ -216,12 +268,16 @@ class _Request:
                 self._streamer.put(torch.tensor([token]))
             text = selector.ids(self._input_ids.device)
             shown = tuple(scores) if wanted and config.output_scores else None
-            return bool(self._criteria(text, shown))
+            answers = [bool(one(text, shown)) for one in criteria]  # all are asked, for some of them count
+            return any(answers)
 
         prompt = self._rows[number]
         room = config.max_length - self._input_ids.shape[1]
-        decoder = LookaheadDecoder(self._runner, self._settings)
-        return [token for step in decoder.run(prompt, Limits(room, stop=ended), selector) for token in step.tokens]
+        if isinstance(self._decoder, LookaheadDecoder):
+            self._decoder.pool.clear()
+        return [
+            token for step in self._decoder.run(prompt, Limits(room, stop=ended), selector) for token in step.tokens
+        ]
 
 
 def _by_step(rows: list[list[Tensor]]) -> tuple[Tensor, ...]:

@@ -1,23 +1,28 @@
 """`lookahead_generate` returns what `generate` returns, called by itself or handed to it."""
 
 import random
+from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from transformers import (
     AutoTokenizer,
+    GenerationConfig,
     LogitsProcessor,
     LogitsProcessorList,
-    MaxTimeCriteria,
     PreTrainedModel,
     StoppingCriteria,
     StoppingCriteriaList,
     StopStringCriteria,
+    SynthIDTextWatermarkingConfig,
     T5Config,
     T5ForConditionalGeneration,
     TextStreamer,
+    WatermarkingConfig,
 )
 from transformers.cache_utils import DynamicCache
 from transformers.generation.streamers import BaseStreamer
@@ -40,6 +45,21 @@ def lookahead(model: PreTrainedModel, *arguments: Any, **request: Any) -> Any:
     return lookahead_generate(model, *arguments, **request)
 
 
+class Collected(BaseStreamer):
+    """What a streamer was given."""
+
+    def __init__(self) -> None:
+        self.given: list[list[int]] = []
+        self.ended = False
+
+    def put(self, value: torch.Tensor) -> None:
+        assert not self.ended
+        self.given.append(value.flatten().tolist())
+
+    def end(self) -> None:
+        self.ended = True
+
+
 class Ban(LogitsProcessor):
     """Forbids what the text ended with three tokens ago: a processor of one's own, which looks at the text."""
 
@@ -54,6 +74,17 @@ class AfterTwins(StoppingCriteria):
         return input_ids[:, -1] % 5 == input_ids[:, -2] % 5
 
 
+class Enough(StoppingCriteria):
+    """Ends a row at the eleventh token: one that counts."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+        self.asked += 1
+        return torch.full((input_ids.shape[0],), self.asked >= 11)
+
+
 def padded_batch(dice: random.Random, rows: int) -> dict[str, torch.Tensor]:
     lengths = [dice.randint(1, 20) for _ in range(rows)]
     longest = max(lengths)
@@ -62,8 +93,14 @@ def padded_batch(dice: random.Random, rows: int) -> dict[str, torch.Tensor]:
     return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
 
 
+SCORES = {"return_dict_in_generate": True, "output_scores": True, "output_logits": True}
+
+
 def random_request(dice: random.Random) -> dict[str, Any]:
-    """Arguments of `generate`. Sampling only with one row: in `generate` rows share their draws."""
+    """Arguments of `generate`. Sampling only with one row: in `generate` rows share their draws.
+
+    Beams only with one row or without a draw, for the same reason, and stop strings elsewhere: they need a tokenizer.
+    """
     rows = dice.choice([1, 1, 2, 3])
     request: dict[str, Any] = {
         "max_new_tokens": dice.randint(1, 30),
@@ -82,10 +119,22 @@ def random_request(dice: random.Random) -> dict[str, Any]:
         "sequence_bias": {(30,): 3.0},
         "renormalize_logits": True,
         "logits_processor": LogitsProcessorList([Ban()]),
-        "stopping_criteria": StoppingCriteriaList([AfterTwins()]),
+        "stopping_criteria": StoppingCriteriaList([AfterTwins(), Enough()]),
+        "begin_suppress_tokens": [8, 13],
+        "watermarking_config": WatermarkingConfig(bias=2.0),
+        "min_length": 24,
     }
+    if rows == 1:
+        options |= {
+            "encoder_repetition_penalty": 1.2,
+            "encoder_no_repeat_ngram_size": 2,
+            "guidance_scale": 1.5,
+            "prefix_allowed_tokens_fn": evens,
+        }
     if request["do_sample"]:
         options |= {
+            "top_h": 0.6,
+            "eta_cutoff": 1e-3,
             "temperature": 0.7,
             "top_k": 5,
             "top_p": 0.9,
@@ -94,22 +143,56 @@ def random_request(dice: random.Random) -> dict[str, Any]:
             "epsilon_cutoff": 1e-3,
         }
     request |= {name: value for name, value in options.items() if dice.random() < 0.2}
+    if dice.random() < 0.1:
+        request |= {"num_beams": 2}
+    elif dice.random() < 0.2:
+        request |= SCORES
     return {**request, **padded_batch(dice, rows)}
+
+
+def evens(_: int, ids: torch.Tensor) -> list[int]:
+    """Every other token, by the last one."""
+    return list(range(int(ids[-1]) % 2, VOCABULARY, 2))
+
+
+def as_config(dice: random.Random, request: dict[str, Any]) -> dict[str, Any]:
+    """The same request, at times with a generation config in the place of its options."""
+    if dice.random() < 0.7:
+        return request
+    outside = ("input_ids", "attention_mask", "logits_processor", "stopping_criteria", "prefix_allowed_tokens_fn")
+    given = {name: request[name] for name in outside if name in request}
+    return {**given, "generation_config": GenerationConfig(**{k: v for k, v in request.items() if k not in given})}
+
+
+def assert_same(result: Any, expected: Any, about: object = None) -> None:
+    """Sequences are equal; scores, where there are any and the row has not ended, nearly."""
+    if isinstance(expected, torch.Tensor):
+        assert torch.equal(result, expected), about
+        return
+    assert torch.equal(result.sequences, expected.sequences), about
+    for ours, theirs in ((result.scores, expected.scores), (result.logits, expected.logits)):
+        for mine, other in zip(ours, theirs, strict=True):
+            running = ~mine.isnan().all(dim=1)
+            torch.testing.assert_close(mine[running], other[running], atol=1e-3, rtol=1e-3)
 
 
 def check_a_random_request(seed: int) -> None:
     dice = random.Random(seed)
     model = random_model(dice.randrange(6), num_key_value_heads=dice.choice([1, 2, 4]))
     request = random_request(dice)
+    request = as_config(dice, request)
     numbers = {"window": dice.randint(1, 9), "ngram": dice.randint(2, 6), "guesses": dice.randint(0, 9)}
+    door = dice.random() < 0.5
+    ask = partial(generate, custom_generate=lookahead_generate) if door else lookahead
     torch.manual_seed(seed)
-    expected = generate(model, **request)
+    try:
+        expected = generate(model, **deepcopy(request))
+    except (ValueError, RuntimeError):  # options that together leave no token at all
+        with pytest.raises((ValueError, RuntimeError, FloatingPointError)):
+            ask(model, **request, **numbers)
+        return
     torch.manual_seed(seed)
-    if dice.random() < 0.5:
-        result = generate(model, **request, custom_generate=lookahead_generate, **numbers)
-    else:
-        result = lookahead(model, **request, **numbers)
-    assert torch.equal(result, expected), f"seed {seed}"
+    assert_same(ask(model, **request, **numbers), expected, f"seed {seed}")
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
@@ -128,18 +211,13 @@ def test_output_is_that_of_generate_in_five_hundred_more_cases(first: int) -> No
 @pytest.mark.parametrize("do_sample", [False, True])
 def test_scores_and_logits_are_those_of_generate(do_sample: bool) -> None:
     model = random_model(2)
-    wanted = {"return_dict_in_generate": True, "output_scores": True, "output_logits": True}
-    request = {"max_new_tokens": 12, "repetition_penalty": 1.2, "do_sample": do_sample, "pad_token_id": PAD, **wanted}
+    request = {"max_new_tokens": 12, "repetition_penalty": 1.2, "do_sample": do_sample, "pad_token_id": PAD, **SCORES}
     torch.manual_seed(1)
     expected = generate(model, PROMPT, **request)
     torch.manual_seed(1)
     result = lookahead(model, PROMPT, **request)
-    assert torch.equal(result.sequences, expected.sequences)
-    for ours, theirs in [(result.scores, expected.scores), (result.logits, expected.logits)]:
-        assert ours is not None and len(ours) == len(theirs) == 12
-        for mine, other in zip(ours, theirs, strict=True):
-            assert mine.shape == other.shape
-            torch.testing.assert_close(mine, other, atol=1e-3, rtol=1e-3)
+    assert len(result.scores) == len(result.logits) == 12
+    assert_same(result, expected)
 
 
 def test_a_row_that_has_ended_has_no_scores_any_more() -> None:
@@ -159,15 +237,53 @@ def test_a_row_that_has_ended_has_no_scores_any_more() -> None:
 
 
 @pytest.mark.parametrize("door", [True, False])
-def test_beam_search_is_that_of_transformers(door: bool) -> None:
+@pytest.mark.parametrize("more", [{}, {"do_sample": True}, {"num_return_sequences": 2}, SCORES])
+def test_beam_search_is_that_of_transformers(door: bool, more: dict[str, Any]) -> None:
     model = random_model(4)
-    request = {**padded_batch(random.Random(1), 2), "max_new_tokens": 10, "num_beams": 3, "pad_token_id": PAD}
+    request = {**padded_batch(random.Random(1), 2), "max_new_tokens": 10, "num_beams": 3, "pad_token_id": PAD, **more}
+    torch.manual_seed(2)
     expected = generate(model, **request)
+    torch.manual_seed(2)
     if door:
         result = generate(model, **request, custom_generate=lookahead_generate, window=4)
     else:
         result = lookahead(model, **request, window=4)
-    assert torch.equal(result, expected)
+    assert_same(result, expected)
+
+
+def test_what_keeps_a_state_keeps_one_for_each_row() -> None:
+    model = random_model(4)
+    batch = {**padded_batch(random.Random(1), 3), "max_new_tokens": 14, "pad_token_id": PAD, "eos_token_id": 96}
+
+    def with_state(ask: Callable[..., Any], *processors: LogitsProcessor) -> Any:
+        criteria = StoppingCriteriaList([Enough()])
+        return ask(model, **batch, logits_processor=LogitsProcessorList(processors), stopping_criteria=criteria)
+
+    expected = with_state(generate, BanAtTheThird())
+    assert torch.equal(with_state(lookahead, BanAtTheThird()), expected)
+    assert not torch.equal(with_state(generate), expected)
+
+
+class BanAtTheThird(LogitsProcessor):
+    """Counts the tokens of a text, and forbids the likeliest one where it comes to three: one that keeps a state."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        self.asked += 1
+        return scores.scatter(1, scores.argmax(1, keepdim=True), -torch.inf) if self.asked == 3 else scores
+
+
+def test_a_model_that_cannot_verify_drafts_is_decoded_plainly_and_says_so() -> None:
+    model = random_model(1, "bloom", n_head=4, n_layer=2)
+    request = {"max_new_tokens": 12, "pad_token_id": PAD}
+    with pytest.warns(UserWarning, match="ALiBi"):
+        result = lookahead(model, PROMPT, **request)
+    assert torch.equal(result, generate(model, PROMPT, **request))
+    with pytest.warns(UserWarning, match="ALiBi"):
+        steps = list(lookahead_steps(model, PROMPT, max_new_tokens=12))
+    assert [len(step.tokens) for step in steps] == [1] * 12
 
 
 def test_several_answers_to_one_prompt_are_rows_of_their_own() -> None:
@@ -185,21 +301,6 @@ def test_several_answers_to_one_prompt_are_rows_of_their_own() -> None:
 def text_model() -> tuple[PreTrainedModel, Any, torch.Tensor]:
     """The bundled model, its tokenizer and a question."""
     return demo_model(), AutoTokenizer.from_pretrained(DEMO), torch.tensor([demo_prompt("What is the n-gram pool?")])
-
-
-class Collected(BaseStreamer):
-    """What a streamer was given."""
-
-    def __init__(self) -> None:
-        self.given: list[list[int]] = []
-        self.ended = False
-
-    def put(self, value: torch.Tensor) -> None:
-        assert not self.ended
-        self.given.append(value.flatten().tolist())
-
-    def end(self) -> None:
-        self.ended = True
 
 
 @pytest.mark.parametrize("door", [True, False])
@@ -241,6 +342,16 @@ def test_stop_strings_cut_where_transformers_cuts() -> None:
     assert cut > 3
 
 
+def test_stop_strings_of_a_generation_config_count_too() -> None:
+    model, tokenizer, prompt = text_model()
+    config = GenerationConfig(stop_strings=["pool"], max_new_tokens=30, pad_token_id=2)
+    expected = generate(model, prompt, generation_config=config, tokenizer=tokenizer)
+    assert expected.shape[1] < prompt.shape[1] + 30
+    assert torch.equal(lookahead(model, prompt, generation_config=config, tokenizer=tokenizer), expected)
+    with patch.object(model.generation_config, "stop_strings", ["pool"]):
+        assert torch.equal(lookahead(model, prompt, max_new_tokens=30, tokenizer=tokenizer), expected)
+
+
 def test_transformers_still_drops_streamer_and_tokenizer_at_its_door() -> None:
     """Where this fails, transformers passes them on: the way round in docs/in-your-own-code.md can go."""
     model = random_model(1)
@@ -248,7 +359,7 @@ def test_transformers_still_drops_streamer_and_tokenizer_at_its_door() -> None:
     generate(model, PROMPT, max_new_tokens=5, streamer=streamer, custom_generate=lookahead_generate)
     assert streamer.given == PROMPT.tolist() and not streamer.ended
     _, tokenizer, _ = text_model()
-    with pytest.raises(ValueError, match="tokenizer"):
+    with pytest.raises(ValueError, match="generate does not hand it on"):
         generate(model, PROMPT, stop_strings=["a"], tokenizer=tokenizer, custom_generate=lookahead_generate)
 
 
@@ -278,10 +389,19 @@ def test_steps_end_with_the_models_own_end_of_text_and_may_be_sampled() -> None:
         ({"ngram": 1}, "N must be at least 2"),
         ({"window": 0}, "W must be at least 1"),
         ({"max_new_tokens": 600}, "512 positions"),
+        ({"ngram": 600}, "N 600 look 602 positions ahead"),
+        ({"window": 10_000}, "lower window or ngram"),
+        ({"penalty_alpha": 0.6, "top_k": 4}, "contrastive search"),
+        ({"dola_layers": "low"}, "dola generation"),
+        ({"num_beams": 2, "force_words_ids": [[[7]]]}, "constrained beam search"),
+        ({"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 1.0}, "group beam search"),
+        ({"num_beams": 2, "attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1, 1, 0]])}, "padding_side = 'left'"),
+        ({"past_key_values": DynamicCache()}, "leave past_key_values out"),
         ({"attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1, 1, 0]])}, "padding_side = 'left'"),
         ({"attention_mask": torch.zeros((1, 8), dtype=torch.long)}, "padding from end to end"),
         ({"output_attentions": True, "return_dict_in_generate": True}, "output_attentions is not supported"),
         ({"stop_strings": ["a"]}, "need the tokenizer"),
+        ({"num_return_sequences": 2, "do_sample": True, "streamer": Collected()}, "takes one row"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_said_in_a_sentence(arguments: dict[str, Any], sentence: str) -> None:
@@ -332,12 +452,20 @@ def test_the_window_looks_beyond_the_last_token_that_may_be_written() -> None:
 def test_processors_and_criteria_that_concern_all_rows_are_refused_for_more_than_one() -> None:
     model, batch = random_model(1), {"input_ids": PROMPT.repeat(2, 1), "max_new_tokens": 4, "pad_token_id": PAD}
     only = {"prefix_allowed_tokens_fn": lambda row, ids: [10 + row, 20]}
-    with pytest.raises(ValueError, match="asks for each row by its number"):
-        lookahead(model, **batch, **only)
+    refused: list[tuple[dict[str, Any], str]] = [
+        (only, "asks for each row by its number"),
+        ({"encoder_no_repeat_ngram_size": 2}, "keeps the prompts of all rows"),
+        ({"encoder_repetition_penalty": 1.2}, "keeps the prompts of all rows"),
+        ({"watermarking_config": SynthIDTextWatermarkingConfig(keys=[1, 2, 3], ngram_len=3)}, "a state of all rows"),
+        ({"guidance_scale": 1.5}, "a state of all rows"),
+        ({"max_time": 1e6}, "one clock for all rows"),
+    ]
+    for option, why in refused:
+        with pytest.raises(ValueError, match=why):
+            lookahead(model, **batch, **option)
     with pytest.raises(ValueError, match="AfterTwins"):
         lookahead(model, **batch, eos_token_id=None, stopping_criteria=StoppingCriteriaList([AfterTwins()]))
-    in_time = StoppingCriteriaList([MaxTimeCriteria(1e6)])
-    assert lookahead(model, **batch, eos_token_id=None, stopping_criteria=in_time).shape == (2, 12)
+    assert lookahead(model, **batch, eos_token_id=None).shape == (2, 12)
     one = {"max_new_tokens": 4, "pad_token_id": PAD, **only}
     assert torch.equal(lookahead(model, PROMPT, **one), generate(model, PROMPT, **one))
 

@@ -50,7 +50,8 @@ lookahead decoding, and {plain} more by plain decoding only, each for the reason
 
 For each type a tiny random model is built, in float32, with windows and chunks of {window} tokens where it has them. It
 reads {prompt} tokens and writes {new}. *Exact* is a type whose plain decoding and lookahead decoding ({settings}) both
-write, token for token, what transformers' own greedy `generate` writes. A checkpoint is asked again when it is loaded.
+write, token for token, what transformers' own greedy `generate` writes, and guesses among it: the pool is given n-grams
+of that text. A checkpoint is asked again when it is loaded.
 
 Rotary positions whose angles hang on the length of the text (`longrope` and `dynamic`) are exact on both sides of the
 boundary, for no pass reaches across it: `tests/model/test_rope.py`. Where the text of a phi3, phimoe or phi4_multimodal
@@ -92,11 +93,15 @@ def examine(model_type: str) -> Finding:
         return Finding(model_type, "refused", attention, _reason(str(error)))
     decoders: list[Decoder] = [AutoregressiveDecoder(runner)]
     if runner.plain_only is None:
-        decoders.append(LookaheadDecoder(choose_runner(model, CONTEXT), SETTINGS))
+        lookahead = LookaheadDecoder(choose_runner(model, CONTEXT), SETTINGS)
+        lookahead.pool.add_all(prompt[-1:] + expected, SETTINGS.ngram, "prompt")  # so that guesses come true
+        decoders.append(lookahead)
     for decoder in decoders:
-        written = [token for step in decoder.run(prompt, Limits(NEW_TOKENS)) for token in step.tokens]
-        if written != expected:
+        steps = list(decoder.run(prompt, Limits(NEW_TOKENS)))
+        if [token for step in steps for token in step.tokens] != expected:
             return Finding(model_type, "different", attention, f"{type(decoder).__name__} differs")
+    if runner.plain_only is None and len(steps) == NEW_TOKENS:
+        return Finding(model_type, "different", attention, "no guess was accepted, though its pool had the text")
     if runner.plain_only is not None:
         return Finding(model_type, "plain", attention, _reason(runner.plain_only))
     return Finding(model_type, "exact", attention)

@@ -1,6 +1,5 @@
 """Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of guesses."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -46,12 +45,15 @@ def accept(tree: CandidateTree, choose: Callable[[int], int], ends: Callable[[in
 def log_probabilities(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:
     """The natural log-probability of `tokens[i]` under row `rows[i]` of `logits` (T, vocabulary).
 
+    It is -inf for a token that the model rules out and a processor has forced.
+
     Raises:
         FloatingPointError: the logits are not numbers, as happens where a model overflows in half precision.
     """
     chosen = logits[list(rows)].float()
     picked = chosen.gather(1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
-    found: list[float] = (picked - chosen.logsumexp(-1)).tolist()
-    if not all(map(math.isfinite, found)):
+    whole = chosen.logsumexp(-1)
+    if not bool(whole.isfinite().all()):
         raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
+    found: list[float] = (picked - whole).tolist()
     return tuple(found)

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from ladechat.decoder.step import Source
@@ -79,7 +79,7 @@ class NGramPool:
         found: list[tuple[Tail, Source]] = []
         begun: set[Tail] = {()}
         tails = self._tails.get(key, Tails())
-        for tail, source in (*self._after_pair(before, key), *self._latest(tails)):
+        for tail, source in chain(self._after_pair(before, key), self._latest(tails)):
             if len(found) == limit:
                 break
             guess = tail[: max(length, 0)]

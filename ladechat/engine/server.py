@@ -53,6 +53,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | 
     inbox = Inbox(sys.stdin.fileno(), stream)
     try:
         loaded = _load(model, device, dtype, stream)
+        _check_window(settings, loaded.context_length)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
         return 1
@@ -139,9 +140,11 @@ class Engine:
 
     def _tell(self, event: protocol.Event) -> None:
         """Emit an event of an answer. Who has heard of its end may end the engine: the pool is kept before."""
-        if isinstance(event, protocol.TurnFinished):
-            self._keep_pool()
-        self._stream.emit(event)
+        try:
+            if isinstance(event, protocol.TurnFinished):
+                self._keep_pool()
+        finally:
+            self._stream.emit(event)
 
     def _keep_pool(self) -> None:
         from ladechat.engine.pool_file import PoolFileError, write
@@ -163,6 +166,19 @@ def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedMo
     from ladechat.model.loading import load
 
     return load(folder, model, device, dtype, report.begin, report.fraction_done)
+
+
+def _check_window(settings: Settings, context_length: int) -> None:
+    """Make sure that there is a text behind which the window fits.
+
+    Raises:
+        LoadError: there is none.
+    """
+    ahead = settings.window + settings.ngram - 3
+    if ahead >= context_length:
+        settled = f"W {settings.window} and N {settings.ngram}"
+        message = f"{settled} look {ahead} positions ahead, and the model has {context_length}."
+        raise LoadError("load_failed", message, "Start with a smaller --window or --ngram.")
 
 
 def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:

@@ -14,6 +14,9 @@ OWN_WAYS = {
 }
 """Types that a short question does not find out: their ways differ only in long texts."""
 
+TAKE_A_MASK = (None, "eager", "sdpa")
+"""Implementations of attention that let a mask say, slot by slot, what each one sees."""
+
 RECURRENT = "keeps a recurrent state, in which a drafted token cannot be undone"
 
 
@@ -48,6 +51,9 @@ def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
         raise UnsupportedModel(f"{name_of(model)} is an encoder-decoder model; ladechat needs a decoder-only one.")
     if model.config.model_type in OWN_WAYS:
         raise plain_only(model, OWN_WAYS[model.config.model_type])
+    attention = model.config._attn_implementation
+    if attention not in TAKE_A_MASK:
+        raise plain_only(model, f"was loaded with {attention!r} attention, which takes no mask ('sdpa' does)")
     token = torch.zeros((1, 1), dtype=torch.long, device=model.device)
     try:
         cache = DynamicCache(config=model.config)

@@ -1,15 +1,21 @@
 """What `generate` hands to a decoding loop, checked: rows without padding, and what cannot be done said at once."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from copy import deepcopy
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import GenerationConfig, MaxLengthCriteria, MaxTimeCriteria, PreTrainedModel
+from transformers.generation.configuration_utils import GenerationMode
 
 from ladechat.model.rope import stretched_context
 
+T = TypeVar("T")
+
 ONE_ROW_ONLY = {
+    "EncoderNoRepeatNGramLogitsProcessor": "keeps the prompts of all rows together",
+    "EncoderRepetitionPenaltyLogitsProcessor": "keeps the prompts of all rows together",
     "PrefixConstrainedLogitsProcessor": "asks for each row by its number",
     "SynthIDTextWatermarkLogitsProcessor": "keeps a state of all rows together",
     "UnbatchedClassifierFreeGuidanceLogitsProcessor": "keeps a state of all rows together",
@@ -22,8 +28,11 @@ KNOWN = (
 )
 """What `generate` hands over of its own accord, and what is asked after by name."""
 
-ALL_ROWS_AT_ONCE = ("MaxLengthCriteria", "MaxTimeCriteria")
-"""Stopping criteria that all rows of a batch meet together."""
+TOKEN_BY_TOKEN = {
+    *(GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE, GenerationMode.ASSISTED_GENERATION),
+    *(GenerationMode.BEAM_SEARCH, GenerationMode.BEAM_SAMPLE),
+}
+"""Ways to generate whose result does not hang on how tokens are drafted: assisted ones write what the first two do."""
 
 NEEDS_TWO_TEXTS = ("ClassifierFreeGuidanceLogitsProcessor", "DiaClassifierFreeGuidanceLogitsProcessor")
 """Processors that compare two texts of one batch at every token."""
@@ -73,6 +82,27 @@ def check_positions(position_ids: Tensor | None, attention_mask: Tensor | None) 
         raise ValueError("lookahead_generate counts positions from 0 on in each row; leave position_ids out.")
 
 
+def refuse_mode(config: GenerationConfig) -> None:
+    """Say what of the ways to generate is another algorithm.
+
+    Raises:
+        ValueError: contrastive or constrained search, DoLa, groups of beams.
+    """
+    mode = config.get_generation_mode()
+    if mode not in TOKEN_BY_TOKEN:
+        name = str(mode.value).replace("_", " ")
+        raise ValueError(f"These options ask for {name}, which is no lookahead decoding; leave custom_generate out.")
+
+
+def own_copies(those: Iterable[T]) -> list[T]:
+    """Copies that share no state with the given processors or criteria, except the models that they may hold."""
+    return [deepcopy(one, {id(part): part for part in _models_in(one)}) for one in those]
+
+
+def _models_in(one: object) -> list[torch.nn.Module]:
+    return [part for part in getattr(one, "__dict__", {}).values() if isinstance(part, torch.nn.Module)]
+
+
 def refuse(
     model: PreTrainedModel,
     rows: int,
@@ -88,19 +118,23 @@ def refuse(
     """
     if model.config.is_encoder_decoder:
         raise ValueError(f"{type(model).__name__} is an encoder-decoder model; lookahead needs a decoder-only one.")
+    if model.training:
+        raise ValueError("The model is in training mode, in which its passes are random; call model.eval() first.")
     if model_kwargs.get("inputs_embeds") is not None:
         raise ValueError("lookahead_generate takes input_ids, not inputs_embeds: its guesses are looked up by token.")
     past = model_kwargs.get("past_key_values")
-    if past is not None and past.get_seq_length():
-        raise ValueError("lookahead_generate keeps a KV cache of its own and cannot go on from past_key_values.")
+    if past is not None and (past.get_seq_length() or getattr(past, "_is_user_defined", False)):
+        raise ValueError("lookahead_generate keeps a KV cache of its own; leave past_key_values out.")
     for option in ("output_attentions", "output_hidden_states"):
         if getattr(config, option, False):
             raise ValueError(f"{option} is not supported: a pass holds guesses besides the tokens that are kept.")
     others = [name for name, value in model_kwargs.items() if name not in KNOWN and value is not None]
     if others:
         raise ValueError(f"lookahead_generate does not know what {others[0]} is to the model; leave it out.")
+    if rows > 1 and any(isinstance(one, MaxTimeCriteria) for one in criteria):
+        raise ValueError("max_time is one clock for all rows, and rows are decoded one by one; call it with one row.")
     if rows > 1 and not any(hasattr(one, "eos_token_id") for one in criteria):
-        their_own = [type(one).__name__ for one in criteria if type(one).__name__ not in ALL_ROWS_AT_ONCE]
+        their_own = [type(one).__name__ for one in criteria if not isinstance(one, MaxLengthCriteria)]
         if their_own:
             raise ValueError(
                 f"With {their_own[0]} and no eos_token_id, generate writes on in rows that have ended until all have; "

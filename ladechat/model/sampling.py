@@ -11,6 +11,8 @@ from transformers import (
 
 from ladechat.decoder.selection import Processor, Selection
 
+LEAST_TEMPERATURE = 1e-3
+
 
 def selection(
     generator: torch.Generator,
@@ -23,8 +25,8 @@ def selection(
     """Processors in the order of `generate`. A temperature of 0 takes the likeliest token and draws nothing.
 
     Args:
-        generator: on the CPU or on the logits' device; what draws.
-        temperature: what the logits are divided by.
+        generator: on the logits' device; what draws.
+        temperature: what the logits are divided by. One that is all but 0 is 0: divided by it they would overflow.
         top_k: how many of the likeliest tokens are left; 0 leaves all.
         top_p: the probability that the likeliest tokens left reach together.
         min_p: the least probability of a token that is left, as a part of the likeliest one's.
@@ -33,7 +35,7 @@ def selection(
     processors: list[Processor] = []
     if repetition_penalty != 1.0:
         processors.append(RepetitionPenaltyLogitsProcessor(repetition_penalty))
-    if temperature == 0.0:
+    if temperature < LEAST_TEMPERATURE:
         return Selection(processors)
     if temperature != 1.0:
         processors.append(TemperatureLogitsWarper(temperature))

@@ -1,4 +1,4 @@
-"""How a checkpoint itself would have its tokens drawn. For showing: decoding here is greedy."""
+"""How a checkpoint itself would have its tokens drawn. For showing: what is asked for decides."""
 
 import json
 import math

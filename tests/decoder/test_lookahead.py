@@ -41,6 +41,8 @@ def check_a_random_case(seed: int) -> None:
     changing = dice.random() < 0.5
     for step in decoder.run(prompt, Limits(limit, frozenset(eos))):
         written.extend(step.tokens)
+        now = decoder.settings
+        assert step.slots <= (now.ngram - 1) * (now.window + now.guesses) + 1
         if changing and dice.random() < 0.3:
             decoder.settings = random_settings(dice)
     assert written == plain(model, prompt, limit, eos), f"seed {seed}"
@@ -289,5 +291,6 @@ def test_fewer_steps_than_the_reference_implementation_needs() -> None:
             steps = run(decoder, prompt["prompt_ids"], len(prompt["greedy_ids"]), [2])
             assert tokens_of(steps) == prompt["greedy_ids"]
             assert len(steps) < prompt["reference_steps"][settings]
+            assert max(step.slots for step in steps) <= (ngram - 1) * (window + guesses) + 1
             count += len(steps)
         assert count <= (0.85 if settings == "5,3,5" else 0.92) * reference_steps

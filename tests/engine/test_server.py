@@ -1,7 +1,9 @@
 """The engine as a process, over real pipes, with the bundled model."""
 
+import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -33,6 +35,7 @@ from ladechat.protocol import (
     decode_event,
     encode,
 )
+from tests.tiny import DEMO
 
 PATIENCE = 120
 E_ = TypeVar("E_", bound=Event)
@@ -322,6 +325,18 @@ def test_what_libraries_print_does_not_break_the_stream(tmp_path: Path) -> None:
     engine.ask(QUESTION)  # every line decodes, or `next` says so
     engine.end()
     assert b"a print" in engine.errors and b"a write" in engine.errors
+
+
+def test_a_window_that_never_fits_the_context_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "short"
+    shutil.copytree(DEMO, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 16}))
+    engine = Engine("--model", str(folder), "--window", "15", "--ngram", "5")
+    failed = engine.until(Failed)
+    assert (failed.code, failed.fatal) == ("load_failed", True)
+    assert "look 17 positions ahead" in failed.message and "--window" in failed.hint
+    assert engine.process.wait(PATIENCE) == 1
 
 
 @pytest.mark.parametrize(
