@@ -176,8 +176,8 @@ def _check_window(settings: Settings, context_length: int) -> None:
     """
     ahead = settings.window + settings.ngram - 3
     if ahead >= context_length:
-        settled = f"W {settings.window} and N {settings.ngram}"
-        message = f"{settled} look {ahead} positions ahead, and the model has {context_length}."
+        asked = f"W {settings.window} and N {settings.ngram}"
+        message = f"{asked} look {ahead} positions ahead, and the model has {context_length}."
         raise LoadError("load_failed", message, "Start with a smaller --window or --ngram.")
 
 

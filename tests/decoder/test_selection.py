@@ -19,6 +19,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from ladechat.decoder.acceptance import log_probabilities
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.jacobi_only import JacobiDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
@@ -26,6 +27,7 @@ from ladechat.decoder.prompt_lookup import PromptLookupDecoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Processor, Selection, Selector
 from ladechat.decoder.step import Decoder, Limits, Step
+from ladechat.model.sampling import selection
 from tests.decoder.table_runner import TableRunner
 from tests.tiny import VOCABULARY, random_model, runner_for, tokens_of
 
@@ -187,6 +189,18 @@ def test_logits_that_are_no_numbers_are_an_error_and_no_draw() -> None:
     with pytest.raises(FloatingPointError, match="--dtype"):
         selector.select(torch.tensor([0.0, math.nan, 1.0]))
     assert selector.text == PROMPT
+
+
+def test_a_token_that_the_model_rules_out_may_be_forced_and_has_no_probability() -> None:
+    logits = torch.tensor([[0.0, -torch.inf, 0.0], [0.0, torch.nan, 0.0]])
+    assert log_probabilities(logits, [0, 0], [1, 2]) == pytest.approx((-math.inf, -math.log(2)))
+    with pytest.raises(FloatingPointError):
+        log_probabilities(logits, [0, 1], [0, 0])
+
+
+def test_a_temperature_that_is_all_but_nothing_takes_the_likeliest() -> None:
+    selector = Selector([1], selection(torch.Generator(), temperature=1e-39))
+    assert selector.select(torch.tensor([1.0, 30.0, 2.0])) == 1
 
 
 # --- the distribution -----------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """A model that would decode wrongly is refused before it answers."""
 
+from unittest.mock import patch
+
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
@@ -62,3 +64,10 @@ def test_a_quantised_model_may_round_coarsely_and_another_in_float32_may_not() -
         check_layouts(runner_for(model))
     model.is_quantized = True
     check_layouts(runner_for(model))
+
+
+def test_attention_that_takes_no_mask_is_told_from_a_model_that_ignores_it() -> None:
+    model = random_model(7)
+    flash = patch.object(model.config, "_attn_implementation_internal", "flash_attention_2")
+    with flash, pytest.raises(PlainDecodingOnly, match="'flash_attention_2' attention, which takes no mask"):
+        EagerRunner(model, 64)
