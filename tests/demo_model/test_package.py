@@ -10,7 +10,7 @@ from safetensors import safe_open
 from tests.tiny import DEMO
 from tools.demo_model import card
 from tools.demo_model.evaluation import transcripts
-from tools.demo_model.train import Recipe
+from tools.demo_model.train import RUNS
 
 
 @pytest.fixture(scope="module")
@@ -25,15 +25,19 @@ def test_it_is_small_and_in_half_precision() -> None:
         assert {weights.get_slice(name).get_dtype() for name in weights.keys()} == {"F16"}  # noqa: SIM118
 
 
-def test_its_recipe_is_the_one_of_the_training_command_and_was_followed_to_the_end() -> None:
-    recipe = json.loads((DEMO / "recipe.json").read_text(encoding="utf-8"))
-    step, before = recipe.pop("step"), recipe.pop("before")
-    assert before is None
-    assert recipe == json.loads(json.dumps(asdict(Recipe())))
+def test_its_recipes_are_those_of_the_training_command_and_were_followed_to_the_end() -> None:
+    noted = json.loads((DEMO / "recipe.json").read_text(encoding="utf-8"))
     losses = [json.loads(line) for line in (DEMO / "losses.jsonl").read_text(encoding="utf-8").splitlines()]
-    steps = [line["step"] for line in losses]
-    assert steps == list(range(Recipe.segment, Recipe.steps + 1, Recipe.segment))
-    assert step == steps[-1] and losses[-1]["rate"] < 0.01
+    for run in reversed(RUNS):
+        before = noted.pop("before")
+        assert noted.pop("step") == run.steps
+        assert noted == json.loads(json.dumps(asdict(run)))
+        count = run.steps // run.segment
+        losses, lines = losses[:-count], losses[-count:]
+        assert [line["step"] for line in lines] == list(range(run.segment, run.steps + 1, run.segment))
+        assert lines[-1]["rate"] < 0.01
+        noted = before
+    assert noted is None and losses == []
 
 
 def test_its_card_is_made_of_what_was_measured() -> None:

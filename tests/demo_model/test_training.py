@@ -16,7 +16,7 @@ from tools.demo_model.conversations import conversations
 from tools.demo_model.copying import UNPREDICTABLE, exercises
 from tools.demo_model.data import QUESTION_WEIGHT, as_text, batches, weights
 from tools.demo_model.tokenizer import ANSWER, ASK, BEGIN, END
-from tools.demo_model.train import Phase, Recipe, Training
+from tools.demo_model.train import Phase, Recipe, Training, runs_before
 
 TINY = Recipe(
     steps=6, segment=2, hidden=32, layers=1, heads=2, feed_forward=32, batch_tokens=256, copying_from=2,
@@ -130,6 +130,7 @@ def test_a_run_from_a_checkpoint_begins_with_its_weights_and_names_what_was_befo
     assert (recipe["seed"], recipe["before"]["seed"], recipe["before"]["before"]) == (2, TINY.seed, None)
     losses = [json.loads(line)["step"] for line in (tmp_path / "c" / "losses.jsonl").read_text().splitlines()]
     assert losses == [2, 4, 6, 2, 4, 6]
+    assert [runs_before(tmp_path / folder) for folder in ("none", "b/start", "c")] == [0, 1, 2]
 
 
 @pytest.mark.full

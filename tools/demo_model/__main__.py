@@ -89,10 +89,10 @@ def export(work: Work, checkpoint: Path, steps: Steps = None, seed: Seed = None)
 
 
 def _recipe(work: Path, steps: int | None, seed: int | None) -> "Recipe":
-    """The recipe of a run from scratch, or of one that goes on from a checkpoint, with these values of its own."""
-    from tools.demo_model.train import FURTHER, START, Recipe
+    """The recipe of the next run of a checkpoint, or of the first one, with these values of its own."""
+    from tools.demo_model.train import RUNS, START, runs_before
 
-    recipe = FURTHER if (work / START).exists() else Recipe()
+    recipe = RUNS[min(runs_before(work / START), len(RUNS) - 1)]
     return replace(recipe, steps=steps or recipe.steps, seed=recipe.seed if seed is None else seed)
 
 

@@ -21,7 +21,7 @@ def card() -> str:
     reports = json.loads(EXAMINATION.read_text(encoding="utf-8"))["checkpoints"]
     runs = _runs(recipe)
     steps, tokens = sum(run["step"] for run in runs), sum(run["step"] * run["batch_tokens"] for run in runs)
-    hours = sum(_seconds(line, recipe) for line in losses) / 3600
+    hours = _seconds(runs, losses) / 3600
     lengths = [phase["length"] for phase in recipe["phases"]]
     return f"""# The bundled model
 
@@ -36,7 +36,8 @@ On a corpus that this project wrote and generates (`tools/demo_model`): a guide 
 many wordings of each fact; functions in families with varied names; lists, counting, tables, stories, echo and
 rewriting, greetings, follow-ups and refusals. Nothing was taken from elsewhere. So it **partly recites**: what it
 says of the method are our sentences, put together. What the examination below asks is left out of the corpus, and
-so are its names, numbers and subjects; whoever wrote the corpus has seen the examination's questions, though.
+so are its names, numbers and subjects. But whoever wrote the corpus had seen the examination's questions and, before
+the later runs of training, which of them were answered wrongly, and then wrote more of those kinds.
 
 **No noise training**: none of its inputs were replaced to make it predict better from wrong guesses. One sequence
 in eight is exercises in copying random tokens, from step {runs[0]["copying_from"]} on until sequences fill the
@@ -106,9 +107,10 @@ def _as_words(runs: Sequence[Mapping[str, Any]]) -> str:
     return f"{len(runs)} runs, one after the other (" + ", then ".join(f"{run['step']:,}" for run in runs) + ")"
 
 
-def _seconds(line: Mapping[str, Any], recipe: Mapping[str, Any]) -> float:
-    """What the segment of steps took that this line of the losses closes."""
-    return float(recipe["segment"] * recipe["batch_tokens"] / line["tokens_per_second"])
+def _seconds(runs: Sequence[Mapping[str, Any]], losses: Sequence[Mapping[str, Any]]) -> float:
+    """What all steps took. Each line of the losses closes a segment of steps."""
+    segments = [run["segment"] * run["batch_tokens"] for run in runs for _ in range(run["step"] // run["segment"])]
+    return float(sum(tokens / line["tokens_per_second"] for tokens, line in zip(segments, losses, strict=True)))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from tools.demo_model.evaluation.questions import held_out, normalised
 Writer = Callable[[Random], list[Exchange]]
 
 WRITERS: Mapping[str, tuple[Writer, float]] = {
-    "guide": (guide.write, 26),
-    "code": (code.write, 14),
-    "stories": (stories.write, 10),
-    "counting": (counting.write, 13),
+    "guide": (guide.write, 28),
+    "code": (code.write, 10),
+    "stories": (stories.write, 9),
+    "counting": (counting.write, 9),
     "lists": (lists.write, 8),
-    "echo": (echo.write, 19),
+    "echo": (echo.write, 26),
     "smalltalk": (smalltalk.write, 10),
 }
 """Who writes, and how often in a hundred stretches."""

@@ -16,6 +16,8 @@ WHERE, WHEN = (tuple(_read[name].strip().replace("\n", ";").split(";")) for name
 RARE = tuple(_read["rare"].split())
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
+_PLAIN = tuple(one for one in ADJECTIVES if one[0] not in "aeiou" and one != "honest")
+
 REPEAT = (
     "Repeat: {text}",
     "Repeat after me: {text}",
@@ -72,6 +74,9 @@ REPLACE = (
     "Use {new} instead of {old}: {text}",
     "Replace {old} by {new} in: {text}",
     "Replace the word {old} by {new}: {text}",
+    "Replace the word {old} with {new}: {text}",
+    "Replace {old} by {new} in this sentence: {text}",
+    "Replace {old} with {new}. {text}",
 )
 NUMBERED = (
     "Make a numbered list of: {words}",
@@ -135,6 +140,13 @@ def sentence(rng: Random) -> str:
 def with_noun(rng: Random, noun: str) -> str:
     """A plain sentence in which `noun` occurs once."""
     return _clause(rng, noun, rng.choice(VERBS)[rng.randint(0, 1)])
+
+
+def _about(rng: Random, name: str) -> str:
+    """A plain sentence about somebody of that name."""
+    article = rng.choice(("the", "the", "a"))
+    text = f"{name} {rng.choice(rng.choice(VERBS))} {article} {rng.choice(_PLAIN)} {rng.choice(NOUNS)}"
+    return f"{text} {rng.choice(WHERE)}." if rng.random() < 0.4 else f"{text}."
 
 
 def _clause(rng: Random, noun: str, verb: str) -> str:
@@ -201,6 +213,8 @@ def _repeat(rng: Random) -> list[Exchange]:
 
 def _capitals(rng: Random) -> list[Exchange]:
     text = sentence(rng).rstrip(".") if rng.random() < 0.5 else " ".join(some_words(rng, 1, 4))
+    if rng.random() < 0.3:
+        text = text.lower().replace("the ", f"{rng.choice(('my', 'our', 'your', 'his', 'her'))} ", 1)
     if rng.random() < 0.25:
         return [_ask(rng, SMALL, text.lower(), text=text.upper())]
     dialogue = [_ask(rng, CAPITALS, text.upper(), text=text)]
@@ -227,8 +241,12 @@ def _replace(rng: Random) -> list[Exchange]:
     old, new, third = *rng.sample(NOUNS, 2), rng.choice(RARE)
     if rng.random() < 0.3:
         new, third = third, new
-    text = with_noun(rng, old)
-    while text.lower().count(old) != 1:
+    if rng.random() < 0.3:
+        old, new, third = (person(rng) for _ in range(3))
+        text = _about(rng, old)
+    else:
+        text = with_noun(rng, old)
+    while text.lower().count(old.lower()) != 1:
         text = with_noun(rng, old)
     dialogue = [_ask(rng, REPLACE, text.replace(old, new), old=old, new=new, text=text)]
     if rng.random() < 0.3:

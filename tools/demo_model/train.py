@@ -77,8 +77,30 @@ class Recipe:
         return next(phase for phase in self.phases if begun < phase.until * self.steps)
 
 
-FURTHER = Recipe(seed=2, steps=6600, copying_from=0, matrix_rate=0.01, vector_rate=0.0015)
-"""What a run follows that goes on from the weights of another: other conversations, at half the rate."""
+RUNS = (
+    Recipe(),
+    Recipe(seed=2, steps=6600, copying_from=0, matrix_rate=0.01, vector_rate=0.0015),
+    Recipe(
+        seed=3,
+        steps=1200,
+        segment=100,
+        phases=(Phase(0.74, 256, 6), Phase(0.9, 512, 6), Phase(1.0, CONTEXT, 20)),
+        copying_from=0,
+        matrix_rate=0.004,
+        vector_rate=0.0006,
+    ),
+)
+"""The runs that made the bundled model, each from the weights of the one before, with other conversations."""
+
+
+def runs_before(start: Path) -> int:
+    """How many runs a checkpoint has seen; none if there is no checkpoint."""
+    if not start.exists():
+        return 0
+    recipe, count = json.loads((start / RECIPE).read_text()), 1
+    while (recipe := recipe["before"]) is not None:
+        count += 1
+    return count
 
 
 def new_model(recipe: Recipe) -> LlamaForCausalLM:
