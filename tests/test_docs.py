@@ -1,5 +1,6 @@
 """The documents tell the truth: the fields, keys, commands and files that they name are those that exist."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -148,3 +149,17 @@ def test_no_file_names_a_package_host_or_a_place_on_one_machine() -> None:
 def test_the_page_on_benchmarks_names_all_that_can_take_part() -> None:
     page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
     assert [name for name in CONTENDERS if f"| `{name}` |" not in page] == []
+
+
+def test_the_readme_quotes_the_committed_benchmark() -> None:
+    report = json.loads((ROOT / "benchmarks" / "results" / "bench_demo.json").read_text(encoding="utf-8"))
+    lookahead, plain = (report["contenders"][name] for name in ("lookahead 5,3,5", "transformers"))
+    overall, turns = lookahead["overall"], lookahead["by_kind"]["multi_turn"]
+    quoted = (
+        f"{report['threads']} thread of an {report['machine']['processor']}, no GPU, {overall['answers']} prompts",
+        f"{overall['tokens_per_step']:.2f} tokens a step at {overall['speedup']:.2f}× the speed of plain decoding",
+        f"on conversations {turns['tokens_per_step']:.2f} at {turns['speedup']:.2f}×",
+        f"transformers' `generate` {plain['overall']['speedup']:.2f}×",
+    )
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").replace("one thread", "1 thread").split())
+    assert [piece for piece in quoted if piece not in readme] == []

@@ -36,9 +36,7 @@ def test_a_run_fills_the_context_to_its_end_and_no_slot_lies_beyond(baseline: Ca
     assert written == plain(model, PROMPT, 48 - len(PROMPT))
 
 
-@pytest.mark.parametrize(
-    ("baseline", "question"), zip(BASELINES, ["Write a Python function that reverses a string.", POOL], strict=True)
-)
+@pytest.mark.parametrize(("baseline", "question"), zip(BASELINES, ["List seven fruits.", POOL], strict=True))
 def test_the_bundled_model_answers_the_same_in_fewer_steps(
     baseline: Callable[[Runner], Decoder], question: str
 ) -> None:
