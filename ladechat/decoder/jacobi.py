@@ -52,7 +52,7 @@ class JacobiWindow:
     def ngrams(self, fresh: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """The n-grams that this pass completed: the ends, of 2 to N tokens, of each column with `fresh[i]` at its foot.
 
-        The paper takes the whole column only; its newer ends guess better (measured: `docs/experiments.md`). They come in
+        The paper takes the whole column only; its newer ends guess better (measured: docs/experiments.md). They come in
         the order of their worth to a pool that prefers what it learnt last: long ones and near columns late.
         """
         columns = list(zip(*self.rows, fresh, strict=True))
