@@ -25,7 +25,7 @@ from ladechat.bench.machine import describe
 from ladechat.decoder import lookahead
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.jacobi import JacobiWindow, Successor
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings, _Generation
 from ladechat.decoder.ngram_pool import NGramPool, Tail, Tails
 from ladechat.decoder.step import Limits, Source
 from ladechat.model.eager import EagerRunner
@@ -38,7 +38,7 @@ IMPOSSIBLE = -1
 """No token: a guess that is never accepted."""
 
 _guesses, _latest, _add = NGramPool.guesses, NGramPool._latest, NGramPool.add
-_advance, _ngrams = JacobiWindow.advance, JacobiWindow.ngrams
+_ngrams, _learn = JacobiWindow.ngrams, _Generation.learn
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,35 @@ def _whole_columns(window: JacobiWindow, fresh: Sequence[int]) -> Iterator[tuple
     return (ngram for ngram in _ngrams(window, fresh) if len(ngram) == window.ngram)
 
 
-def _by_one(window: JacobiWindow, fresh: Sequence[int], accepted: Sequence[int], successor: Successor) -> None:
-    _advance(window, fresh, accepted[-1:], successor)
+def _by_the_accepted(generation: _Generation, draft: Any, fresh: tuple[int, ...], tokens: Sequence[int]) -> Any:
+    """The window moves on by as many tokens as were accepted; from the right come those of the newer row."""
+    learnt = _learn(generation, draft, fresh, tokens)
+    below: list[int] = []
+    for row in reversed(generation._window.rows if draft.window is not None else []):
+        _move_on(row, len(tokens) - 1, below, generation._successor)
+        below = row
+    generation._window.rows[0][0] = tokens[-1]
+    return learnt
 
 
-def _refilled(window: JacobiWindow, fresh: Sequence[int], accepted: Sequence[int], successor: Successor) -> None:
-    width = window.width
-    _advance(window, fresh, accepted, successor)
-    for row in window.rows:
-        del row[max(1, width - len(accepted) + 1) :]
-        while len(row) < width:
-            row.append(successor(row[-1]))
+def _refilled(generation: _Generation, draft: Any, fresh: tuple[int, ...], tokens: Sequence[int]) -> Any:
+    """The window moves on by as many tokens as were accepted; from the right come the pool's successors."""
+    learnt = _learn(generation, draft, fresh, tokens)
+    for row in generation._window.rows if draft.window is not None else []:
+        _move_on(row, len(tokens) - 1, [], generation._successor)
+    generation._window.rows[0][0] = tokens[-1]
+    return learnt
 
 
-def _any_token(generation: Any, _: int) -> Any:
+def _move_on(row: list[int], places: int, below: Sequence[int], successor: Successor) -> None:
+    width = len(row)
+    del row[: min(places, width - 1)]
+    row.extend(below[len(row) - 1 : width - 1])
+    while len(row) < width:
+        row.append(successor(row[-1]))
+
+
+def _any_token(generation: _Generation, _: int) -> int:
     return generation._random.choice(generation._text)
 
 
@@ -113,12 +128,14 @@ VARIANTS = {
         swaps=[(JacobiWindow, "ngrams", _whole_columns)]
     ),
     "the first column is not verified as a guess": Variant(swaps=[(lookahead, "column_guess", _no_guess)]),
-    "the window moves on by one, whatever was accepted": Variant(swaps=[(JacobiWindow, "advance", _by_one)]),
-    "the right edge is refilled from the pool, not the row below": Variant(
-        swaps=[(JacobiWindow, "advance", _refilled)]
+    "the window moves on by the number accepted, filled from the row below": Variant(
+        swaps=[(_Generation, "learn", _by_the_accepted)]
+    ),
+    "the window moves on by the number accepted, filled from the pool": Variant(
+        swaps=[(_Generation, "learn", _refilled)]
     ),
     "unknown places hold any token of the text, not the pool's successor": Variant(
-        swaps=[(lookahead._Generation, "_successor", _any_token)]
+        swaps=[(_Generation, "_successor", _any_token)]
     ),
     "without n-grams of the prompt": Variant({"pool_prompt": False}),
     "without n-grams of the accepted text": Variant({"pool_accepted": False}),

@@ -11,7 +11,7 @@ pass, the oldest on top; row r, column i stands at position r + i after the last
 
 Each column, read downwards, is a chain of tokens at successive positions. With the fresh token at its foot it is an
 n-gram: (I, b1, c1, d1), (a1, b2, c2, d2), … So are the newer ends of it: (b1, c1, d1), (c1, d1). Then row 0 leaves at
-the top, and the window moves on by the number of tokens that the step accepted.
+the top, and the window moves on by one position.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -60,23 +60,16 @@ class JacobiWindow:
             for column in reversed(columns):
                 yield column[-length:]
 
-    def advance(self, fresh: Sequence[int], accepted: Sequence[int], successor: Successor) -> None:
-        """Drop row 0, take `fresh` (W tokens) in at the bottom, and move on by the accepted tokens (at least one).
+    def advance(self, fresh: Sequence[int], last_token: int) -> None:
+        """Drop row 0, take `fresh` (W tokens) in at the bottom, and begin with the last accepted token.
 
-        Every token keeps its absolute position. Columns that enter at the right begin with what the row below says
-        of the same position, which is one pass newer.
+        So the window moves on by one position, also where a step accepted more, as it does in the authors'
+        implementation. Its columns then stand further ahead in the text than the passes meant that wrote them. That
+        costs less than to move on by as many, and to fill the places that come free at the right with tokens that no
+        pass has written (measured: docs/experiments.md).
         """
-        width, shift = self.width, len(accepted) - 1
-        below: list[int] = []
-        moved: list[list[int]] = []
-        for row in reversed([*self.rows[1:], list(fresh)]):
-            kept = row[shift:] or [successor(accepted[-1])]
-            kept.extend(below[len(kept) - 1 : width - 1])
-            _extend(kept, width, successor)
-            moved.append(kept)
-            below = kept
-        self.rows = moved[::-1]
-        self.rows[0][0] = accepted[-1]
+        self.rows = [*self.rows[1:], list(fresh)]
+        self.rows[0][0] = last_token
 
 
 def _extend(row: list[int], width: int, successor: Successor) -> None:

@@ -134,7 +134,7 @@ class _Generation:
             ngram = self._settings.ngram
             added += self._pool.add_all(self._text[-(len(tokens) + ngram - 1) :], ngram, "accepted")
         if draft.window is not None:
-            draft.window.advance(fresh, tokens, self._successor)
+            draft.window.advance(fresh, tokens[-1])
         else:  # it was too large for the reach, which may grow, and it may come to fit if W or N is lowered
             self._window = self._new_window()
         return snapshot, added

@@ -27,10 +27,11 @@ def prompts() -> list[Prompt]:
 def test_every_variant_differs_from_ours_and_none_changes_the_text(prompts: list[Prompt]) -> None:
     runner = EagerRunner(random_model(seed=3, vocab_size=24), 512)
     steps = {
-        name: [steps_of(runner, prompts, one, wng) for wng in ((4, 4, 1), (7, 5, 7))] for name, one in VARIANTS.items()
+        name: [steps_of(runner, prompts, one, wng) for wng in ((4, 4, 1), (7, 5, 7), (6, 4, 0))]
+        for name, one in VARIANTS.items()
     }
-    same = [name for name, counts in steps.items() if name != OURS and counts == steps[OURS]]
-    assert same == [RANKED]  # a random model hardly ever says again what it said after the same two tokens
+    same = {name for name, counts in steps.items() if name != OURS and counts == steps[OURS]}
+    assert same <= {RANKED}  # a random model hardly ever says again what it said after the same two tokens
 
 
 def test_one_token_ranks_guesses_otherwise_than_two_do() -> None:

@@ -103,9 +103,9 @@ def test_ngrams_of_the_window_alone_are_accepted_and_save_steps() -> None:
 
     with_pool, without = steps_with(NGramPool()), steps_with(NGramPool(capacity_bytes=0))
     assert tokens_of(with_pool) == tokens_of(without)
-    assert {origin for step in with_pool for origin in step.origins} == {"window", "earlier", "model"}
-    from_pool = [c for step in with_pool if step.pool for c in step.pool.candidates if c.matched]
-    assert {candidate.source for candidate in from_pool} == {"window", "earlier"}  # that of the first prompt
+    assert "window" in {origin for step in with_pool for origin in step.origins}
+    from_pool = {c.source for step in with_pool if step.pool for c in step.pool.candidates if c.matched}
+    assert "window" in from_pool and from_pool <= {"window", "earlier"}  # that of the first prompt
     assert len(with_pool) < len(without)
 
 

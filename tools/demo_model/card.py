@@ -37,7 +37,8 @@ many wordings of each fact; functions in families with varied names; lists, coun
 rewriting, greetings, follow-ups and refusals. Nothing was taken from elsewhere. So it **partly recites**: what it
 says of the method are our sentences, put together. What the examination below asks is left out of the corpus, and
 so are its names, numbers and subjects. But whoever wrote the corpus had seen the examination's questions and, before
-the later runs of training, which of them were answered wrongly, and then wrote more of those kinds.
+the later runs of training, which of them were answered wrongly and what a reader had found wrong in the conversations
+below, and then wrote more of those kinds.
 
 **No noise training**: none of its inputs were replaced to make it predict better from wrong guesses. One sequence
 in eight is exercises in copying random tokens, from step {runs[0]["copying_from"]} on until sequences fill the

@@ -133,8 +133,21 @@ THEN_LIST = ("As a numbered list, please.", "Now as a list.", "And as a numbered
 
 
 def sentence(rng: Random) -> str:
-    """A plain sentence, often about somebody with a name."""
+    """A plain sentence, often about somebody with a name, at times about the one who says it."""
+    if rng.random() < 0.12:
+        return _about_oneself(rng)
     return with_noun(rng, rng.choice(NOUNS))
+
+
+def _about_oneself(rng: Random) -> str:
+    """What somebody may say of himself, or to another."""
+    who, verb = rng.choice((("I", "am"), ("I", "was"), ("you", "are"), ("we", "are"), ("it", "is"), ("this", "is")))
+    one = f"a {rng.choice(_PLAIN)} {rng.choice(NOUNS)}"
+    said = rng.choice((f"{who} {verb} {rng.choice(ADJECTIVES)}", f"{who} {verb} {one}"))
+    and_then = rng.choice(
+        (f" {rng.choice(WHERE)}", f" and I like {rng.choice(('it', 'that', one))}", f" {rng.choice(WHEN)}", "")
+    )
+    return f"{capitalised(said + and_then)}."
 
 
 def with_noun(rng: Random, noun: str) -> str:
