@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from ladechat.bench.options import (
     Options,
     listed,
 )
-from ladechat.options import Device, Dtype, Model, check_w_n_g, fail, with_engine_options
+from ladechat.options import Device, Dtype, Model, Passes, check_passes, check_w_n_g, fail, with_engine_options
 from ladechat.protocol import Message
 from ladechat.session.live import EngineOptions
 from ladechat.session.recording import Recorder, default_path
@@ -132,6 +133,8 @@ def ask(
 
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=text))
+    if engine.passes == "compile":  # one answer is over long before a compiler is
+        engine = replace(engine, passes="compiled")
     raise typer.Exit(run(engine, messages, max_new_tokens, as_json=json))
 
 
@@ -142,7 +145,7 @@ def serve_engine(engine: EngineOptions) -> None:
     from ladechat.engine.server import serve
 
     pool = Path(engine.pool).expanduser() if engine.pool else None
-    raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings, pool))
+    raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings, pool, engine.passes))
 
 
 @app.command()
@@ -163,6 +166,7 @@ def bench(
     questions: Annotated[str, typer.Option(help="Kinds of questions, or a file: FILE.toml.")] = ",".join(KINDS),
     max_new_tokens: Annotated[int, typer.Option(help="The longest answer, in tokens.")] = DEFAULT_MAX_NEW_TOKENS,
     rounds: Annotated[int, typer.Option(help="How often to measure, after a warm-up.")] = DEFAULT_ROUNDS,
+    passes: Passes = "compiled",
     json: Annotated[Path | None, typer.Option(help="Write the figures into this file.", metavar="FILE")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the speedups, as PNG or SVG.", metavar="FILE.png|.svg")
@@ -170,6 +174,7 @@ def bench(
 ) -> None:
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
     _check_length(max_new_tokens)
+    check_passes(passes)
     options = Options(
         model=model,
         device=device,
@@ -179,6 +184,7 @@ def bench(
         questions=listed(questions),
         max_new_tokens=max_new_tokens,
         rounds=rounds,
+        passes=passes,
         json=json,
         plot=plot,
     )

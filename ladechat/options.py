@@ -28,8 +28,14 @@ Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what
 
 Pool = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the n-gram pool in a file, for the next session.")]
 
-PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype, "pool": Pool}
-"""Which model, where it runs, and what it begins with."""
+PASSES = ("compile", "compiled", "eager")
+Passes = Annotated[
+    str,
+    typer.Option(help="On a CPU: compile passes of a small model in the background; use compiled ones; or stay eager."),
+]
+
+PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype, "pool": Pool, "passes": Passes}
+"""Which model, where and how it runs, and what it begins with."""
 
 SETTINGS: dict[str, Any] = {
     "decoder": Annotated[str, typer.Option(help=f"{', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")],
@@ -50,7 +56,8 @@ SETTINGS: dict[str, Any] = {
 
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`."""
-    defaults = {**msgspec.structs.asdict(Settings()), "model": "demo", "device": "auto", "dtype": "auto", "pool": None}
+    places = {name: getattr(EngineOptions(), name) for name in PLACES}
+    defaults = {**msgspec.structs.asdict(Settings()), **places}
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
         for name, kind in {**PLACES, **SETTINGS}.items()
@@ -59,6 +66,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def called(**given: Any) -> None:
         places = {name: given.pop(name) for name in PLACES}
+        check_passes(places["passes"])
         settings = checked({name: given.pop(name) for name in SETTINGS})
         command(engine=EngineOptions(**places, settings=settings), **given)
 
@@ -90,6 +98,12 @@ def checked(given: dict[str, Any]) -> Settings:
         return msgspec.convert(given, Settings)
     except msgspec.ValidationError:
         fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {given['seed']}; set it with --seed.")
+
+
+def check_passes(passes: str) -> None:
+    """Refuse what is no way to run passes."""
+    if passes not in PASSES:
+        fail(f"Passes cannot be {passes!r}; use --passes {', '.join(PASSES[:-1])} or {PASSES[-1]}.")
 
 
 def check_w_n_g(values: tuple[int, int, int], options: tuple[str, str, str]) -> None:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 # A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["CXX"] = "no compiler"  # engines that tests start shall not compile in the background
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
 for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTEM"):

@@ -1,6 +1,7 @@
 """`ladechat bench`, from the options to the tables and an exit code."""
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -63,6 +64,7 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
 
     decoders = list(dict.fromkeys((PLAIN, *options.decoders)))
     contenders = make_contenders(loaded, decoders, options.settings)
+    _compile(loaded, options.passes, progress)
     progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
     prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
     if "lookahead" in decoders:
@@ -71,6 +73,18 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
     limits = Limits(options.max_new_tokens, loaded.eos_ids)
     rounds = measure(contenders, prompts, limits, options.rounds, progress.advance)
     return make_report(loaded, prompts, rounds, options.max_new_tokens)
+
+
+def _compile(loaded: "LoadedModel", passes: str, progress: "Stages") -> None:
+    """Use compiled passes, and wait for those that are missing if they are wanted."""
+    from ladechat.model.compiled import SLOT_COUNTS
+    from ladechat.model.compiler import use_compiled
+
+    compiling = use_compiled(loaded.runner, loaded.folder, passes)
+    progress.begin("compiling passes, once for each model", len(SLOT_COUNTS))
+    while compiling is not None and compiling.poll() is None:
+        time.sleep(0.2)
+        progress.reach(len(loaded.runner.compiled.sizes) if loaded.runner.compiled else 0)
 
 
 def _load(options: Options, progress: "Stages") -> "LoadedModel":

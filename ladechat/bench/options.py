@@ -36,6 +36,7 @@ class Options:
         questions: names of `KINDS`, and paths of files of the same form.
         max_new_tokens: the longest answer.
         rounds: how often everything is measured, after a warm-up.
+        passes: how passes run, one of `ladechat.options.PASSES`.
         json: where the figures go, if anywhere.
         plot: where the picture goes, if anywhere.
     """
@@ -48,6 +49,7 @@ class Options:
     questions: Sequence[str]
     max_new_tokens: int
     rounds: int
+    passes: str
     json: Path | None
     plot: Path | None
 

@@ -54,6 +54,7 @@ def make_report(loaded: LoadedModel, prompts: Sequence[Prompt], rounds: Sequence
         "device": loaded.device,
         "dtype": loaded.dtype,
         "threads": torch.get_num_threads(),
+        "compiled_passes": loaded.runner.compiled.sizes if loaded.runner.compiled else [],
         "model": loaded.name,
         "parameters": loaded.parameters,
         "max_new_tokens": max_new_tokens,
@@ -86,7 +87,9 @@ def show(report: Report, console: Console) -> None:
     prompts, rounds = sum(about["prompts"].values()), about["rounds"]
     where = f"{about['model']} on {about['device']}, {about['dtype']}"
     how_much = f"prompts: {prompts} · rounds: {rounds} · new tokens: {about['max_new_tokens']} at most"
-    console.print(Text(f"{where} · {how_much}\n"))
+    sizes = ", ".join(map(str, about["compiled_passes"]))
+    how = f"ours through compiled passes of {sizes} slots, larger ones eager" if sizes else "all passes eager"
+    console.print(Text(f"{where} · {how_much}\n{how}\n"))
     for table in (_overall_table(report), _source_table(report), _kind_table(report)):
         if table.row_count:
             console.print(table)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from ladechat.model.loading import LoadedModel
 
 
-def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | None = None) -> int:
+def serve(
+    model: str, device: str, dtype: str, settings: Settings, pool: Path | None = None, passes: str = "eager"
+) -> int:
     """Load a model, then answer commands until the input ends.
 
     Args:
@@ -30,6 +32,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | 
         dtype: the type it computes in, or "auto".
         settings: what the decoder starts with.
         pool: a file that the n-gram pool comes from, and is kept in after every answer.
+        passes: see `ladechat.model.compiler.use_compiled`.
 
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
@@ -63,6 +66,7 @@ def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | 
         return 1
     from ladechat.engine.pool_file import PoolFileError, read, write
     from ladechat.engine.turn import Service
+    from ladechat.model.compiler import use_compiled
 
     service = Service.of(loaded, settings)
     if pool is not None:
@@ -73,7 +77,9 @@ def serve(model: str, device: str, dtype: str, settings: Settings, pool: Path | 
             stream.emit(pool_file(error, fatal=True))
             return 1
     stream.emit(_ready(loaded, service.decoders.settings))
+    compiling = use_compiled(loaded.runner, loaded.folder, passes)
     Engine(service, stream, inbox, pool).run()
+    del compiling  # so far its input was open, which is how it knows that it is wanted
     return 0
 
 

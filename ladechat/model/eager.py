@@ -1,4 +1,4 @@
-"""Runs an unmodified transformers model, eagerly, over the slots of a step."""
+"""Runs an unmodified transformers model over the slots of a step: eagerly, or through passes compiled from it."""
 
 import inspect
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.verify_mask import StepLayout, causal_layout
 from ladechat.model.cache_probe import plain_only, probe_cache
+from ladechat.model.compiled import MOST_PARAMETERS, CompiledPasses, filled_up
 from ladechat.model.kv_cache import SlabCache
 from ladechat.model.rope import rope_boundary
 
@@ -30,6 +31,8 @@ class EagerRunner:
     """
 
     plain_only: str | None = None
+    compiled: CompiledPasses | None = None
+    """May be assigned between any two passes. One that has no pass for a layout leaves it to the model itself."""
 
     def __init__(self, model: PreTrainedModel, context_length: int, chunk: int = PREFILL_CHUNK) -> None:
         self.model = model
@@ -64,6 +67,17 @@ class EagerRunner:
         room = max(1, self.context_length - position)
         shared = self._rope.reach(position) if self._rope else None
         return room if shared is None else min(room, shared)
+
+    @property
+    def compilable(self) -> bool:
+        """Whether compiled passes are for this model: a small one, not quantised, whose angles stay, on a CPU."""
+        return (
+            self.model.device.type == "cpu"
+            and self._rope is None
+            and self.model.config._attn_implementation == "sdpa"
+            and getattr(self.model.config, "quantization_config", None) is None
+            and self.model.num_parameters() <= MOST_PARAMETERS
+        )
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
         """See `Runner.prefill`.
@@ -152,6 +166,10 @@ class EagerRunner:
 
     @torch.inference_mode()
     def _pass(self, layout: StepLayout, **options: Any) -> torch.Tensor:
+        if self.compiled is not None and self._tokens and not options:
+            slots = self.compiled.slots_for(len(layout))
+            if slots is not None:
+                return self._compiled_pass(self.compiled, layout, slots)
         self._cache.reserve(len(layout))
         self._pending = layout
         device = self.model.device
@@ -165,6 +183,20 @@ class EagerRunner:
         )
         logits: torch.Tensor = output.logits[0]
         return logits
+
+    def _compiled_pass(self, compiled: CompiledPasses, layout: StepLayout, slots: int) -> torch.Tensor:
+        self._cache.reserve(slots)
+        self._pending = layout
+        full = filled_up(layout, slots)
+        mask = self._attention_mask(full)
+        logits = compiled.run(
+            slots,
+            tokens=torch.tensor([full.tokens]),
+            positions=torch.from_numpy(full.positions + len(self._tokens))[None],
+            masks=list(mask.values()) if isinstance(mask, dict) else [mask],
+            rows=self._cache.all_rows(len(self._tokens) + slots),
+        )
+        return logits[: len(layout)]
 
     def _attention_mask(self, layout: StepLayout) -> torch.Tensor | dict[str, torch.Tensor]:
         """The (1, 1, T, L + T) mask over L cached tokens and T slots; for hybrid models, one of each kind of layer."""

@@ -28,10 +28,8 @@ class SlabLayer(CacheLayerMixin):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write the (1, heads, T, head_dim) states of a pass behind the cached ones; views of all of them."""
         start, end = self._cache.length, self._cache.length + key_states.shape[-2]
-        keys, values = self._cache.views(self._index)
-        keys[:, :, start:end] = key_states
-        values[:, :, start:end] = value_states
-        return keys[:, :, :end], values[:, :, :end]
+        keys, values = self._cache.rows(self._index, end)
+        return with_states(keys, start, key_states), with_states(values, start, value_states)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """Total length of keys for a pass of `query_length` slots, and the offset of the first."""
@@ -46,11 +44,22 @@ class SlabLayer(CacheLayerMixin):
         return -1
 
 
+def with_states(row: torch.Tensor, start: int, states: torch.Tensor) -> torch.Tensor:
+    """Write the (1, heads, T, head_dim) states of a pass into a (tokens, heads, head_dim) row from token `start` on.
+
+    Returns:
+        (1, heads, tokens, head_dim): the row as attention wants it, without a copy.
+    """
+    row[start:] = states[0].transpose(0, 1)
+    return row.transpose(0, 1)[None]
+
+
 class SlabCache(Cache):
     """The KV cache of one sequence.
 
-    Layers whose keys and values have one shape share one slab (layers, heads, capacity, head_dim), so that keeping the
-    slots of an accepted path is one gather for all of them.
+    Layers whose keys and values have one shape share one slab (layers, capacity, heads, head_dim), so that keeping the
+    slots of an accepted path is one gather for all of them. The tokens of a layer lie one behind the other, so that
+    those that are cached are one piece of memory, as a compiled pass wants them.
 
     Args:
         shapes: for each layer the (heads, head_dim) of its keys and of its values.
@@ -77,14 +86,18 @@ class SlabCache(Cache):
                 rows_by_shape[shape] = places[-1][1] + 1
             self._places.append(places)
         self._slabs = {
-            (heads, dim): torch.empty(rows, heads, self.capacity, dim, dtype=dtype, device=device)
+            (heads, dim): torch.empty(rows, self.capacity, heads, dim, dtype=dtype, device=device)
             for (heads, dim), rows in rows_by_shape.items()
         }
 
-    def views(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of a layer, (1, heads, capacity, head_dim) each."""
-        keys, values = (self._slabs[shape][row : row + 1] for shape, row in self._places[layer])
+    def rows(self, layer: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of the first `end` tokens in a layer, (end, heads, head_dim) each: views."""
+        keys, values = (self._slabs[shape][row, :end] for shape, row in self._places[layer])
         return keys, values
+
+    def all_rows(self, end: int) -> list[torch.Tensor]:
+        """Keys, values, keys, values …: the `rows` of every layer."""
+        return [row for layer in range(len(self._places)) for row in self.rows(layer, end)]
 
     def reserve(self, slots: int) -> None:
         """Make room for a pass of `slots` slots behind what is cached, doubling the slabs where they are too small."""
@@ -93,9 +106,9 @@ class SlabCache(Cache):
             return
         capacity = max(needed, min(2 * self.capacity, self._capacity_limit))
         # All or nothing: where the memory does not suffice, the cache stays as it is.
-        grown = {shape: slab.new_empty(*slab.shape[:2], capacity, slab.shape[3]) for shape, slab in self._slabs.items()}
+        grown = {shape: slab.new_empty(slab.shape[0], capacity, *slab.shape[2:]) for shape, slab in self._slabs.items()}
         for shape, slab in self._slabs.items():
-            grown[shape][:, :, : self.length] = slab[:, :, : self.length]
+            grown[shape][:, : self.length] = slab[:, : self.length]
         self._slabs, self.capacity = grown, capacity
 
     @torch.inference_mode()
@@ -105,7 +118,7 @@ class SlabCache(Cache):
         if any(slot != place for place, slot in enumerate(slots)):
             for slab in self._slabs.values():
                 source = torch.tensor(slots, device=slab.device) + start
-                slab[:, :, start:end] = slab.index_select(2, source)
+                slab[:, start:end] = slab.index_select(1, source)
         self.length = end
 
     def truncate(self, length: int) -> None:

@@ -39,6 +39,7 @@ class LoadedModel:
 
     runner: EagerRunner | StepwiseRunner
     tokenizer: PreTrainedTokenizerBase
+    folder: Path
     name: str
     model_type: str
     tokenizer_fingerprint: str
@@ -98,6 +99,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
     return LoadedModel(
         runner=runner,
         tokenizer=tokenizer,
+        folder=folder,
         name=name,
         model_type=config.model_type,
         tokenizer_fingerprint=tokenizer_fingerprint(folder) or "unknown",

@@ -34,6 +34,9 @@ class StepwiseRunner:
         plain_only: why it is run so, in a sentence.
     """
 
+    compiled = None
+    """Its passes run as the model is."""
+
     def __init__(self, model: PreTrainedModel, context_length: int, plain_only: str) -> None:
         self.model = model
         self.context_length = context_length

@@ -42,11 +42,13 @@ class EngineOptions:
     device: str = "auto"
     dtype: str = "auto"
     pool: str | None = None
+    passes: str = "compile"
     settings: Settings = field(default_factory=Settings)
 
     def arguments(self) -> Iterator[str]:
         """The command line of `ladechat engine`, after its name."""
         yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
+        yield from ("--passes", self.passes)
         if self.pool is not None:
             yield from ("--pool", self.pool)
         for name, value in asdict(self.settings).items():

@@ -27,10 +27,10 @@ def write(slab: SlabCache, tokens: list[float]) -> list[tuple[torch.Tensor, torc
 
 def held(slab: SlabCache) -> list[float]:
     """The tokens that the cache holds, having checked that all layers, keys and values agree."""
-    views = [view[:, :, : slab.length] for layer in range(len(SHAPES)) for view in slab.views(layer)]
-    for index, view in enumerate(views):
-        assert torch.equal(view - 1000 * (index // 2), views[0][:, :1, :, :1].expand_as(view))
-    return views[0][0, 0, :, 0].tolist()
+    rows = [row for layer in range(len(SHAPES)) for row in slab.rows(layer, slab.length)]
+    for index, row in enumerate(rows):
+        assert torch.equal(row - 1000 * (index // 2), rows[0][:, :1, :1].expand_as(row))
+    return rows[0][:, 0, 0].tolist()
 
 
 def test_a_pass_sees_what_is_cached_and_what_it_writes() -> None:

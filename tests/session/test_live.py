@@ -303,9 +303,11 @@ def test_the_command_line_of_the_engine_says_all_that_the_options_say(
     from ladechat import cli
     from ladechat.engine import server
 
-    started: list[tuple[str, str, str, protocol.Settings, Path | None]] = []
+    started: list[tuple[str, str, str, protocol.Settings, Path | None, str]] = []
     monkeypatch.setattr(server, "serve", lambda *options: started.append(options))
-    options = EngineOptions(model="some/where", device="cuda:1", dtype="bfloat16", pool="a pool", settings=settings)
+    options = EngineOptions(
+        model="some/where", device="cuda:1", dtype="bfloat16", pool="a pool", passes="eager", settings=settings
+    )
     result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])
     assert result.exit_code == 0, result.output
-    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"))]
+    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager")]

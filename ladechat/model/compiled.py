@@ -1,0 +1,187 @@
+"""Forward passes compiled ahead of time, for small models on a CPU.
+
+Such a model spends much of a pass between its operations: in Python, in the dispatch of torch, in memory for what lies
+in between. A pass that is exported and compiled once has none of that. It is compiled for a fixed number of slots and
+any number of cached tokens, by a program of its own (`ladechat.model.compiler`), at low priority, while the model
+answers as it is; what is found on disk is used from the next step on. A pass of fewer slots is filled up with slots
+that nobody sees.
+"""
+
+import hashlib
+import inspect
+import json
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from platformdirs import user_cache_path
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from ladechat.decoder.verify_mask import StepLayout
+from ladechat.model.kv_cache import with_states
+
+SLOT_COUNTS = (1, 4, 8, 16, 32)
+"""The numbers of slots that passes are compiled for. A larger pass runs uncompiled: its time goes into arithmetic."""
+
+MOST_PARAMETERS = 32_000_000
+"""Passes of larger models are limited by memory and arithmetic: there is little between the operations to save, and
+each compiled pass holds the weights once more, in the order in which it reads them."""
+
+FOLDERS_KEPT = 4
+"""Of so many models the compiled passes stay on disk; those that were used the longest ago make room."""
+
+
+class SlotPass(nn.Module):
+    """A forward pass as a function of tensors alone, as an exporter wants it.
+
+    Args:
+        model: a decoder-only transformers model.
+        kinds: what its layers call their masks, if there are several.
+    """
+
+    def __init__(self, model: PreTrainedModel, kinds: Sequence[str]) -> None:
+        super().__init__()
+        self.model = model
+        self._kinds = tuple(kinds)
+
+    def forward(self, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
+        """The (T, vocabulary) logits; the keys and values of the T slots enter the ends of `rows`.
+
+        Args:
+            tokens: (1, T) int64.
+            positions: (1, T) int64.
+            masks: (1, 1, T, L + T) bool, one of each kind.
+            rows: (L + T, heads, head_dim): keys and values of each layer in turn, of which the first L are cached.
+        """
+        layers: list[Any] = [_GivenLayer(rows[index], rows[index + 1]) for index in range(0, len(rows), 2)]
+        output = self.model(
+            input_ids=tokens,
+            position_ids=positions,
+            attention_mask=masks[0] if len(masks) == 1 else dict(zip(self._kinds, masks, strict=True)),
+            past_key_values=Cache(layers=layers),
+            use_cache=True,
+        )
+        logits: Tensor = output.logits[0]
+        return logits
+
+
+class _GivenLayer(CacheLayerMixin):
+    """A layer's keys and values with room for those of one pass at their end."""
+
+    is_sliding = False
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._keys, self._values = keys, values
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing to do: the tensors are given."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        start = self._keys.shape[0] - key_states.shape[-2]
+        return with_states(self._keys, start, key_states), with_states(self._values, start, value_states)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._keys.shape[0], 0
+
+    def get_seq_length(self) -> int:
+        return self._keys.shape[0]
+
+    def get_max_length(self) -> int:
+        return -1
+
+
+class CompiledPasses:
+    """The passes of one model that are compiled so far.
+
+    Args:
+        folder: where the compiler puts them, see `folder_for`. One that appears there later is used from then on.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._passes: dict[int, torch._C._aoti.AOTIModelPackageLoader] = {}
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers of slots for which there is a pass."""
+        return [slots for slots in SLOT_COUNTS if package_of(self._folder, slots).exists()]
+
+    def slots_for(self, count: int) -> int | None:
+        """How many slots the compiled pass for a layout of `count` slots has; None if there is no such pass (yet)."""
+        slots = next((slots for slots in SLOT_COUNTS if slots >= count), None)
+        if slots is None or (slots not in self._passes and not self._load(slots)):
+            return None
+        return slots
+
+    def run(self, slots: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
+        """See `SlotPass.forward`, for tensors of `slots` slots."""
+        (logits,) = self._passes[slots].run([tokens, positions, *masks, *rows])
+        return logits
+
+    def _load(self, slots: int) -> bool:
+        package = package_of(self._folder, slots)
+        if not package.exists():
+            return False
+        self._passes[slots] = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", False, 1, -1)
+        self._folder.touch()
+        return True
+
+
+def folder_for(model: PreTrainedModel, checkpoint: Path) -> Path:
+    """Where the compiled passes of a model are kept: one folder for all that decides what a compiler makes of them."""
+    about = {
+        "files": [(file.name, _digest(file.read_bytes())) for file in _files_of(checkpoint)],
+        "attention": model.config._attn_implementation,
+        "dtype": str(model.dtype),
+        "threads": torch.get_num_threads(),
+        "versions": [torch.__version__, transformers.__version__],
+        "processor": [platform.system(), platform.machine(), _processor()],
+        "source": [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states)],
+    }
+    return user_cache_path("ladechat") / "passes" / _digest(json.dumps(about).encode())
+
+
+def package_of(folder: Path, slots: int) -> Path:
+    """The file of the compiled pass of so many slots."""
+    return folder / f"{slots}.pt2"
+
+
+def filled_up(layout: StepLayout, slots: int) -> StepLayout:
+    """The layout with slots at its end that see themselves only and are seen by no other."""
+    more = slots - len(layout)
+    mask = np.zeros((slots, slots), np.bool_)
+    mask[: len(layout), : len(layout)] = layout.mask
+    mask[range(len(layout), slots), range(len(layout), slots)] = True
+    return StepLayout(
+        tokens=(*layout.tokens, *[0] * more),
+        positions=np.append(layout.positions, np.zeros(more, np.int64)),
+        mask=mask,
+        fresh_slots=layout.fresh_slots,
+        node_slots=layout.node_slots,
+    )
+
+
+def _files_of(checkpoint: Path) -> list[Path]:
+    """What says how a model computes."""
+    return [checkpoint / "config.json", *sorted(checkpoint.glob("*.safetensors"))]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
+def _processor() -> str:
+    """What the processor can do: code made for one may not run on another that shares a home folder."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())

@@ -1,0 +1,228 @@
+"""Compiled passes: the same logits, the same keys and values, the same text; and what happens while there are none."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.verify_mask import causal_layout
+from ladechat.model import compiler, eager
+from ladechat.model.cache_probe import probe_cache
+from ladechat.model.compiled import (
+    FOLDERS_KEPT,
+    SLOT_COUNTS,
+    CompiledPasses,
+    SlotPass,
+    filled_up,
+    folder_for,
+    package_of,
+)
+from ladechat.model.eager import EagerRunner
+from tests.model.test_eager import check_slots_against_plain_passes, random_layout
+from tests.tiny import DEMO, SHAPE, VOCABULARY, plain, random_model, run, runner_for, tokens_of
+
+HYBRID: dict[str, Any] = {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6}
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "llama": {"num_key_value_heads": 4},
+    "gemma3": HYBRID,
+    "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2},
+    "qwen3": {"model_type": "qwen3"},
+}
+
+
+class Uncompiled(CompiledPasses):
+    """What would be compiled, run as it is: everything but the compiler, in no time."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__(Path("nowhere"))
+        self._slot_pass = SlotPass(model, list(dict.fromkeys(layer.kind for layer in probe_cache(model))))
+        self.used: set[int] = set()
+
+    def _load(self, slots: int) -> bool:
+        return True
+
+    def run(self, slots: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
+        self.used.add(slots)
+        assert tokens.shape == positions.shape == (1, slots)
+        logits: Tensor = self._slot_pass(tokens, positions, masks, rows)
+        return logits
+
+
+def compiled_runner(model: PreTrainedModel) -> tuple[EagerRunner, Uncompiled]:
+    runner, passes = runner_for(model), Uncompiled(model)
+    runner.compiled = passes
+    return runner, passes
+
+
+@pytest.mark.parametrize("changes", [{}, HYBRID], ids=["llama", "hybrid"])
+@pytest.mark.parametrize("seed", range(4))
+def test_each_slot_has_the_logits_of_a_plain_pass_over_what_it_sees(seed: int, changes: dict[str, Any]) -> None:
+    dice = random.Random(seed)
+    model = random_model(seed, **changes)
+    runner, passes = compiled_runner(model)
+    for _ in runner.prefill([dice.randrange(VOCABULARY) for _ in range(dice.randint(2, 40))]):
+        pass
+    layout = random_layout(dice, VOCABULARY)
+    check_slots_against_plain_passes(model, runner, layout)
+    assert passes.used == {slots for slots in SLOT_COUNTS if slots >= len(layout)} & {passes.slots_for(len(layout))}
+
+
+@pytest.mark.parametrize("changes", [{}, HYBRID], ids=["llama", "hybrid"])
+def test_lookahead_through_compiled_passes_writes_what_plain_decoding_writes(changes: dict[str, Any]) -> None:
+    for seed in range(3):
+        model = random_model(seed, **changes)
+        prompt = [random.Random(seed).randrange(3, VOCABULARY) for _ in range(12)]
+        runner, passes = compiled_runner(model)
+        steps = run(LookaheadDecoder(runner, LookaheadSettings(3, 3, 3)), prompt, 40)
+        assert tokens_of(steps) == plain(model, prompt, 40)
+        assert passes.used & {8, 16}
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 20))
+def test_slots_that_fill_a_layout_up_are_seen_by_none_of_its_own(dice: random.Random, more: int) -> None:
+    layout = random_layout(dice, VOCABULARY)
+    own = len(layout)
+    full = filled_up(layout, own + more)
+    assert len(full) == own + more
+    assert full.tokens[:own] == layout.tokens
+    assert (full.positions[:own] == layout.positions).all() and not full.positions[own:].any()
+    assert (full.mask[:own, :own] == layout.mask).all() and not full.mask[:own, own:].any()
+    assert (full.mask[own:, own:] == np.eye(more, dtype=np.bool_)).all()
+    assert not full.mask[own:, :own].any()
+    assert (full.fresh_slots, full.node_slots) == (layout.fresh_slots, layout.node_slots)
+
+
+def test_where_nothing_is_compiled_the_model_runs_as_it_is(tmp_path: Path) -> None:
+    model = random_model(1)
+    runner = runner_for(model)
+    runner.compiled = CompiledPasses(tmp_path)
+    assert [runner.compiled.slots_for(count) for count in (1, 8, 1000)] == [None, None, None]
+    assert tokens_of(run(LookaheadDecoder(runner), [5, 6, 7], 20)) == plain(model, [5, 6, 7], 20)
+
+
+def test_each_checkpoint_and_number_of_threads_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    def folder(seed: int, **changes: Any) -> Path:
+        model = random_model(seed, **changes)
+        model.save_pretrained(tmp_path)
+        return folder_for(model, tmp_path)
+
+    threads = torch.get_num_threads()
+    first = folder(1)
+    assert first not in (folder(2), folder(1, rms_norm_eps=1e-3))
+    assert first == folder(1)
+    torch.set_num_threads(threads + 1)
+    try:
+        assert first != folder(1)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_only_small_models_that_keep_their_angles_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert runner_for(random_model(1)).compilable
+    stretched = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+    config = AutoConfig.for_model("llama", **{**SHAPE, "rope_parameters": stretched})
+    assert not runner_for(AutoModelForCausalLM.from_config(config)).compilable
+    monkeypatch.setattr(eager, "MOST_PARAMETERS", 1000)
+    assert not runner_for(random_model(1)).compilable
+
+
+def test_nothing_is_started_without_a_compiler_or_when_all_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "passes"
+    assert compiler.start(DEMO, folder, torch.float32) is None
+    assert not folder.exists()
+    monkeypatch.setenv("CXX", sys.executable)
+    folder.mkdir()
+    for slots in SLOT_COUNTS:
+        package_of(folder, slots).touch()
+    assert compiler.start(DEMO, folder, torch.float32) is None
+
+
+def test_the_folders_that_were_used_last_stay(tmp_path: Path) -> None:
+    for age in range(FOLDERS_KEPT + 2):
+        (tmp_path / str(age)).mkdir()
+        os.utime(tmp_path / str(age), (1e9 - age, 1e9 - age))
+    compiler._make_room(tmp_path)
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == sorted(map(str, range(FOLDERS_KEPT)))
+
+
+# --- with a compiler -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+
+
+def compile_one(model: PreTrainedModel, slots: int, folder: Path) -> CompiledPasses:
+    """A pass, compiled by the program that engines start."""
+    model.save_pretrained(folder / "checkpoint")
+    into = folder / "passes"
+    into.mkdir()
+    what = [folder / "checkpoint", into, "float32", torch.get_num_threads(), slots]
+    command = [sys.executable, "-m", "ladechat.model.compiler", *map(str, what)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    with process:
+        assert process.stdin and process.stderr
+        errors = process.stderr.read().decode()
+    assert process.returncode == 0, errors
+    return CompiledPasses(into)
+
+
+def check_a_compiled_pass(model: PreTrainedModel, slots: int, folder: Path) -> None:
+    """Logits, and what enters the cache, at several lengths of it, beside the same without a compiler."""
+    passes = compile_one(model, slots, folder)
+    dice = random.Random(0)
+    for cached in (1, 7, 300, 480):
+        ours, theirs = runner_for(model, 512), runner_for(model, 512)
+        ours.compiled = passes
+        text = [dice.randrange(VOCABULARY) for _ in range(cached + 1)]
+        for runner in (ours, theirs):
+            assert list(runner.prefill(text))
+        for _ in range(2):  # the second pass reads what the first has written
+            layout = causal_layout([dice.randrange(VOCABULARY) for _ in range(dice.randint(1, slots))])
+            torch.testing.assert_close(ours.forward(layout), theirs.forward(layout), atol=1e-4, rtol=1e-4)
+            ours.keep(range(len(layout)))
+            theirs.keep(range(len(layout)))
+    assert set(passes._passes) == {slots}
+
+
+@pytest.mark.usefixtures("a_compiler")
+def test_a_compiled_pass_computes_what_the_model_computes(tmp_path: Path) -> None:
+    check_a_compiled_pass(random_model(1, num_hidden_layers=1), 4, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("a_compiler")
+@pytest.mark.parametrize("slots", [1, 8])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_compiled_passes_of_several_architectures(architecture: str, slots: int, tmp_path: Path) -> None:
+    check_a_compiled_pass(random_model(2, **ARCHITECTURES[architecture]), slots, tmp_path)
+
+
+@pytest.mark.usefixtures("a_compiler")
+def test_the_compiler_ends_with_the_engine_that_started_it(tmp_path: Path) -> None:
+    process = compiler.start(DEMO, tmp_path / "passes", torch.float32)
+    assert process is not None and process.stdin is not None
+    while not (tmp_path / "passes" / "lock").exists():  # it is at work
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.stdin.close()
+    assert process.wait(30) == -signal.SIGKILL
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    assert not any(package_of(tmp_path / "passes", slots).exists() for slots in SLOT_COUNTS)
