@@ -85,20 +85,30 @@ def _by_the_accepted(generation: _Generation, draft: Any, fresh: tuple[int, ...]
     """The window moves on by as many tokens as were accepted; from the right come those of the newer row."""
     learnt = _learn(generation, draft, fresh, tokens)
     below: list[int] = []
-    for row in reversed(generation._window.rows if draft.window is not None else []):
+    for row in reversed(_rows(generation, draft)):
         _move_on(row, len(tokens) - 1, below, generation._successor)
         below = row
-    generation._window.rows[0][0] = tokens[-1]
+    _begin_with(tokens[-1], generation)
     return learnt
 
 
 def _refilled(generation: _Generation, draft: Any, fresh: tuple[int, ...], tokens: Sequence[int]) -> Any:
     """The window moves on by as many tokens as were accepted; from the right come the pool's successors."""
     learnt = _learn(generation, draft, fresh, tokens)
-    for row in generation._window.rows if draft.window is not None else []:
+    for row in _rows(generation, draft):
         _move_on(row, len(tokens) - 1, [], generation._successor)
-    generation._window.rows[0][0] = tokens[-1]
+    _begin_with(tokens[-1], generation)
     return learnt
+
+
+def _rows(generation: _Generation, draft: Any) -> list[list[int]]:
+    """Those of the window, if it took part in the step."""
+    return [] if draft.window is None or generation._window is None else generation._window.rows
+
+
+def _begin_with(token: int, generation: _Generation) -> None:
+    if generation._window is not None:
+        generation._window.rows[0][0] = token
 
 
 def _move_on(row: list[int], places: int, below: Sequence[int], successor: Successor) -> None:

@@ -86,6 +86,9 @@ class LadechatApp(Chat):
         yield from super().get_system_commands(screen)
         for name, says in DECODER_HELP.items():
             yield SystemCommand(f"Decoder: {name.replace('_', ' ')}", says, partial(self._use_decoder, name))
+        says = "W, N and G as the sliders say." if self._wanted.auto else "W, N and G by what they yield here."
+        change = Configure(auto=not self._wanted.auto)
+        yield SystemCommand(f"Auto: {'on' if change.auto else 'off'}", says, partial(self._wish, change))
 
     def action_slow_motion(self) -> None:
         """Show about four steps a second, or as they come."""

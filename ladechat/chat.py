@@ -31,6 +31,7 @@ from ladechat.session.source import EngineSource
 from ladechat.session.watch import Watch
 from ladechat.viewer import FRAMES_PER_SECOND, Viewer
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.side import CHOSEN_BY_AUTO
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.transcript import Transcript
 
@@ -247,7 +248,9 @@ class Chat(Viewer):
 
     @on(Slider.Changed)
     def _configure(self, event: Slider.Changed) -> None:
-        self._wish(msgspec.convert({event.slider.setting: event.slider.number}, Configure))
+        pins = self._wanted.auto and event.slider.setting in CHOSEN_BY_AUTO
+        pinned = {"auto": False} if pins else {}
+        self._wish(msgspec.convert({event.slider.setting: event.slider.number, **pinned}, Configure))
 
     def _wish(self, change: Configure) -> None:
         """Ask for other settings. An engine that is started later begins with them; what holds, its events say."""

@@ -42,6 +42,7 @@ SETTINGS: dict[str, Any] = {
     "window": Annotated[int, typer.Option("--window", "-W", help="W: how many future positions the window works on.")],
     "ngram": Annotated[int, typer.Option("--ngram", "-N", help="N: tokens in an n-gram.")],
     "guesses": Annotated[int, typer.Option("--guesses", "-G", help="G: how many n-grams a step verifies.")],
+    "auto": Annotated[bool, typer.Option(help="Let W, N and G follow what they yield here.")],
     "pool_prompt": Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")],
     "pool_accepted": Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")],
     "temperature": Annotated[float, typer.Option("--temperature", "-T", help="0: the likeliest token; else a draw.")],

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 FORMAT = "ladechat"
-VERSION = "2.0"
+VERSION = "2.1"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -55,6 +55,7 @@ class Record(Struct, frozen=True, kw_only=True):
 class Settings(Record, frozen=True):
     """What the decoder runs with: its name, W, N, G, what else feeds the pool, and how tokens are drawn.
 
+    With `auto`, lookahead's W, N and G follow what they yield, and those here are what it goes back to without it.
     A temperature of 0 is greedy: the likeliest token. `top_k` 0, `top_p` 1, `min_p` 0, a penalty of 1 change nothing.
     """
 
@@ -62,6 +63,7 @@ class Settings(Record, frozen=True):
     window: Window = 5
     ngram: Ngram = 3
     guesses: Guesses = 5
+    auto: bool = False
     pool_prompt: bool = True
     pool_accepted: bool = True
     temperature: Temperature = 0.0
@@ -102,6 +104,7 @@ class Configure(Command, frozen=True, tag="configure"):
     window: Window | None = None
     ngram: Ngram | None = None
     guesses: Guesses | None = None
+    auto: bool | None = None
     pool_prompt: bool | None = None
     pool_accepted: bool | None = None
     temperature: Temperature | None = None

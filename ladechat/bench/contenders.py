@@ -17,6 +17,9 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.prompt_lookup import PromptLookupDecoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Decoder, Limits, Step
+from ladechat.decoder.tuned import TunedDecoder
+from ladechat.decoder.tuner import Tuner
+from ladechat.model.cost import PassCosts
 from ladechat.model.loading import LoadedModel
 
 LOOKED_UP_TOKENS = 10
@@ -161,6 +164,7 @@ Make = Callable[[LoadedModel, Settings], list[Contender]]
 MAKERS: dict[str, Make] = {
     "autoregressive": lambda loaded, _: [Ours("autoregressive", loaded, AutoregressiveDecoder)],
     "lookahead": lambda loaded, settings: [_lookahead(loaded, *each) for each in settings],
+    "auto": lambda loaded, _: [_auto(loaded)],
     "jacobi": lambda loaded, _: [Ours("jacobi", loaded, JacobiDecoder)],
     "prompt_lookup": lambda loaded, _: [Ours("prompt lookup", loaded, PromptLookupDecoder)],
     "transformers": lambda loaded, _: [Transformers("transformers", loaded)],
@@ -170,7 +174,7 @@ MAKERS: dict[str, Make] = {
 }
 """How each of `ladechat.bench.options.CONTENDERS` is made."""
 
-DRAFTING = ("lookahead", "jacobi", "prompt_lookup", "transformers-prompt-lookup")
+DRAFTING = ("lookahead", "auto", "jacobi", "prompt_lookup", "transformers-prompt-lookup")
 """Those that verify several tokens in a pass, which not every model can."""
 
 
@@ -221,6 +225,13 @@ def clock(device: torch.device) -> Callable[[], float]:
 def _lookahead(loaded: LoadedModel, window: int, ngram: int, guesses: int) -> Contender:
     settings = LookaheadSettings(window, ngram, guesses)
     return Ours(f"lookahead {window},{ngram},{guesses}", loaded, lambda runner: LookaheadDecoder(runner, settings))
+
+
+def _auto(loaded: LoadedModel) -> Contender:
+    """Its pool is new for every answer; what passes cost and settings yield it learns on the way."""
+    costs = PassCosts(loaded.runner)
+    tuner = Tuner(costs)
+    return Ours("lookahead auto", loaded, lambda runner: TunedDecoder(LookaheadDecoder(runner), costs, tuner))
 
 
 def _verdicts(steps: Sequence[Step]) -> tuple[Counter[str], Counter[str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 PLAIN = "autoregressive"
 """Plain decoding, which always takes part: everything else is compared with it."""
 
-CONTENDERS = (PLAIN, "lookahead", "jacobi", "prompt_lookup", "transformers", "transformers-prompt-lookup")
+CONTENDERS = (PLAIN, "lookahead", "auto", "jacobi", "prompt_lookup", "transformers", "transformers-prompt-lookup")
 """What can take part, as `ladechat.bench.contenders` makes it."""
 
 KINDS = ("chat", "code", "maths", "summary", "multi_turn")

@@ -19,10 +19,11 @@ SHOWN_UNTRIED = 8
 
 @dataclass(frozen=True, slots=True)
 class LookaheadSettings:
-    """W, N, G, and what enters the pool besides the window's trajectory.
+    """W, N, G, and what enters the pool besides the window's trajectory. Without a window, W 0, a step only verifies
+    guesses; with G 0 besides it is one of plain decoding.
 
     Raises:
-        ValueError: W < 1, N < 2 or G < 0.
+        ValueError: W < 0, N < 2 or G < 0.
     """
 
     window: int = 5
@@ -32,7 +33,7 @@ class LookaheadSettings:
     pool_accepted: bool = True
 
     def __post_init__(self) -> None:
-        for name, value, least in (("W", self.window, 1), ("N", self.ngram, 2), ("G", self.guesses, 0)):
+        for name, value, least in (("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0)):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, not {value}.")
 
@@ -103,7 +104,10 @@ class _Generation:
             return
         if settings.pool_prompt and (not before.pool_prompt or settings.ngram != before.ngram):
             self._learn_prompt()
-        self._window.resize(settings.window, settings.ngram, self._successor)
+        if self._window is None or not settings.window:
+            self._window = self._new_window()
+        else:
+            self._window.resize(settings.window, settings.ngram, self._successor)
 
     def draft(self, room: int, reach: int) -> _StepDraft:
         """Look guesses up for the last token and lay out a pass over at most `reach` positions."""
@@ -154,8 +158,9 @@ class _Generation:
     def _learn_prompt(self) -> None:
         self._pool.add_all(self._text[: self._prompt_length], self._settings.ngram, "prompt")
 
-    def _new_window(self) -> JacobiWindow:
-        return JacobiWindow(self._text[-1], self._settings.window, self._settings.ngram, self._successor)
+    def _new_window(self) -> JacobiWindow | None:
+        width, ngram = self._settings.window, self._settings.ngram
+        return JacobiWindow(self._text[-1], width, ngram, self._successor) if width else None
 
     def _successor(self, token: int) -> int:
         known = self._pool.successor(token)

@@ -12,6 +12,8 @@ from ladechat.decoder.prompt_lookup import PromptLookupDecoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Decoder
+from ladechat.decoder.tuned import TunedDecoder
+from ladechat.model.cost import PassCosts
 from ladechat.model.sampling import selection
 from ladechat.protocol import DecoderName, Settings
 
@@ -34,6 +36,8 @@ class Decoders:
             "jacobi": self._jacobi,
             "autoregressive": AutoregressiveDecoder(runner),
         }
+        self._costs = PassCosts(runner)
+        self._tuned = TunedDecoder(self._lookahead, self._costs)
         self._plain_only = runner.plain_only is not None
         self._generator = torch.Generator(device)
         self._selector: Selector | None = None
@@ -67,8 +71,15 @@ class Decoders:
         self._selector = Selector(prompt, selection(self._generator, **_sampling(self.settings)))
         return self._selector
 
+    def measure(self) -> None:
+        """Find out what passes cost, if that decides anything. The cache must hold a text."""
+        if self.chosen() is self._tuned and not self._costs.measured:
+            self._costs.refresh()
+
     def chosen(self) -> Decoder:
         """The decoder that the settings name."""
+        if self.settings.auto and self.settings.decoder == "lookahead":
+            return self._tuned
         return self._by_name[self.settings.decoder]
 
 

@@ -149,6 +149,7 @@ class _Turn:
         """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
         detokenizer = Detokenizer(self.service.loaded.tokenizer)
         self.service.cost.refresh()
+        self.service.decoders.measure()
         started = time.perf_counter()
         while True:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.

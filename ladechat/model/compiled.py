@@ -114,7 +114,7 @@ class CompiledPasses:
     @property
     def sizes(self) -> list[int]:
         """The numbers of slots for which there is a pass."""
-        return [slots for slots in SLOT_COUNTS if package_of(self._folder, slots).exists()]
+        return [slots for slots in SLOT_COUNTS if slots in self._passes or package_of(self._folder, slots).exists()]
 
     def slots_for(self, count: int) -> int | None:
         """How many slots the compiled pass for a layout of `count` slots has; None if there is no such pass (yet)."""

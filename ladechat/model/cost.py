@@ -14,6 +14,12 @@ KEPT_SAMPLES = 7
 BUDGET = 0.01
 """The share of the decoding time that further probes may take: conditions change while an answer runs."""
 
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+"""The numbers of slots that passes are timed with."""
+MEASURED_SECONDS = 1.0
+TOO_DEAR = 5.0
+"""A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
+
 
 class PlainPassCost:
     """The time of a pass of one token: the least of the latest measurements in each stretch of cache lengths.
@@ -69,3 +75,73 @@ class PlainPassCost:
         """The time of a plain pass at this cache length, in milliseconds; None before it was measured."""
         samples = self._samples.get(cache_length // REACH)
         return 1000 * min(samples) if samples else None
+
+
+class PassCosts:
+    """What passes of several sizes cost on a runner: measured once, then corrected by steps and by a probe at times."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._seconds: dict[int, float] = {}
+        self._compiled: list[int] = []
+        self._allowance = 0.0
+        self._turn = 0
+
+    @property
+    def measured(self) -> bool:
+        """Whether `refresh` has measured anything yet."""
+        return bool(self._seconds)
+
+    def __call__(self, slots: int) -> float:
+        """Seconds of a pass of so many slots: of the next size that was measured."""
+        size = self._size(slots)
+        return self._seconds[size] * max(1.0, slots / size)
+
+    def refresh(self) -> None:
+        """Time passes of all sizes, if that was not done or if others of them are compiled by now; else one, if due.
+
+        The first takes `MEASURED_SECONDS` or little more, but never fewer than two sizes; the others `BUDGET` of the
+        time of the steps. The cache stays as it is; one slot of the context must be free.
+        """
+        compiled = getattr(self._runner, "compiled", None)
+        sizes = [] if compiled is None else compiled.sizes
+        if not self._seconds or sizes != self._compiled:
+            self._compiled = sizes
+            self._measure()
+            return
+        size = list(self._seconds)[self._turn % len(self._seconds)]
+        if self._allowance > self._seconds[size] and size <= self._runner.reach:
+            self._turn += 1
+            self._allowance -= self._seconds[size]
+            self._correct(size, self._time(size))
+
+    def observe(self, slots: int, seconds: float) -> None:
+        """Take in a pass that was timed anyway."""
+        self._allowance += BUDGET * seconds
+        size = self._size(slots)
+        self._correct(size, seconds / max(1.0, slots / size))
+
+    def _size(self, slots: int) -> int:
+        return min((size for size in self._seconds if size >= slots), default=max(self._seconds))
+
+    def _correct(self, size: int, seconds: float) -> None:
+        self._seconds[size] += (seconds - self._seconds[size]) / KEPT_SAMPLES
+
+    def _measure(self) -> None:
+        self._seconds = {}
+        started = time.perf_counter()
+        for size in SIZES:
+            spent = time.perf_counter() - started
+            if size > self._runner.reach or (spent > MEASURED_SECONDS and len(self._seconds) > 1):
+                return
+            repeats = 1 if spent > MEASURED_SECONDS / 2 else FIRST_PROBES
+            self._seconds[size] = min(self._time(size) for _ in range(repeats))
+            if self._seconds[size] > TOO_DEAR * self._seconds[1]:
+                return
+
+    def _time(self, slots: int) -> float:
+        started = time.perf_counter()
+        self._runner.forward(causal_layout([0] * slots)).argmax(-1).tolist()
+        seconds = time.perf_counter() - started
+        self._runner.keep([])
+        return seconds

@@ -97,7 +97,8 @@ class SlabCache(Cache):
 
     def all_rows(self, end: int) -> list[torch.Tensor]:
         """Keys, values, keys, values …: the `rows` of every layer."""
-        return [row for layer in range(len(self._places)) for row in self.rows(layer, end)]
+        rows = {shape: slab[:, :end].unbind() for shape, slab in self._slabs.items()}
+        return [rows[shape][row] for places in self._places for shape, row in places]
 
     def reserve(self, slots: int) -> None:
         """Make room for a pass of `slots` slots behind what is cached, doubling the slabs where they are too small."""

@@ -22,6 +22,7 @@ from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.wording import (
+    describe_decoder,
     describe_failure,
     describe_finish,
     describe_loading,
@@ -152,8 +153,7 @@ class Presenter:
 
     def _show_settings(self, settings: Settings) -> None:
         self._side.show_settings(settings)
-        plain = settings.decoder == "autoregressive"
-        self._status.decoder = "plain decoding" if plain else settings.decoder.replace("_", " ")
+        self._status.decoder = describe_decoder(settings)
 
     def _show_failure(self, event: Failed) -> None:
         self._transcript.notice(describe_failure(event), "alert")

@@ -25,6 +25,8 @@ WITHOUT_MEANING: dict[DecoderName, set[str]] = {
 }
 """The settings that say nothing to a decoder."""
 
+CHOSEN_BY_AUTO = {"window", "ngram", "guesses"}
+
 WINDOW_FRAME_ROWS = 3
 """Rows of the window panel besides those of the window: its header, its columns' names and its legend."""
 
@@ -80,7 +82,7 @@ class SidePanels(Vertical):
             slider.show(getattr(settings, slider.setting))
             greedy = settings.temperature == 0 and slider.setting == "top_p"
             slider.disabled = greedy or slider.setting in WITHOUT_MEANING[settings.decoder]
-            slider.set_class(slider.disabled, "-idle")
+            slider.set_class(slider.disabled or (settings.auto and slider.setting in CHOSEN_BY_AUTO), "-idle")
         self.query_one(WindowPanel).styles.height = settings.ngram + WINDOW_FRAME_ROWS
 
     def clear(self) -> None:

@@ -103,4 +103,4 @@ def _columns(window: int, room: int) -> tuple[int, int]:
 def _why_none(step: protocol.Step) -> str:
     if step.draft is None:
         return "Plain decoding: no window."
-    return "This decoder has no window." if step.pool is None else "The context has no room left for a window."
+    return "This decoder has no window." if step.pool is None else "No window in this step: none wanted, or no room."

@@ -1,6 +1,6 @@
 """Events that the conversation mentions, in words."""
 
-from ladechat.protocol import Failed, HistoryTrimmed, Loading, Ready, SamplingDefaults, TurnFinished
+from ladechat.protocol import Failed, HistoryTrimmed, Loading, Ready, SamplingDefaults, Settings, TurnFinished
 
 REASONS = {
     "stopped": "stopped",
@@ -83,3 +83,11 @@ def _bytes(done: int, total: int) -> str:
     unit, size = next((unit, size) for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)) if total >= size)
     digits = 1 if size > 1 else 0
     return f"{done / size:.{digits}f} of {total / size:.{digits}f} {unit}"
+
+
+def describe_decoder(settings: Settings) -> str:
+    """What the decoder is called."""
+    if settings.decoder == "autoregressive":
+        return "plain decoding"
+    name = settings.decoder.replace("_", " ")
+    return f"{name}, auto" if settings.auto and settings.decoder == "lookahead" else name

@@ -81,6 +81,27 @@ async def test_f3_switches_between_lookahead_and_plain_decoding() -> None:
         assert wishes == [Configure(decoder="autoregressive"), Configure(decoder="lookahead")]
 
 
+async def test_the_palette_lets_w_n_and_g_follow_what_they_yield_and_a_slider_pins_them() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        status = stage.app.query_one(StatusLine)
+        sliders = {slider.setting: slider for slider in stage.app.query(Slider)}
+        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
+        commands["Auto: on"].callback()
+        await wait_until(pilot, lambda: status.decoder == "lookahead, auto")
+        assert {name for name, slider in sliders.items() if slider.has_class("-idle")} >= {"window", "ngram", "guesses"}
+        sliders["temperature"].focus()
+        await pilot.press("right")
+        await wait_until(pilot, lambda: stage.engine.settings.temperature == 0.1)
+        assert stage.engine.settings.auto
+        sliders["window"].focus()
+        await pilot.press("right")
+        await wait_until(pilot, lambda: status.decoder == "lookahead")
+        assert (stage.engine.settings.window, stage.engine.settings.auto) == (6, False)
+        assert not sliders["window"].has_class("-idle")
+
+
 async def test_f4_switches_the_look_of_everything() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:

@@ -22,7 +22,7 @@ WINDOW_ONLY = {"pool_prompt": False, "pool_accepted": False}
 
 def random_settings(dice: random.Random) -> LookaheadSettings:
     return LookaheadSettings(
-        window=dice.randint(1, 12),
+        window=dice.randint(0, 12),
         ngram=dice.randint(2, 7),
         guesses=dice.randint(0, 10),
         pool_prompt=dice.random() < 0.5,
@@ -272,7 +272,7 @@ def test_log_probabilities_are_those_of_a_plain_pass() -> None:
     assert reported == pytest.approx([float(expected[i, text[i + 1]]) for i in places], abs=1e-4)
 
 
-@pytest.mark.parametrize(("w", "n", "g"), [(0, 3, 5), (5, 1, 5), (5, 3, -1)])
+@pytest.mark.parametrize(("w", "n", "g"), [(-1, 3, 5), (5, 1, 5), (5, 3, -1)])
 def test_impossible_settings_are_refused(w: int, n: int, g: int) -> None:
     with pytest.raises(ValueError, match="must be at least"):
         LookaheadSettings(w, n, g)

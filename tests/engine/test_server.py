@@ -140,7 +140,7 @@ def started() -> Iterator[Engine]:
 @pytest.fixture
 def engine(started: Engine) -> Engine:
     """The module's engine, with the settings it starts with."""
-    started.send(Configure(decoder="lookahead", window=5, ngram=3, guesses=5))
+    started.send(Configure(decoder="lookahead", window=5, ngram=3, guesses=5, auto=False))
     started.until(SettingsApplied)
     return started
 
@@ -182,6 +182,22 @@ def test_both_decoders_write_the_same(engine: Engine) -> None:
     assert plain.token_ids == looked_ahead.token_ids
     assert plain.steps == len(plain.token_ids)
     assert {step.timing.slots for step in engine.steps()} == {1}
+
+
+def test_settings_that_follow_what_they_yield_write_the_same(engine: Engine) -> None:
+    expected = engine.ask(LONG).token_ids
+    engine.send(Configure(auto=True))
+    engine.until(SettingsApplied)
+    assert engine.ask(LONG).token_ids == expected
+    assert len({step.timing.slots for step in engine.steps()}) > 1
+    engine.send(engine.generate(LONG))
+    engine.until(Step)
+    engine.send(Configure(auto=False))
+    applied = engine.until(SettingsApplied)
+    assert (applied.settings.window, applied.settings.ngram, applied.settings.guesses) == (5, 3, 5)
+    assert engine.until(TurnFinished).token_ids == expected
+    own = [step.window for step in engine.steps()][-3:]
+    assert [len(view.fresh) for view in own if view] == [5, 5, 5]
 
 
 def test_settings_change_between_two_steps_of_a_running_answer(engine: Engine) -> None:

@@ -1,0 +1,49 @@
+"""The benchmark of speed: its ratios, their intervals, and that a slip in a text ends it."""
+
+import random
+
+import pytest
+
+from benchmarks.speed import BASE, Pair, check, figures, interval
+from ladechat.bench.contenders import Answer
+from ladechat.bench.prompts import Prompt
+
+
+def test_an_interval_is_a_point_where_all_prompts_agree() -> None:
+    assert interval([(Pair(10 * n, 1.0 * n), Pair(10 * n, 2.0 * n)) for n in range(1, 9)]) == [2.0, 2.0, 2.0]
+
+
+def test_an_interval_holds_the_ratio_and_narrows_with_more_prompts() -> None:
+    dice = random.Random(1)
+    pairs = [(Pair(20, dice.uniform(0.5, 1.5)), Pair(20, 1.0)) for _ in range(200)]
+    few, many = interval(pairs[:10]), interval(pairs)
+    for ratio, least, most in (few, many):
+        assert least < ratio < most
+    assert many[2] - many[1] < few[2] - few[1]
+
+
+def answer(tokens: int, first: int, passes: int, seconds: float) -> Answer:
+    return Answer(tuple(range(tokens)), first, passes, 0.1, seconds)
+
+
+PROMPTS = [Prompt("code", "one", [1], tuple(range(11))), Prompt("random", "two", [1], tuple(range(6)))]
+
+
+def test_ratios_are_those_of_tokens_per_second_behind_the_first_step() -> None:
+    answers = {
+        BASE: [[answer(11, 1, 11, 2.0)] * 2, [answer(6, 1, 6, 1.0)] * 2],
+        "plain, eager": [[answer(11, 1, 11, 1.0)] * 2, [answer(6, 1, 6, 0.5)] * 2],
+        "auto, eager": [[answer(11, 1, 5, 0.5)] * 2, [answer(6, 1, 6, 0.5)] * 2],
+    }
+    found = figures(answers, PROMPTS)
+    assert found["plain, eager"]["all"]["to_transformers"][0] == 2.0
+    assert found["auto, eager"]["code"]["to_transformers"][0] == 4.0
+    assert found["auto, eager"]["code"]["to_plain"][0] == 2.0
+    assert found["auto, eager"]["random"]["to_plain"] == [1.0, 1.0, 1.0]
+    assert found["auto, eager"]["all"]["tokens_per_step"] == round(17 / 11, 3)
+    check(answers, PROMPTS)
+
+
+def test_another_text_is_found() -> None:
+    with pytest.raises(AssertionError, match="two"):
+        check({BASE: [[answer(11, 1, 11, 2.0)], [answer(5, 1, 5, 1.0)]]}, PROMPTS)
