@@ -25,7 +25,9 @@ REMEMBERED = 100
 """Older tokens count less and less: a text changes."""
 STAY = 16
 """How many steps a window is kept at least: its columns tell after N − 1 passes, and the pool has to fill."""
-STAY_WITHOUT = 4
+STAY_WITHOUT = 8
+SAMPLED = 3
+"""Of so many steps of plain decoding one is looked at: where steps are short, looking takes its time too."""
 EXPLORED = 0.04
 """The part of the time that windows may be tried in without knowing whether they pay."""
 FORGOTTEN = 400
@@ -117,7 +119,7 @@ class Tuner:
         self._seconds += seconds
         self._exploring += 0.0 if self._known else seconds
         self._host.add(max(0.0, seconds - step.forward_seconds))
-        if step.pool is not None:
+        if step.pool is not None and (self._settings.guesses or self._steps % SAMPLED == 0):
             of_text = [one.tail for one in step.pool.candidates if one.source != "window"]
             self._offered.append((len(self._text), len(step.tokens), of_text))
         self._text.extend(step.tokens)
@@ -160,9 +162,9 @@ class Tuner:
             place, stands_for, tails = self._offered.popleft()
             following = tuple(self._text[place : place + longest])
             for count, (tokens, slots) in zip(counts, _yields(tails, following, counts), strict=True):
-                seconds = (self._cost(slots) + self._host.value) / tokens
-                self._guesses[count].steps.add(1 / tokens, stands_for)
-                self._guesses[count].seconds.add(seconds, stands_for)
+                known = self._guesses[count]
+                known.steps.add(1 / tokens, stands_for)
+                known.seconds.add((self._cost(slots) + self._host.value) / tokens, stands_for)
 
     def _judge_window(self, tried: _Tried, step: Step) -> None:
         tried.last = self._steps
@@ -194,8 +196,10 @@ def _yields(tails: Sequence[Tail], following: Tail, counts: Sequence[int]) -> It
     for count in counts:
         for tail in tails[taken:count]:
             guess = tail[: len(following)]
-            matched = max(matched, _agreeing(guess, following))
-            nodes.update(guess[:end] for end in range(1, len(guess) + 1))
+            if guess[0] == following[0]:  # else not a single token of it is right
+                matched = max(matched, _agreeing(guess, following))
+            for end in range(1, len(guess) + 1):
+                nodes.add(guess[:end])
         taken = count
         yield 1 + matched, 1 + len(nodes)
 

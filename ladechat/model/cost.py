@@ -1,6 +1,7 @@
 """What a plain pass costs here, measured: the yardstick of an estimated speedup."""
 
 import time
+from bisect import bisect_left
 from collections import deque
 
 from ladechat.decoder.runner import Runner
@@ -17,6 +18,8 @@ BUDGET = 0.01
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 """The numbers of slots that passes are timed with."""
 MEASURED_SECONDS = 1.0
+LOOKED_EVERY = 64
+"""After so many steps it is looked whether more passes are compiled."""
 TOO_DEAR = 5.0
 """A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
 
@@ -82,10 +85,11 @@ class PassCosts:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        self._sizes: list[int] = []
         self._seconds: dict[int, float] = {}
         self._compiled: list[int] = []
         self._allowance = 0.0
-        self._turn = 0
+        self._asked = self._turn = 0
 
     @property
     def measured(self) -> bool:
@@ -103,13 +107,15 @@ class PassCosts:
         The first takes `MEASURED_SECONDS` or little more, but never fewer than two sizes; the others `BUDGET` of the
         time of the steps. The cache stays as it is; one slot of the context must be free.
         """
-        compiled = getattr(self._runner, "compiled", None)
-        sizes = [] if compiled is None else compiled.sizes
-        if not self._seconds or sizes != self._compiled:
-            self._compiled = sizes
-            self._measure()
-            return
-        size = list(self._seconds)[self._turn % len(self._seconds)]
+        self._asked += 1
+        if not self._seconds or self._asked % LOOKED_EVERY == 0:
+            compiled = getattr(self._runner, "compiled", None)
+            sizes = [] if compiled is None else compiled.sizes
+            if not self._seconds or sizes != self._compiled:
+                self._compiled = sizes
+                self._measure()
+                return
+        size = self._sizes[self._turn % len(self._sizes)]
         if self._allowance > self._seconds[size] and size <= self._runner.reach:
             self._turn += 1
             self._allowance -= self._seconds[size]
@@ -122,13 +128,13 @@ class PassCosts:
         self._correct(size, seconds / max(1.0, slots / size))
 
     def _size(self, slots: int) -> int:
-        return min((size for size in self._seconds if size >= slots), default=max(self._seconds))
+        return self._sizes[min(bisect_left(self._sizes, slots), len(self._sizes) - 1)]
 
     def _correct(self, size: int, seconds: float) -> None:
         self._seconds[size] += (seconds - self._seconds[size]) / KEPT_SAMPLES
 
     def _measure(self) -> None:
-        self._seconds = {}
+        self._sizes, self._seconds = [], {}
         started = time.perf_counter()
         for size in SIZES:
             spent = time.perf_counter() - started
@@ -136,6 +142,7 @@ class PassCosts:
                 return
             repeats = 1 if spent > MEASURED_SECONDS / 2 else FIRST_PROBES
             self._seconds[size] = min(self._time(size) for _ in range(repeats))
+            self._sizes.append(size)
             if self._seconds[size] > TOO_DEAR * self._seconds[1]:
                 return
 

@@ -77,5 +77,6 @@ def test_all_is_timed_anew_when_more_passes_are_compiled(monkeypatch: pytest.Mon
     timed.costs.refresh()
     assert timed.costs(1) == 0.01
     compiled.sizes = [1, 4]
-    timed.costs.refresh()
+    for _ in range(cost.LOOKED_EVERY):
+        timed.costs.refresh()
     assert timed.costs(1) == 0.005
