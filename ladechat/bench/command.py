@@ -77,14 +77,14 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
 
 def _compile(loaded: "LoadedModel", passes: str, progress: "Stages") -> None:
     """Use compiled passes, and wait for those that are missing if they are wanted."""
-    from ladechat.model.compiled import SLOT_COUNTS
     from ladechat.model.compiler import use_compiled
 
     compiling = use_compiled(loaded.runner, loaded.folder, passes)
-    progress.begin("compiling passes, once for each model", len(SLOT_COUNTS))
+    progress.begin("compiling passes, once for each model", 1)
     while compiling is not None and compiling.poll() is None:
         time.sleep(0.2)
-        progress.reach(len(loaded.runner.compiled.sizes) if loaded.runner.compiled else 0)
+    if loaded.runner.compiled is not None:
+        loaded.runner.compiled.look()
 
 
 def _load(options: Options, progress: "Stages") -> "LoadedModel":

@@ -73,7 +73,7 @@ class Decoders:
 
     def measure(self) -> None:
         """Find out what passes cost, if that decides anything. The cache must hold a text."""
-        if self.chosen() is self._tuned and not self._costs.measured:
+        if self.chosen() is self._tuned:
             self._costs.refresh()
 
     def chosen(self) -> Decoder:

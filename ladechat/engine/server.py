@@ -18,6 +18,7 @@ from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settin
 
 if TYPE_CHECKING:
     from ladechat.engine.turn import Service
+    from ladechat.model.compiler import Compiling
     from ladechat.model.loading import LoadedModel
 
 
@@ -78,16 +79,23 @@ def serve(
             return 1
     stream.emit(_ready(loaded, service.decoders.settings))
     compiling = use_compiled(loaded.runner, loaded.folder, passes)
-    Engine(service, stream, inbox, pool).run()
-    del compiling  # so far its input was open, which is how it knows that it is wanted
+    Engine(service, stream, inbox, pool, compiling).run()
     return 0
 
 
 class Engine:
     """Carries out commands, one after another. While a turn runs it is the turn's `Listener`."""
 
-    def __init__(self, service: "Service", stream: EventStream, inbox: Inbox, pool: Path | None = None) -> None:
+    def __init__(
+        self,
+        service: "Service",
+        stream: EventStream,
+        inbox: Inbox,
+        pool: Path | None = None,
+        compiling: "Compiling | None" = None,
+    ) -> None:
         self._service = service
+        self._compiling = compiling
         self._pool = pool
         self._stream = stream
         self._inbox = inbox
@@ -133,6 +141,8 @@ class Engine:
         from ladechat.engine.turn import answer
 
         self._stop = False
+        if self._compiling is not None:
+            self._compiling.poll()  # one that has ended leaves the table of processes
         try:
             answer(self._service, command, self._tell, self)
         except MessageTooLong as error:

@@ -3,13 +3,15 @@
 Such a model spends much of a pass between its operations: in Python, in the dispatch of torch, in memory for what lies
 in between. A pass that is exported and compiled once has none of that. It is compiled for a fixed number of slots and
 any number of cached tokens, by a program of its own (`ladechat.model.compiler`), at low priority, while the model
-answers as it is; what is found on disk is used from the next step on. A pass of fewer slots is filled up with slots
+answers as it is; what is on disk when an answer begins is used. A pass of fewer slots is filled up with slots
 that nobody sees.
 """
 
+import contextlib
 import hashlib
 import inspect
 import json
+import logging
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +36,12 @@ MOST_PARAMETERS = 32_000_000
 each compiled pass holds the weights once more, in the order in which it reads them."""
 
 FOLDERS_KEPT = 4
-"""Of so many models the compiled passes stay on disk; those that were used the longest ago make room."""
+"""So many folders of compiled passes stay on disk; those that were used the longest ago make room."""
+
+FORMAT = 1
+"""Raised when the compiler is asked to go about it in another way."""
+
+logger = logging.getLogger(__name__)
 
 
 class SlotPass(nn.Module):
@@ -59,7 +66,8 @@ class SlotPass(nn.Module):
             masks: (1, 1, T, L + T) bool, one of each kind.
             rows: (L + T, heads, head_dim): keys and values of each layer in turn, of which the first L are cached.
         """
-        layers: list[Any] = [_GivenLayer(rows[index], rows[index + 1]) for index in range(0, len(rows), 2)]
+        cached = rows[0].shape[0] - tokens.shape[1]
+        layers: list[Any] = [_GivenLayer(*pair, cached) for pair in zip(rows[::2], rows[1::2], strict=True)]
         output = self.model(
             input_ids=tokens,
             position_ids=positions,
@@ -76,9 +84,9 @@ class _GivenLayer(CacheLayerMixin):
 
     is_sliding = False
 
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
+    def __init__(self, keys: Tensor, values: Tensor, cached: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._keys, self._values = keys, values
+        self._keys, self._values, self._cached = keys, values, cached
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -87,14 +95,14 @@ class _GivenLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        start = self._keys.shape[0] - key_states.shape[-2]
-        return with_states(self._keys, start, key_states), with_states(self._values, start, value_states)
+        keys = with_states(self._keys, self._cached, key_states)
+        return keys, with_states(self._values, self._cached, value_states)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self._keys.shape[0], 0
 
     def get_seq_length(self) -> int:
-        return self._keys.shape[0]
+        return self._cached
 
     def get_max_length(self) -> int:
         return -1
@@ -103,57 +111,79 @@ class _GivenLayer(CacheLayerMixin):
 class CompiledPasses:
     """The passes of one model that are compiled so far.
 
+    What is on disk is looked at when it is asked to `look`, and not between: answers are not held up by it, and while
+    one is written nothing changes. A pass that cannot be loaded or run is left alone from then on.
+
     Args:
-        folder: where the compiler puts them, see `folder_for`. One that appears there later is used from then on.
+        folder: where the compiler puts them, see `folder_for`.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._passes: dict[int, torch._C._aoti.AOTIModelPackageLoader] = {}
+        self._passes: dict[int, torch._C._aoti.AOTIModelContainerRunnerCpu] = {}
+        self._useless: set[int] = set()
 
     @property
     def sizes(self) -> list[int]:
         """The numbers of slots for which there is a pass."""
-        return [slots for slots in SLOT_COUNTS if slots in self._passes or package_of(self._folder, slots).exists()]
+        return sorted(self._passes)
+
+    def look(self) -> None:
+        """Load what the compiler has put in its place since the last time."""
+        for slots in SLOT_COUNTS:
+            library = library_of(self._folder, slots)
+            if slots in self._passes or slots in self._useless or not library.exists():
+                continue
+            try:
+                self._passes[slots] = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)
+            except RuntimeError as error:
+                self._leave(slots, error)
+        with contextlib.suppress(OSError):
+            self._folder.touch()  # which ones were used last, see FOLDERS_KEPT
 
     def slots_for(self, count: int) -> int | None:
-        """How many slots the compiled pass for a layout of `count` slots has; None if there is no such pass (yet)."""
+        """How many slots the compiled pass for a layout of `count` slots has; None if there is no such pass."""
         slots = next((slots for slots in SLOT_COUNTS if slots >= count), None)
-        if slots is None or (slots not in self._passes and not self._load(slots)):
-            return None
-        return slots
+        return slots if slots in self._passes else None
 
-    def run(self, slots: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
-        """See `SlotPass.forward`, for tensors of `slots` slots."""
-        (logits,) = self._passes[slots].run([tokens, positions, *masks, *rows])
+    def run(
+        self, slots: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]
+    ) -> Tensor | None:
+        """See `SlotPass.forward`, for tensors of `slots` slots. None if it fails."""
+        try:
+            (logits,) = self._passes[slots].run([tokens, positions, *masks, *rows])
+        except RuntimeError as error:
+            del self._passes[slots]
+            self._leave(slots, error)
+            return None
         return logits
 
-    def _load(self, slots: int) -> bool:
-        package = package_of(self._folder, slots)
-        if not package.exists():
-            return False
-        self._passes[slots] = torch._C._aoti.AOTIModelPackageLoader(str(package), "model", False, 1, -1)
-        self._folder.touch()
-        return True
+    def _leave(self, slots: int, error: RuntimeError) -> None:
+        self._useless.add(slots)
+        logger.warning("The compiled pass of %s slots is not used: %s", slots, error)
 
 
-def folder_for(model: PreTrainedModel, checkpoint: Path) -> Path:
-    """Where the compiled passes of a model are kept: one folder for all that decides what a compiler makes of them."""
+def folder_for(model: PreTrainedModel) -> Path:
+    """Where the compiled passes of a model are kept: one folder for all that decides what they compute, and how."""
+    digest = hashlib.blake2b(digest_size=12)
     about = {
-        "files": [(file.name, _digest(file.read_bytes())) for file in _files_of(checkpoint)],
+        "config": {key: value for key, value in model.config.to_dict().items() if key != "_name_or_path"},
         "attention": model.config._attn_implementation,
-        "dtype": str(model.dtype),
         "threads": torch.get_num_threads(),
-        "versions": [torch.__version__, transformers.__version__],
+        "versions": [FORMAT, torch.__version__, transformers.__version__],
         "processor": [platform.system(), platform.machine(), _processor()],
         "source": [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states)],
     }
-    return user_cache_path("ladechat") / "passes" / _digest(json.dumps(about).encode())
+    digest.update(json.dumps(about, sort_keys=True, default=str).encode())
+    for name, tensor in model.state_dict().items():
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
+    return user_cache_path("ladechat") / "passes" / digest.hexdigest()
 
 
-def package_of(folder: Path, slots: int) -> Path:
+def library_of(folder: Path, slots: int) -> Path:
     """The file of the compiled pass of so many slots."""
-    return folder / f"{slots}.pt2"
+    return folder / f"{slots}.so"
 
 
 def filled_up(layout: StepLayout, slots: int) -> StepLayout:
@@ -169,15 +199,6 @@ def filled_up(layout: StepLayout, slots: int) -> StepLayout:
         fresh_slots=layout.fresh_slots,
         node_slots=layout.node_slots,
     )
-
-
-def _files_of(checkpoint: Path) -> list[Path]:
-    """What says how a model computes."""
-    return [checkpoint / "config.json", *sorted(checkpoint.glob("*.safetensors"))]
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
 def _processor() -> str:

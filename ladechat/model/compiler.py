@@ -6,17 +6,21 @@ with the engine that started it.
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import traceback
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from ladechat.model.cache_probe import probe_cache
@@ -26,7 +30,7 @@ from ladechat.model.compiled import (
     CompiledPasses,
     SlotPass,
     folder_for,
-    package_of,
+    library_of,
 )
 from ladechat.model.eager import EagerRunner
 from ladechat.model.stepwise import StepwiseRunner
@@ -35,10 +39,19 @@ from ladechat.model.weights import load_weights
 EXAMPLE_CACHED = 300
 """Cached tokens of the inputs that a pass is traced with; it then takes any number."""
 
+COMPARED_CACHED = (1, 7, 333)
+TOLERANCE = 1e-3
+"""With so many cached tokens a compiled pass is compared with the model, and how far it may be off: a wrong sum is off
+by much more, another order of the same sums by much less."""
+
+WORK = "work"
+
 LOG = "compiler.log"
 
 Compiling = subprocess.Popen[bytes]
 """A process that compiles, as long as somebody keeps its input open."""
+
+logger = logging.getLogger(__name__)
 
 HOW: dict[str, Any] = {
     "freezing": True,  # weights in the order in which they are read
@@ -62,8 +75,9 @@ def use_compiled(runner: EagerRunner | StepwiseRunner, checkpoint: Path, passes:
     """
     if passes == "eager" or not isinstance(runner, EagerRunner) or not runner.compilable:
         return None
-    folder = folder_for(runner.model, checkpoint)
+    folder = folder_for(runner.model)
     runner.compiled = CompiledPasses(folder)
+    runner.compiled.look()
     return start(checkpoint, folder, runner.model.dtype) if passes == "compile" else None
 
 
@@ -71,23 +85,31 @@ def start(checkpoint: Path, into: Path, dtype: torch.dtype) -> Compiling | None:
     """Compile all passes of a checkpoint in a process of its own, which ends with this one.
 
     Returns:
-        The process; None if there is nothing left to compile, or no compiler.
+        The process; None if there is nothing left to compile, no compiler, or no place for what it would make.
     """
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-    missing = [slots for slots in SLOT_COUNTS if not package_of(into, slots).exists()]
+    done = (library_of, _failed)
+    missing = [slots for slots in SLOT_COUNTS if not any(path(into, slots).exists() for path in done)]
     if not missing or shutil.which(compiler) is None:
         return None
-    into.mkdir(parents=True, exist_ok=True)
-    _make_room(into.parent)
     what = [checkpoint, into, str(dtype).removeprefix("torch."), torch.get_num_threads(), *missing]
-    with (into / LOG).open("ab") as log:
-        return subprocess.Popen(
-            ["nice", "-n", "19", sys.executable, "-m", "ladechat.model.compiler", *map(str, what)],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    work = str(into / WORK)
+    try:
+        (into / WORK).mkdir(parents=True, exist_ok=True)
+        _make_room(into)
+        with (into / LOG).open("wb") as log:
+            return subprocess.Popen(
+                ["nice", "-n", "19", sys.executable, "-m", "ladechat.model.compiler", *map(str, what)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                # A group, to be ended as a whole, but no session: priorities count within one.
+                process_group=0,
+                env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": work, "TMPDIR": work},
+            )
+    except OSError as error:
+        logger.warning("Passes are not compiled: %s", error)
+        return None
 
 
 def main(checkpoint: Path, into: Path, dtype: torch.dtype, threads: int, slot_counts: Sequence[int]) -> None:
@@ -100,42 +122,90 @@ def main(checkpoint: Path, into: Path, dtype: torch.dtype, threads: int, slot_co
         return
     cpu = torch.device("cpu")
     model = load_weights(checkpoint, checkpoint.name, cpu, dtype, quantised=False, progress=lambda _: None)
+    if folder_for(model) != into:
+        print("The checkpoint has changed since the engine loaded it.", file=sys.stderr)
+        return
     model.requires_grad_(False)
     for slots in slot_counts:
-        compile_pass(model, slots, into)
+        try:
+            compile_pass(model, slots, into)
+        except Exception:  # whatever the exporter or the compiler make of a model: it runs as it is
+            traceback.print_exc()
+            _failed(into, slots).touch()
+    shutil.rmtree(into / WORK, ignore_errors=True)
 
 
 def compile_pass(model: PreTrainedModel, slots: int, into: Path) -> None:
-    """Export the pass of so many slots, compile it and put it in its place."""
-    layers = probe_cache(model)
-    kinds = list(dict.fromkeys(layer.kind for layer in layers))
-    total = EXAMPLE_CACHED + slots
-    masks = [torch.ones(1, 1, slots, total, dtype=torch.bool) for _ in kinds]
+    """Export the pass of so many slots, compile it, compare it with the model, and put it in its place.
+
+    Raises:
+        ArithmeticError: it computes something else.
+    """
+    slot_pass = SlotPass(model, _kinds(model))
+    arguments = _example(model, slots, EXAMPLE_CACHED)
+    length = torch.export.Dim.DYNAMIC
+    shapes = (None, None, [{3: length} for _ in arguments[2]], [{0: length} for _ in arguments[3]])
+    with torch.no_grad():
+        exported = torch.export.export(slot_pass, arguments, dynamic_shapes=shapes, strict=False)
+    package = into / WORK / f"{slots}.pt2"
+    package.parent.mkdir(exist_ok=True)
+    torch._inductor.aoti_compile_and_package(exported, package_path=str(package), inductor_configs=HOW)
+    half_done = into / WORK / library_of(into, slots).name
+    with zipfile.ZipFile(package) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".so"))
+        half_done.write_bytes(archive.read(name))
+    _compare(slot_pass, half_done, slots)
+    with half_done.open("rb") as written:
+        os.fsync(written.fileno())
+    half_done.rename(library_of(into, slots))
+
+
+def _compare(slot_pass: SlotPass, library: Path, slots: int) -> None:
+    """Logits, keys and values of a compiled pass and of the model itself, for texts of several lengths."""
+    compiled = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)
+    for cached in COMPARED_CACHED:
+        theirs = _example(slot_pass.model, slots, cached)
+        ours = _example(slot_pass.model, slots, cached)
+        with torch.inference_mode():
+            expected = slot_pass(*theirs)
+            (logits,) = compiled.run([*ours[:2], *ours[2], *ours[3]])
+        for mine, other in zip((logits, *ours[3]), (expected, *theirs[3]), strict=True):
+            if not torch.allclose(mine, other, atol=TOLERANCE * float(other.abs().max()), rtol=TOLERANCE):
+                raise ArithmeticError(f"The compiled pass of {slots} slots differs at {cached} cached tokens.")
+
+
+def _example(model: PreTrainedModel, slots: int, cached: int) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor]]:
+    """Arguments of a pass, always the same ones: tokens one behind the other, and a cache of small random numbers."""
+    dice = torch.Generator().manual_seed(0)
+    text = model.config.get_text_config(decoder=True)
+    total = cached + slots
+    tokens = torch.randint(text.vocab_size, (1, slots), generator=dice)
+    visible = torch.ones(slots, total, dtype=torch.bool).tril(cached)[None, None]
     rows = [
-        torch.zeros(total, heads, head_dim, dtype=layer.dtype)
-        for layer in layers
+        0.1 * torch.randn(total, heads, head_dim, generator=dice, dtype=layer.dtype)
+        for layer in probe_cache(model)
         for heads, head_dim in (layer.keys, layer.values)
     ]
-    tokens = torch.zeros(1, slots, dtype=torch.long)
-    length = torch.export.Dim.AUTO
-    shapes = (None, None, [{3: length} for _ in masks], [{0: length} for _ in rows])
-    with torch.no_grad():
-        exported = torch.export.export(
-            SlotPass(model, kinds), (tokens, tokens.clone(), masks, rows), dynamic_shapes=shapes, strict=False
-        )
-    half_done = into / f"{slots}.half.pt2"
-    torch._inductor.aoti_compile_and_package(
-        exported,
-        package_path=str(half_done),
-        inductor_configs=HOW,
-    )
-    half_done.rename(package_of(into, slots))
+    return tokens, torch.arange(cached, total)[None], [visible.clone() for _ in _kinds(model)], rows
 
 
-def _make_room(folders: Path) -> None:
-    """Leave only the folders that were used last."""
-    by_use = sorted(folders.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
-    for folder in by_use[FOLDERS_KEPT:]:
+def _kinds(model: PreTrainedModel) -> list[str]:
+    """The kinds of layers that get masks of their own: one, where none has a window."""
+    layers = probe_cache(model)
+    kinds = list(dict.fromkeys(layer.kind for layer in layers))
+    return kinds if any(layer.window for layer in layers) else kinds[:1]
+
+
+def _failed(folder: Path, slots: int) -> Path:
+    """Says that this pass cannot be compiled."""
+    return folder / f"{slots}.failed"
+
+
+def _make_room(into: Path) -> None:
+    """Leave only the folders that were used last, and this one."""
+    others = [folder for folder in into.parent.iterdir() if folder.is_dir() and folder != into]
+    others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in others[FOLDERS_KEPT - 1 :]:
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""What a plain pass costs here, measured: the yardstick of an estimated speedup."""
+"""What passes cost here, measured: a plain one, the yardstick of an estimated speedup, and those of several sizes."""
 
 import time
 from bisect import bisect_left
@@ -15,11 +15,9 @@ KEPT_SAMPLES = 7
 BUDGET = 0.01
 """The share of the decoding time that further probes may take: conditions change while an answer runs."""
 
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
-"""The numbers of slots that passes are timed with."""
+SIZES = (1, 16, 4, 8, 2, 32, 64, 128)
+"""The numbers of slots that passes are timed with, those that tell the most first."""
 MEASURED_SECONDS = 1.0
-LOOKED_EVERY = 64
-"""After so many steps it is looked whether more passes are compiled."""
 TOO_DEAR = 5.0
 """A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
 
@@ -34,6 +32,7 @@ class PlainPassCost:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._samples: dict[int, deque[float]] = {}
+        self._compiled = compiled_sizes(runner)
         self._allowance = 0.0
 
     def refresh(self, decoded_seconds: float = 0.0) -> float:
@@ -51,6 +50,9 @@ class PlainPassCost:
         """
         if self._runner.plain_only is not None:
             return 0.0
+        if self._compiled != compiled_sizes(self._runner):  # what was timed before says nothing any more
+            self._compiled = compiled_sizes(self._runner)
+            self._samples.clear()
         cache_length = len(self._runner.tokens)
         self._allowance += BUDGET * decoded_seconds
         known = self.milliseconds(cache_length)
@@ -89,7 +91,7 @@ class PassCosts:
         self._seconds: dict[int, float] = {}
         self._compiled: list[int] = []
         self._allowance = 0.0
-        self._asked = self._turn = 0
+        self._turn = 0
 
     @property
     def measured(self) -> bool:
@@ -107,14 +109,10 @@ class PassCosts:
         The first takes `MEASURED_SECONDS` or little more, but never fewer than two sizes; the others `BUDGET` of the
         time of the steps. The cache stays as it is; one slot of the context must be free.
         """
-        self._asked += 1
-        if not self._seconds or self._asked % LOOKED_EVERY == 0:
-            compiled = getattr(self._runner, "compiled", None)
-            sizes = [] if compiled is None else compiled.sizes
-            if not self._seconds or sizes != self._compiled:
-                self._compiled = sizes
-                self._measure()
-                return
+        if not self._seconds or self._compiled != compiled_sizes(self._runner):
+            self._compiled = compiled_sizes(self._runner)
+            self._measure()
+            return
         size = self._sizes[self._turn % len(self._sizes)]
         if self._allowance > self._seconds[size] and size <= self._runner.reach:
             self._turn += 1
@@ -124,8 +122,8 @@ class PassCosts:
     def observe(self, slots: int, seconds: float) -> None:
         """Take in a pass that was timed anyway."""
         self._allowance += BUDGET * seconds
-        size = self._size(slots)
-        self._correct(size, seconds / max(1.0, slots / size))
+        if slots <= self._sizes[-1]:
+            self._correct(self._size(slots), seconds)
 
     def _size(self, slots: int) -> int:
         return self._sizes[min(bisect_left(self._sizes, slots), len(self._sizes) - 1)]
@@ -141,10 +139,10 @@ class PassCosts:
             if size > self._runner.reach or (spent > MEASURED_SECONDS and len(self._seconds) > 1):
                 return
             repeats = 1 if spent > MEASURED_SECONDS / 2 else FIRST_PROBES
+            if any(self._seconds[one] > TOO_DEAR * self._seconds[1] for one in self._sizes if one <= size):
+                continue
             self._seconds[size] = min(self._time(size) for _ in range(repeats))
-            self._sizes.append(size)
-            if self._seconds[size] > TOO_DEAR * self._seconds[1]:
-                return
+            self._sizes = sorted(self._seconds)
 
     def _time(self, slots: int) -> float:
         started = time.perf_counter()
@@ -152,3 +150,9 @@ class PassCosts:
         seconds = time.perf_counter() - started
         self._runner.keep([])
         return seconds
+
+
+def compiled_sizes(runner: Runner) -> list[int]:
+    """The sizes of the compiled passes that a runner uses."""
+    compiled = getattr(runner, "compiled", None)
+    return [] if compiled is None else list(compiled.sizes)

@@ -70,11 +70,12 @@ class EagerRunner:
 
     @property
     def compilable(self) -> bool:
-        """Whether compiled passes are for this model: a small one, not quantised, whose angles stay, on a CPU."""
+        """Whether compiled passes are for this model: a small one, on a CPU, in whole precision, whose angles stay."""
         return (
             self.model.device.type == "cpu"
             and self._rope is None
             and self.model.config._attn_implementation == "sdpa"
+            and self.model.dtype in (torch.float32, torch.float64)
             and getattr(self.model.config, "quantization_config", None) is None
             and self.model.num_parameters() <= MOST_PARAMETERS
         )
@@ -168,8 +169,9 @@ class EagerRunner:
     def _pass(self, layout: StepLayout, **options: Any) -> torch.Tensor:
         if self.compiled is not None and self._tokens and not options:
             slots = self.compiled.slots_for(len(layout))
-            if slots is not None:
-                return self._compiled_pass(self.compiled, layout, slots)
+            compiled = None if slots is None else self._compiled_pass(self.compiled, layout, slots)
+            if compiled is not None:
+                return compiled
         self._cache.reserve(len(layout))
         self._pending = layout
         device = self.model.device
@@ -184,7 +186,7 @@ class EagerRunner:
         logits: torch.Tensor = output.logits[0]
         return logits
 
-    def _compiled_pass(self, compiled: CompiledPasses, layout: StepLayout, slots: int) -> torch.Tensor:
+    def _compiled_pass(self, compiled: CompiledPasses, layout: StepLayout, slots: int) -> torch.Tensor | None:
         self._cache.reserve(slots)
         self._pending = layout
         full = filled_up(layout, slots)
@@ -196,7 +198,7 @@ class EagerRunner:
             masks=list(mask.values()) if isinstance(mask, dict) else [mask],
             rows=self._cache.all_rows(len(self._tokens) + slots),
         )
-        return logits[: len(layout)]
+        return None if logits is None else logits[: len(layout)]
 
     def _attention_mask(self, layout: StepLayout) -> torch.Tensor | dict[str, torch.Tensor]:
         """The (1, 1, T, L + T) mask over L cached tokens and T slots; for hybrid models, one of each kind of layer."""

@@ -1,5 +1,6 @@
 """Compiled passes: the same logits, the same keys and values, the same text; and what happens while there are none."""
 
+import copy
 import os
 import random
 import signal
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.verify_mask import causal_layout
 from ladechat.model import compiler, eager
@@ -28,7 +30,7 @@ from ladechat.model.compiled import (
     SlotPass,
     filled_up,
     folder_for,
-    package_of,
+    library_of,
 )
 from ladechat.model.eager import EagerRunner
 from tests.model.test_eager import check_slots_against_plain_passes, random_layout
@@ -51,8 +53,8 @@ class Uncompiled(CompiledPasses):
         self._slot_pass = SlotPass(model, list(dict.fromkeys(layer.kind for layer in probe_cache(model))))
         self.used: set[int] = set()
 
-    def _load(self, slots: int) -> bool:
-        return True
+    def slots_for(self, count: int) -> int | None:
+        return next((slots for slots in SLOT_COUNTS if slots >= count), None)
 
     def run(self, slots: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
         self.used.add(slots)
@@ -113,21 +115,62 @@ def test_where_nothing_is_compiled_the_model_runs_as_it_is(tmp_path: Path) -> No
     assert tokens_of(run(LookaheadDecoder(runner), [5, 6, 7], 20)) == plain(model, [5, 6, 7], 20)
 
 
-def test_each_checkpoint_and_number_of_threads_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    def folder(seed: int, **changes: Any) -> Path:
-        model = random_model(seed, **changes)
-        model.save_pretrained(tmp_path)
-        return folder_for(model, tmp_path)
-
+def test_each_model_and_number_of_threads_has_a_folder_of_its_own() -> None:
     threads = torch.get_num_threads()
-    first = folder(1)
-    assert first not in (folder(2), folder(1, rms_norm_eps=1e-3))
-    assert first == folder(1)
+    first = folder_for(random_model(1))
+    assert first not in (folder_for(random_model(2)), folder_for(random_model(1, rms_norm_eps=1e-3)))
+    assert first == folder_for(random_model(1))
     torch.set_num_threads(threads + 1)
     try:
-        assert first != folder(1)
+        assert first != folder_for(random_model(1))
     finally:
         torch.set_num_threads(threads)
+
+
+def test_one_weight_that_has_changed_makes_it_another_model() -> None:
+    model = copy.deepcopy(random_model(1))
+    before = folder_for(model)
+    with torch.no_grad():
+        next(model.parameters())[0, 0] += 1
+    assert folder_for(model) != before
+
+
+def test_what_is_no_library_is_left_alone_and_the_text_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = random_model(1)
+    for slots in SLOT_COUNTS:
+        library_of(tmp_path, slots).write_bytes(b"broken off")
+    runner = runner_for(model)
+    runner.compiled = CompiledPasses(tmp_path)
+    runner.compiled.look()
+    assert runner.compiled.sizes == []
+    assert "is not used" in caplog.text
+    caplog.clear()
+    runner.compiled.look()
+    assert not caplog.text
+    assert tokens_of(run(LookaheadDecoder(runner), [5, 6, 7], 20)) == plain(model, [5, 6, 7], 20)
+
+
+def test_a_pass_that_fails_is_done_by_the_model_itself_and_not_tried_again(tmp_path: Path) -> None:
+    class Failing:
+        asked = 0
+
+        def run(self, inputs: list[Tensor]) -> list[Tensor]:
+            self.asked += 1
+            raise RuntimeError("API call failed")
+
+    failing: Any = Failing()
+    model = random_model(1)
+    runner = runner_for(model)
+    runner.compiled = CompiledPasses(tmp_path)
+    runner.compiled._passes[1] = failing
+    assert tokens_of(run(AutoregressiveDecoder(runner), [5, 6, 7], 20)) == plain(model, [5, 6, 7], 20)
+    assert failing.asked == 1 and runner.compiled.sizes == []
+
+
+def test_a_place_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", sys.executable)
+    (tmp_path / "file").touch()
+    assert compiler.start(DEMO, tmp_path / "file" / "passes", torch.float32) is None
 
 
 def test_only_small_models_that_keep_their_angles_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +191,7 @@ def test_nothing_is_started_without_a_compiler_or_when_all_is_there(
     monkeypatch.setenv("CXX", sys.executable)
     folder.mkdir()
     for slots in SLOT_COUNTS:
-        package_of(folder, slots).touch()
+        library_of(folder, slots).touch()
     assert compiler.start(DEMO, folder, torch.float32) is None
 
 
@@ -156,8 +199,10 @@ def test_the_folders_that_were_used_last_stay(tmp_path: Path) -> None:
     for age in range(FOLDERS_KEPT + 2):
         (tmp_path / str(age)).mkdir()
         os.utime(tmp_path / str(age), (1e9 - age, 1e9 - age))
-    compiler._make_room(tmp_path)
-    assert sorted(folder.name for folder in tmp_path.iterdir()) == sorted(map(str, range(FOLDERS_KEPT)))
+    (tmp_path / "a file").touch()
+    compiler._make_room(tmp_path / str(FOLDERS_KEPT))
+    kept = [str(FOLDERS_KEPT), *map(str, range(FOLDERS_KEPT - 1)), "a file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
 
 
 # --- with a compiler -------------------------------------------------------------------------------------------------
@@ -171,8 +216,8 @@ def a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def compile_one(model: PreTrainedModel, slots: int, folder: Path) -> CompiledPasses:
     """A pass, compiled by the program that engines start."""
     model.save_pretrained(folder / "checkpoint")
-    into = folder / "passes"
-    into.mkdir()
+    into = folder_for(model)
+    (into / compiler.WORK).mkdir(parents=True)
     what = [folder / "checkpoint", into, "float32", torch.get_num_threads(), slots]
     command = [sys.executable, "-m", "ladechat.model.compiler", *map(str, what)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -180,7 +225,11 @@ def compile_one(model: PreTrainedModel, slots: int, folder: Path) -> CompiledPas
         assert process.stdin and process.stderr
         errors = process.stderr.read().decode()
     assert process.returncode == 0, errors
-    return CompiledPasses(into)
+    passes = CompiledPasses(into)
+    passes.look()
+    assert passes.sizes == [slots], (into / compiler.LOG).read_text() if (into / compiler.LOG).exists() else errors
+    assert not (into / compiler.WORK).exists()
+    return passes
 
 
 def check_a_compiled_pass(model: PreTrainedModel, slots: int, folder: Path) -> None:
@@ -198,7 +247,7 @@ def check_a_compiled_pass(model: PreTrainedModel, slots: int, folder: Path) -> N
             torch.testing.assert_close(ours.forward(layout), theirs.forward(layout), atol=1e-4, rtol=1e-4)
             ours.keep(range(len(layout)))
             theirs.keep(range(len(layout)))
-    assert set(passes._passes) == {slots}
+    assert passes.sizes == [slots]
 
 
 @pytest.mark.usefixtures("a_compiler")
@@ -225,4 +274,4 @@ def test_the_compiler_ends_with_the_engine_that_started_it(tmp_path: Path) -> No
     assert process.wait(30) == -signal.SIGKILL
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
-    assert not any(package_of(tmp_path / "passes", slots).exists() for slots in SLOT_COUNTS)
+    assert not any(library_of(tmp_path / "passes", slots).exists() for slots in SLOT_COUNTS)

@@ -39,9 +39,9 @@ def test_passes_are_timed_beside_the_text() -> None:
 def test_sizes_that_can_hardly_pay_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(monkeypatch, {size: 0.001 * size for size in SIZES})
     timed.costs.refresh()
-    assert set(timed.asked) == {1, 2, 4, 8}  # the first that is dearer than that is the last
+    assert set(timed.asked) == {1, 2, 4, 8, 16}  # of those that are dearer than that, the first that was timed
     assert timed.seconds[8] > TOO_DEAR * timed.seconds[1]
-    assert timed.costs(16) == pytest.approx(2 * timed.costs(8))
+    assert timed.costs(32) == pytest.approx(2 * timed.costs(16))
 
 
 def test_costs_follow_the_passes_that_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +77,5 @@ def test_all_is_timed_anew_when_more_passes_are_compiled(monkeypatch: pytest.Mon
     timed.costs.refresh()
     assert timed.costs(1) == 0.01
     compiled.sizes = [1, 4]
-    for _ in range(cost.LOOKED_EVERY):
-        timed.costs.refresh()
+    timed.costs.refresh()
     assert timed.costs(1) == 0.005
