@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import json
 import logging
+import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,7 +140,7 @@ class CompiledPasses:
             except RuntimeError as error:
                 self._leave(slots, error)
         with contextlib.suppress(OSError):
-            self._folder.touch()  # which ones were used last, see FOLDERS_KEPT
+            os.utime(self._folder)  # which ones were used last, see FOLDERS_KEPT
 
     def slots_for(self, count: int) -> int | None:
         """How many slots the compiled pass for a layout of `count` slots has; None if there is no such pass."""

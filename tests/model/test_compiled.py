@@ -110,7 +110,9 @@ def test_slots_that_fill_a_layout_up_are_seen_by_none_of_its_own(dice: random.Ra
 def test_where_nothing_is_compiled_the_model_runs_as_it_is(tmp_path: Path) -> None:
     model = random_model(1)
     runner = runner_for(model)
-    runner.compiled = CompiledPasses(tmp_path)
+    runner.compiled = CompiledPasses(tmp_path / "none")
+    runner.compiled.look()
+    assert not (tmp_path / "none").exists()
     assert [runner.compiled.slots_for(count) for count in (1, 8, 1000)] == [None, None, None]
     assert tokens_of(run(LookaheadDecoder(runner), [5, 6, 7], 20)) == plain(model, [5, 6, 7], 20)
 
