@@ -21,7 +21,7 @@ from ladechat.decoder.step import Limits
 from ladechat.model.loading import LoadedModel, load
 
 BUNDLED = Path(__file__).parent.parent / "ladechat" / "demo"
-SETTINGS = [(5, 3, 5), (7, 5, 7), (15, 5, 15)]
+SETTINGS = [(5, 3, 5), (7, 5, 7), (15, 5, 15), (0, 4, 3), (0, 4, 8)]
 LONGEST_ANSWER = 96
 VARIANTS = {
     "empty at each turn": (False, False),
