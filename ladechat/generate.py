@@ -59,7 +59,7 @@ def lookahead_generate(
         logits_processor: as for `generate`.
         stopping_criteria: as for `generate`.
         generation_config: as for `generate`.
-        window: W of lookahead decoding (Fu et al. 2024, arXiv 2402.02057): columns of the Jacobi window.
+        window: W of lookahead decoding (Fu et al. 2024, arXiv 2402.02057): columns of the Jacobi window; 0 has none.
         ngram: N, tokens in an n-gram.
         guesses: G, the most n-grams verified in one step.
         streamer: gets the prompt, then token by token.

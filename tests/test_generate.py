@@ -388,7 +388,7 @@ def test_steps_end_with_the_models_own_end_of_text_and_may_be_sampled() -> None:
     ("arguments", "sentence"),
     [
         ({"ngram": 1}, "N must be at least 2"),
-        ({"window": 0}, "W must be at least 1"),
+        ({"window": -1}, "W must be at least 0"),
         ({"max_new_tokens": 600}, "512 positions"),
         ({"ngram": 600}, "N 600 look 602 positions ahead"),
         ({"window": 10_000}, "lower window or ngram"),

@@ -229,7 +229,7 @@ def compile_one(model: PreTrainedModel, slots: int, folder: Path) -> CompiledPas
     assert process.returncode == 0, errors
     passes = CompiledPasses(into)
     passes.look()
-    assert passes.sizes == [slots], (into / compiler.LOG).read_text() if (into / compiler.LOG).exists() else errors
+    assert slots in passes.sizes, (into / compiler.LOG).read_text() if (into / compiler.LOG).exists() else errors
     assert not (into / compiler.WORK).exists()
     return passes
 
@@ -249,7 +249,7 @@ def check_a_compiled_pass(model: PreTrainedModel, slots: int, folder: Path) -> N
             torch.testing.assert_close(ours.forward(layout), theirs.forward(layout), atol=1e-4, rtol=1e-4)
             ours.keep(range(len(layout)))
             theirs.keep(range(len(layout)))
-    assert passes.sizes == [slots]
+    assert slots in passes.sizes
 
 
 @pytest.mark.usefixtures("a_compiler")
