@@ -62,7 +62,7 @@ class Contender(Protocol):
 
 
 class Ours:
-    """A decoder of ladechat, made anew for every answer, so that it knows nothing of the ones before."""
+    """A decoder of ladechat, made anew for every answer. It knows of the answers before what `make` gives it."""
 
     def __init__(self, name: str, loaded: LoadedModel, make: Callable[[Runner], Decoder]) -> None:
         self.name = name

@@ -20,7 +20,7 @@ class Costs(Protocol):
         ...
 
     def __call__(self, slots: int) -> float:
-        """The seconds of a pass of so many slots at the present length of the text."""
+        """The seconds of a pass of so many slots, as far as is known."""
         ...
 
     def refresh(self) -> None:

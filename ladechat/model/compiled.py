@@ -86,7 +86,7 @@ class _GivenLayer(CacheLayerMixin):
     is_sliding = False
 
     def __init__(self, keys: Tensor, values: Tensor, cached: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         self._keys, self._values, self._cached = keys, values, cached
         self.is_initialized = True
 

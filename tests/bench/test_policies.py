@@ -20,7 +20,7 @@ def prompts() -> list[Prompt]:
     model = random_model(seed=3, vocab_size=24)
     generator = torch.Generator().manual_seed(0)
     drawn = [torch.randint(3, 24, (1, 12), generator=generator) for _ in range(3)]
-    answers = [model.generate(ids, max_new_tokens=60, do_sample=False)[0, 12:].tolist() for ids in drawn]  # type: ignore[operator]
+    answers = [model.generate(ids, max_new_tokens=60, do_sample=False)[0, 12:].tolist() for ids in drawn]  # type: ignore[operator]  # typed as any module
     return [Prompt(ids[0].tolist(), answer) for ids, answer in zip(drawn, answers, strict=True)]
 
 

@@ -71,7 +71,7 @@ def test_all_is_timed_anew_when_more_passes_are_compiled(monkeypatch: pytest.Mon
 
     timed = Timed(monkeypatch, dict.fromkeys(SIZES, 0.01))
     compiled: Any = Compiled()
-    timed.costs._runner.compiled = compiled  # type: ignore[attr-defined]
+    timed.costs._runner.compiled = compiled  # type: ignore[attr-defined]  # no part of what a decoder needs
     timed.costs.refresh()
     timed.seconds = dict.fromkeys(SIZES, 0.005)
     timed.costs.refresh()
