@@ -26,7 +26,7 @@ from ladechat.decoder import lookahead
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.jacobi import JacobiWindow, Successor
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings, _Generation
-from ladechat.decoder.ngram_pool import NGramPool, Tail, Tails
+from ladechat.decoder.ngram_pool import Guess, NGramPool, Tail, Tails
 from ladechat.decoder.step import Limits, Source
 from ladechat.model.eager import EagerRunner
 from tools.demo_model.conversations import conversations
@@ -57,7 +57,7 @@ class Variant:
     swaps: Sequence[tuple[Any, str, Callable[..., Any]]] = ()
 
 
-def _by_last_token(pool: NGramPool, key: int, length: int, limit: int, _: int | None) -> list[tuple[Tail, Source]]:
+def _by_last_token(pool: NGramPool, key: int, length: int, limit: int, _: int | None) -> list[Guess]:
     return _guesses(pool, key, length, limit)
 
 
@@ -67,7 +67,7 @@ def _counting(pool: NGramPool, ngram: Sequence[int], source: Source) -> bool:
     return new
 
 
-def _most_frequent(pool: NGramPool, tails: Tails) -> Iterator[tuple[Tail, Source]]:
+def _most_frequent(pool: NGramPool, tails: Tails) -> Iterator[Guess]:
     return iter(sorted(_latest(pool, tails), key=lambda one: -_counts(pool)[id(tails), one[0]]))
 
 

@@ -1,15 +1,16 @@
 """Lookahead decoding: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ladechat.decoder.candidate_tree import CandidateTree
+from ladechat.decoder.guess_worth import Pick
 from ladechat.decoder.jacobi import JacobiWindow
-from ladechat.decoder.ngram_pool import NGramPool, Tail
+from ladechat.decoder.ngram_pool import Guess, NGramPool
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Candidate, Limits, PoolSnapshot, Source, Step, WindowSnapshot
+from ladechat.decoder.step import Candidate, Limits, PoolSnapshot, Step, WindowSnapshot
 from ladechat.decoder.verification import begin, verify
 from ladechat.decoder.verify_mask import StepLayout, column_guess, lay_out
 
@@ -51,14 +52,19 @@ class LookaheadDecoder:
         self.pool = NGramPool()
 
     def run(
-        self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
+        self,
+        prompt: Sequence[int],
+        limits: Limits,
+        selector: Selector | None = None,
+        generated: int = 0,
+        pick: Callable[[Sequence[Guess]], Pick] | None = None,
     ) -> Iterator[Step]:
-        """See `ladechat.decoder.step.Decoder.run`."""
+        """See `ladechat.decoder.step.Decoder.run`. `pick` says which of the pool's guesses a step verifies, not G."""
         selector, ending = begin(self.runner, prompt, limits, selector, drafting="Lookahead decoding")
         generation = _Generation(prompt, generated, self.pool, self.settings)
         while ending.room > 0:
             generation.follow(self.settings)
-            draft = generation.draft(ending.room, self.runner.reach)
+            draft = generation.draft(ending.room, self.runner.reach, pick)
             verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
             fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
             window, added = generation.learn(draft, fresh, verified.tokens)
@@ -73,7 +79,7 @@ class _StepDraft:
 
     key: int
     window: JacobiWindow | None
-    guesses: list[tuple[Tail, Source]]
+    guesses: list[Guess]
     tried: int
     tree: CandidateTree
     layout: StepLayout
@@ -89,6 +95,7 @@ class _Generation:
         self._settings = settings
         self._random = random.Random(0)
         self._lookups = self._hits = 0
+        self._prompt_learnt: set[int] = set()
         if not generated:  # else another decoder has begun this answer, or this one before a change
             pool.begin_run()
         if settings.pool_prompt:
@@ -102,14 +109,14 @@ class _Generation:
         before, self._settings = self._settings, settings
         if settings == before:
             return
-        if settings.pool_prompt and (not before.pool_prompt or settings.ngram != before.ngram):
+        if settings.pool_prompt:
             self._learn_prompt()
         if self._window is None or not settings.window:
             self._window = self._new_window()
         else:
             self._window.resize(settings.window, settings.ngram, self._successor)
 
-    def draft(self, room: int, reach: int) -> _StepDraft:
+    def draft(self, room: int, reach: int, pick: Callable[[Sequence[Guess]], Pick] | None) -> _StepDraft:
         """Look guesses up for the last token and lay out a pass over at most `reach` positions."""
         settings, key = self._settings, self._text[-1]
         before = self._text[-2] if len(self._text) > 1 else None
@@ -121,9 +128,10 @@ class _Generation:
         tree = CandidateTree()
         if window is not None:
             tree.add(column_guess(window), "window")
-        for tail, source in guesses[: settings.guesses]:
-            tree.add(tail, source)
-        return _StepDraft(key, window, guesses, settings.guesses, tree, lay_out(key, window, tree))
+        count, cut = (settings.guesses, length) if pick is None else pick(guesses)
+        for guess in guesses[:count]:
+            tree.add(guess.tail[:cut], guess.source)
+        return _StepDraft(key, window, guesses, count, tree, lay_out(key, window, tree))
 
     def learn(
         self, draft: _StepDraft, fresh: tuple[int, ...], tokens: Sequence[int]
@@ -146,17 +154,20 @@ class _Generation:
     def pool_snapshot(self, draft: _StepDraft, path: Sequence[int], added: int) -> PoolSnapshot:
         """The pool as a panel shows it, with how far each candidate got."""
         candidates = []
-        for rank, (tail, source) in enumerate(draft.guesses):
+        for rank, (tail, source, context) in enumerate(draft.guesses):
             tried = rank < draft.tried
             matched = 0
             if tried:
                 while matched < min(len(path), len(tail)) and draft.tree.tokens[path[matched]] == tail[matched]:
                     matched += 1
-            candidates.append(Candidate(tail, source, tried, matched))
+            candidates.append(Candidate(tail, source, tried, matched, context))
         return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
 
     def _learn_prompt(self) -> None:
-        self._pool.add_all(self._text[: self._prompt_length], self._settings.ngram, "prompt")
+        """Once for each N: the pool keeps n-grams of all lengths."""
+        if self._settings.ngram not in self._prompt_learnt:
+            self._prompt_learnt.add(self._settings.ngram)
+            self._pool.add_all(self._text[: self._prompt_length], self._settings.ngram, "prompt")
 
     def _new_window(self) -> JacobiWindow | None:
         width, ngram = self._settings.window, self._settings.ngram

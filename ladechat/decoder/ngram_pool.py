@@ -22,6 +22,14 @@ class _Origin(NamedTuple):
     run: int
 
 
+class Guess(NamedTuple):
+    """What may follow: a tail, who brought it, and how many of the last tokens stood in front of it before, 1 or 2."""
+
+    tail: Tail
+    source: Source
+    context: int = 1
+
+
 Tails = OrderedDict[Tail, _Origin]
 """What has followed a token, the latest used last."""
 
@@ -53,7 +61,9 @@ class NGramPool:
     def add(self, ngram: Sequence[int], source: Source) -> bool:
         """Remember an n-gram (two tokens or more), or mark a known one as used just now. True if it is new."""
         key, tail = ngram[0], tuple(ngram[1:])
-        tails = self._tails.setdefault(key, Tails())
+        tails = self._tails.get(key)
+        if tails is None:
+            tails = self._tails[key] = Tails()
         known = tail in tails
         if known:
             tails.move_to_end(tail)
@@ -70,37 +80,39 @@ class NGramPool:
         """Remember every n-gram of a text, in order; how many were new."""
         return sum(self.add(tokens[i : i + ngram], source) for i in range(len(tokens) - ngram + 1))
 
-    def guesses(self, key: int, length: int, limit: int, before: int | None = None) -> list[tuple[Tail, Source]]:
+    def guesses(self, key: int, length: int, limit: int, before: int | None = None) -> list[Guess]:
         """Up to `limit` tails of at most `length` tokens that have followed `key`, latest used first.
 
         Tails that have followed `key` where the token `before` stood in front of it come before all others: two tokens
         tell more than one. A tail that an earlier one begins with would verify nothing new and is left out.
         """
-        found: list[tuple[Tail, Source]] = []
+        found: list[Guess] = []
+        if key not in self._tails:
+            return found
         begun: set[Tail] = {()}
-        tails = self._tails.get(key, Tails())
-        for tail, source in chain(self._after_pair(before, key), self._latest(tails)):
+        for tail, source, context in chain(self._after_pair(before, key), self._latest(self._tails[key])):
             if len(found) == limit:
                 break
-            guess = tail[: max(length, 0)]
-            if guess not in begun:
-                found.append((guess, source))
-                begun.update(guess[:end] for end in range(1, len(guess) + 1))
+            cut = tail[: max(length, 0)]
+            if cut not in begun:
+                found.append(Guess(cut, source, context))
+                begun.update(cut[:end] for end in range(1, len(cut) + 1))
         return found
 
-    def _after_pair(self, before: int | None, key: int) -> Iterator[tuple[Tail, Source]]:
+    def _after_pair(self, before: int | None, key: int) -> Iterator[Guess]:
         """What has followed the two tokens, each with the latest tail of `key` that goes on like it."""
         if before is None or before not in self._tails:
             return
-        latest = list(islice(self._latest(self._tails.get(key, Tails())), LOOKED_AT))
-        for pair_tail, source in islice(self._latest(self._tails[before]), LOOKED_AT):
+        latest = list(islice(self._latest(self._tails[key]), LOOKED_AT))
+        for pair_tail, source, _ in islice(self._latest(self._tails[before]), LOOKED_AT):
             start = pair_tail[1:]
             if pair_tail[0] == key and start:
-                yield next((one for one in latest if one[0][: len(start)] == start), (start, source))
+                longer = (Guess(one, of, 2) for one, of, _ in latest if one[: len(start)] == start)
+                yield next(longer, Guess(start, source, 2))
 
-    def _latest(self, tails: Tails) -> Iterator[tuple[Tail, Source]]:
+    def _latest(self, tails: Tails) -> Iterator[Guess]:
         for tail, origin in reversed(tails.items()):
-            yield tail, origin.source if origin.run == self._run else "earlier"
+            yield Guess(tail, origin.source if origin.run == self._run else "earlier")
 
     def successor(self, key: int) -> int | None:
         """The token that last followed `key`."""

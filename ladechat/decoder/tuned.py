@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ladechat.decoder.guess_worth import NOTHING, Pick
 from ladechat.decoder.lookahead import LookaheadDecoder
+from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.tuner import Tuner
@@ -53,7 +55,7 @@ class TunedDecoder:
         self.tuner.begin()
         self._follow()
         started = None  # the first step takes the prompt's time too
-        for step in self.lookahead.run(prompt, limits, selector, generated):
+        for step in self.lookahead.run(prompt, limits, selector, generated, self._pick):
             seconds = step.forward_seconds if started is None else time.perf_counter() - started
             if self._costs.measured:
                 self._costs.observe(step.slots, step.forward_seconds)
@@ -63,6 +65,10 @@ class TunedDecoder:
             self._follow()
             started = time.perf_counter()
 
+    def _pick(self, guesses: Sequence[Guess]) -> Pick:
+        return self.tuner.pick(guesses) if self._costs.measured else NOTHING
+
     def _follow(self) -> None:
         own, chosen = self.lookahead.settings, self.tuner.settings
-        self.lookahead.settings = replace(own, window=chosen.window, ngram=chosen.ngram, guesses=chosen.guesses)
+        if (own.window, own.ngram, own.guesses) != (chosen.window, chosen.ngram, chosen.guesses):
+            self.lookahead.settings = replace(own, window=chosen.window, ngram=chosen.ngram, guesses=chosen.guesses)

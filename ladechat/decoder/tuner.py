@@ -1,36 +1,34 @@
 """Chooses W, N and G while a model writes: what a pass of T slots costs, set against what its drafts yield.
 
-What guesses of the pool would have yielded can be seen without trying them: a step lists what the pool offered, and the
-text that follows says how much of it was right. What a window adds can only be tried; that is done where it may pay,
-and for a small part of the time.
+Without a window, guesses are picked anew at every step, none of them where none is worth its slots: see `GuessWorth`.
+What a window adds can only be tried; that is done where it may pay, and for a small part of the time.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ladechat.decoder.guess_worth import LONGEST, MOST, GuessWorth, Mean, Pick, outcome
 from ladechat.decoder.lookahead import LookaheadSettings
-from ladechat.decoder.ngram_pool import Tail
+from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.step import Step
 
-GUESSES_ONLY = tuple(LookaheadSettings(0, 4, guesses) for guesses in (0, 1, 2, 3, 5, 8))
-"""Plain decoding, and settings without a window."""
+PLAIN = LookaheadSettings(0, 2, 0)
+"""One token a step. It is never chosen by itself: a step without a window that picks no guess is one of these."""
 
+WITHOUT_WINDOW = LookaheadSettings(0, LONGEST + 1, MOST)
 WITH_WINDOW = tuple(
     LookaheadSettings(*numbers)
     for numbers in ((2, 3, 2), (3, 3, 3), (5, 3, 5), (7, 3, 7), (5, 5, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15))
 )
 
-REMEMBERED = 100
+REMEMBERED = 200
 """Older tokens count less and less: a text changes."""
 STAY = 16
-"""How many steps a window is kept at least: its columns tell after N − 1 passes, and the pool has to fill."""
-STAY_WITHOUT = 8
-SAMPLED = 3
-"""Of so many steps of plain decoding one is looked at: where steps are short, looking takes its time too."""
-EXPLORED = 0.04
+"""How many steps settings are kept at least: columns tell after N − 1 passes, and the pool has to fill."""
+EXPLORED = 0.02
 """The part of the time that windows may be tried in without knowing whether they pay."""
-FORGOTTEN = 400
+FORGOTTEN = 1000
 """After so many steps without it, what a window is worth is open again."""
 HOPE = 0.15
 """What each doubling of W may add to the tokens of a step, as far as is known before it was tried."""
@@ -39,33 +37,21 @@ BETTER = 1.03
 
 
 @dataclass
-class _Mean:
-    """A mean over tokens that forgets."""
-
-    value: float = 0.0
-    weight: float = 0.0
-
-    def add(self, value: float, weight: float = 1.0) -> None:
-        self.weight = min(self.weight + weight, REMEMBERED)
-        self.value += (value - self.value) * weight / self.weight
-
-
-@dataclass
-class _Yield:
-    """What guesses yield, by token: the part of a step that it takes, and the seconds."""
-
-    steps: _Mean = field(default_factory=_Mean)
-    seconds: _Mean = field(default_factory=_Mean)
-
-
-@dataclass
 class _Tried:
-    """What a window was worth: its tokens of a step, its seconds a token as a part of those without it, and when."""
+    """What settings were worth, by token: the part of a step that it takes, the seconds, and the slots of a pass.
 
-    steps: _Mean = field(default_factory=_Mean)
-    share: _Mean = field(default_factory=_Mean)
-    slots: _Mean = field(default_factory=_Mean)
+    Of a window, the seconds are a part of what the same tokens would have taken without it.
+    """
+
+    steps: Mean = field(default_factory=lambda: Mean(REMEMBERED))
+    seconds: Mean = field(default_factory=lambda: Mean(REMEMBERED))
+    slots: Mean = field(default_factory=lambda: Mean(REMEMBERED))
     last: int = -FORGOTTEN
+
+    def add(self, tokens: int, seconds: float, slots: int) -> None:
+        self.steps.add(1 / tokens, tokens)
+        self.seconds.add(seconds / tokens, tokens)
+        self.slots.add(slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +59,7 @@ class Estimate:
     """What settings are expected to do. `known` is False where a window is only hoped for."""
 
     settings: LookaheadSettings
+    slots: float
     tokens_per_step: float
     seconds_per_token: float
     known: bool
@@ -92,14 +79,15 @@ class Tuner:
 
     def __init__(self, cost: Callable[[int], float]) -> None:
         self._cost = cost
+        self._worth = GuessWorth(cost)
         self._text: list[int] = []
-        self._offered: deque[tuple[int, int, list[Tail]]] = deque()
-        self._guesses = {settings.guesses: _Yield() for settings in GUESSES_ONLY}
+        self._offered: deque[tuple[int, int, list[Guess]]] = deque()
+        self._without = _Tried()
         self._windows = {settings: _Tried() for settings in WITH_WINDOW}
-        self._host = _Mean()
+        self._besides = Mean(REMEMBERED)
         self._steps = self._since = 0
         self._seconds = self._exploring = 0.0
-        self._settings = GUESSES_ONLY[0]
+        self._settings = WITHOUT_WINDOW
         self._known = True
 
     @property
@@ -107,10 +95,21 @@ class Tuner:
         """What the next step should be decoded with."""
         return self._settings
 
+    @property
+    def exploring(self) -> bool:
+        """Whether these are tried without knowing whether they pay."""
+        return not self._known
+
     def begin(self) -> None:
         """Another text: what the steps before it were offered is not judged by it."""
         self._text.clear()
         self._offered.clear()
+
+    def pick(self, guesses: Sequence[Guess]) -> Pick:
+        """Which guesses the next step should verify. With a window, as many as its settings say."""
+        if self._settings.window:
+            return Pick(self._settings.guesses, self._settings.ngram - 1)
+        return self._worth.pick(guesses)
 
     def observe(self, step: Step, seconds: float) -> None:
         """Learn from a step that was decoded with `settings` and took so long in all; then choose anew."""
@@ -118,66 +117,65 @@ class Tuner:
         self._since += 1
         self._seconds += seconds
         self._exploring += 0.0 if self._known else seconds
-        self._host.add(max(0.0, seconds - step.forward_seconds))
-        if step.pool is not None and (self._settings.guesses or self._steps % SAMPLED == 0):
-            of_text = [one.tail for one in step.pool.candidates if one.source != "window"]
-            self._offered.append((len(self._text), len(step.tokens), of_text))
+        if step.pool is not None:
+            offered = [Guess(one.tail, one.source, one.context) for one in step.pool.candidates[:MOST]]
+            self._offered.append((len(self._text), len(step.tokens), offered))
         self._text.extend(step.tokens)
+        if self._settings.window:
+            self._learn_window(self._windows[self._settings], step, seconds)
+        else:
+            self._worth.took(step.slots, len(step.tokens), seconds)
+            self._without.add(len(step.tokens), self._worth.seconds(step.slots), step.slots)
         self._judge_guesses()
-        if self._settings in self._windows:
-            self._judge_window(self._windows[self._settings], step)
-        if self._since >= (STAY if self._settings.window else STAY_WITHOUT):
+        if self._since >= STAY:
             self._choose()
 
     def estimates(self) -> Iterator[Estimate]:
-        """What is expected of all settings among which it chooses."""
-        for settings in GUESSES_ONLY:
-            guesses = self._guesses[settings.guesses]
-            plain = self._cost(1) + self._host.value
-            seconds = guesses.seconds.value if settings.guesses and guesses.seconds.weight else plain
-            yield Estimate(settings, 1 / (guesses.steps.value or 1.0), seconds, known=True)
+        """What is expected of plain decoding, of guesses without a window, and of every window."""
+        plain = self._worth.seconds(1)
+        yield Estimate(PLAIN, 1, 1.0, plain, known=True)
+        without = self._without
+        tokens, seconds = 1 / (without.steps.value or 1.0), without.seconds.value or plain
+        yield Estimate(WITHOUT_WINDOW, without.slots.value or 1.0, tokens, seconds, known=True)
         for settings, tried in self._windows.items():
-            base = self._base(settings)
-            if tried.share.weight and self._steps - tried.last < FORGOTTEN:
-                seconds = tried.share.value * base.seconds.value
-                yield Estimate(settings, 1 / tried.steps.value, seconds, known=True)
+            if tried.seconds.weight and self._steps - tried.last < FORGOTTEN:
+                share = tried.seconds.value
+                yield Estimate(settings, tried.slots.value, 1 / tried.steps.value, share * seconds, known=True)
             else:
-                hoped = 1 / (base.steps.value or 1.0) + HOPE * (1 + settings.window).bit_length()
-                slots = tried.slots.value or (settings.ngram - 1) * settings.window + settings.guesses
-                seconds = (self._cost(round(slots)) + self._host.value) / hoped
-                yield Estimate(settings, hoped, seconds, known=False)
+                hoped = tokens + HOPE * (1 + settings.window).bit_length()
+                slots = tried.slots.value or float((settings.ngram - 1) * settings.window + settings.guesses)
+                yield Estimate(settings, slots, hoped, (self._cost(round(slots)) + self._host()) / hoped, known=False)
 
-    def _base(self, settings: LookaheadSettings) -> _Yield:
-        """What is known of as many guesses, or of the next fewer, without the window."""
-        return self._guesses[max(count for count in self._guesses if count <= settings.guesses)]
+    def _host(self) -> float:
+        """What a step with a window takes besides its pass."""
+        return self._besides.value if self._besides.weight else self._worth.seconds(2) - self._cost(2)
 
     def _judge_guesses(self) -> None:
         """Compare what was offered with the text, as soon as that is long enough.
 
-        A step that emitted n tokens stands for n places of the text: whoever accepts more in one visits fewer of them.
+        While a window is tried, this is also how fast the same tokens would have come without it: a step that emitted n
+        of them stands for n.
         """
-        longest = GUESSES_ONLY[0].ngram - 1
-        counts = list(self._guesses)
-        while self._offered and self._offered[0][0] + longest <= len(self._text):
-            place, stands_for, tails = self._offered.popleft()
-            following = tuple(self._text[place : place + longest])
-            for count, (tokens, slots) in zip(counts, _yields(tails, following, counts), strict=True):
-                known = self._guesses[count]
-                known.steps.add(1 / tokens, stands_for)
-                known.seconds.add((self._cost(slots) + self._host.value) / tokens, stands_for)
+        while self._offered and self._offered[0][0] + LONGEST <= len(self._text):
+            place, stands_for, guesses = self._offered.popleft()
+            following = tuple(self._text[place : place + LONGEST])
+            if self._settings.window:
+                of_text = [guess for guess in guesses if guess.source != "window"]
+                tokens, slots = outcome(of_text, self._worth.pick(of_text), following)
+                self._without.steps.add(1 / tokens, stands_for)
+                self._without.seconds.add(self._worth.seconds(slots) / tokens, stands_for)
+            self._worth.learn(guesses, following)
 
-    def _judge_window(self, tried: _Tried, step: Step) -> None:
+    def _learn_window(self, tried: _Tried, step: Step, seconds: float) -> None:
+        self._besides.add(seconds - self._cost(step.slots))
         tried.last = self._steps
-        tried.slots.add(step.slots)
-        base = self._base(self._settings).seconds.value
-        if self._since >= self._settings.ngram and base:
-            tokens = len(step.tokens)
-            seconds = (self._cost(step.slots) + self._host.value) / tokens
-            tried.steps.add(1 / tokens, tokens)
-            tried.share.add(seconds / base, tokens)
+        without = self._without.seconds.value
+        if self._since >= self._settings.ngram and without:
+            tried.add(len(step.tokens), (self._cost(step.slots) + self._host()) / without, step.slots)
 
     def _choose(self) -> None:
         estimates = {one.settings: one for one in self.estimates()}
+        del estimates[PLAIN]
         best = now = estimates[self._settings]
         fastest = min((one for one in estimates.values() if one.known), key=lambda one: one.seconds_per_token)
         if not now.known or fastest.rate > BETTER * now.rate:
@@ -185,26 +183,5 @@ class Tuner:
         hoped = min(estimates.values(), key=lambda one: one.seconds_per_token)
         if not hoped.known and hoped.rate > BETTER * best.rate and self._exploring <= EXPLORED * self._seconds:
             best = hoped
-        self._since = 0 if best.settings != self._settings or not best.settings.window else self._since
+        self._since = 0
         self._settings, self._known = best.settings, best.known
-
-
-def _yields(tails: Sequence[Tail], following: Tail, counts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """For each number of guesses: the tokens of a step that verifies so many, and its slots, shared prefixes once."""
-    matched = taken = 0
-    nodes: set[Tail] = set()
-    for count in counts:
-        for tail in tails[taken:count]:
-            guess = tail[: len(following)]
-            if guess[0] == following[0]:  # else not a single token of it is right
-                matched = max(matched, _agreeing(guess, following))
-            for end in range(1, len(guess) + 1):
-                nodes.add(guess[:end])
-        taken = count
-        yield 1 + matched, 1 + len(nodes)
-
-
-def _agreeing(tail: Tail, following: Tail) -> int:
-    """How many tokens two texts begin with in common."""
-    pairs = enumerate(zip(tail, following, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(tail), len(following)))

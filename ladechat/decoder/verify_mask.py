@@ -66,6 +66,8 @@ def lay_out(last_token: int, window: JacobiWindow | None, tree: CandidateTree) -
     """
     if window is not None and window.rows[0][0] != last_token:
         raise ValueError("The window has to begin with the last accepted token.")
+    if window is None and not len(tree):
+        return causal_layout([last_token])
     if window is None:
         tokens, positions, branch_mask = [last_token], np.zeros(1, np.int64), np.ones((1, 1), np.bool_)
         fresh_slots: tuple[int, ...] = ()
@@ -97,8 +99,7 @@ def lay_out(last_token: int, window: JacobiWindow | None, tree: CandidateTree) -
 
 def causal_layout(tokens: Sequence[int]) -> StepLayout:
     """Tokens in a row, each seeing those before it."""
-    count = len(tokens)
-    return StepLayout(tuple(tokens), np.arange(count), np.tri(count, dtype=np.bool_), (), ())
+    return StepLayout(tuple(tokens), *_row(len(tokens)), (), ())
 
 
 def chain_layout(last_token: int, chain: CandidateTree) -> StepLayout:
@@ -106,6 +107,12 @@ def chain_layout(last_token: int, chain: CandidateTree) -> StepLayout:
     count = 1 + len(chain)
     mask = np.tri(count, dtype=np.bool_)
     return StepLayout((last_token, *chain.tokens), np.arange(count), mask, (), tuple(range(1, count)))
+
+
+@lru_cache(maxsize=64)
+def _row(count: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Positions and mask of tokens in a row, each seeing those before it."""
+    return np.arange(count), np.tri(count, dtype=np.bool_)
 
 
 @lru_cache(maxsize=64)

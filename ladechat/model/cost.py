@@ -1,11 +1,14 @@
 """What passes cost here, measured: a plain one, the yardstick of an estimated speedup, and those of several sizes."""
 
+import math
 import time
 from bisect import bisect_left
 from collections import deque
+from pathlib import Path
 
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import causal_layout
+from ladechat.model.cost_file import read_costs, write_costs
 
 REACH = 256
 """A measurement speaks for cache lengths in the same stretch of this many tokens."""
@@ -20,6 +23,8 @@ SIZES = (1, 16, 4, 8, 2, 32, 64, 128)
 MEASURED_SECONDS = 1.0
 TOO_DEAR = 5.0
 """A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
+WATCHED = 2.5
+"""Passes up to so many plain ones are timed again now and then; of the others, what steps say is enough."""
 
 
 class PlainPassCost:
@@ -83,10 +88,16 @@ class PlainPassCost:
 
 
 class PassCosts:
-    """What passes of several sizes cost on a runner: measured once, then corrected by steps and by a probe at times."""
+    """What passes of several sizes cost on a runner: measured once, then corrected by steps and by a probe at times.
 
-    def __init__(self, runner: Runner) -> None:
+    Args:
+        runner: whose passes they are.
+        file: where they are kept from session to session; None measures them in each.
+    """
+
+    def __init__(self, runner: Runner, file: Path | None = None) -> None:
         self._runner = runner
+        self._file = file
         self._sizes: list[int] = []
         self._seconds: dict[int, float] = {}
         self._compiled: list[int] = []
@@ -98,10 +109,13 @@ class PassCosts:
         """Whether `refresh` has measured anything yet."""
         return bool(self._seconds)
 
+    def known(self) -> dict[int, float]:
+        """The seconds of passes by their slots, the sizes that are measured."""
+        return {size: self._seconds[size] for size in self._sizes}
+
     def __call__(self, slots: int) -> float:
-        """Seconds of a pass of so many slots: of the next size that was measured."""
-        size = self._size(slots)
-        return self._seconds[size] * max(1.0, slots / size)
+        """Seconds of a pass of so many slots: in between the sizes that were measured, in proportion beyond them."""
+        return sum(part * self._seconds[size] for size, part in self._parts(slots))
 
     def refresh(self) -> None:
         """Time passes of all sizes, if that was not done or if others of them are compiled by now; else one, if due.
@@ -111,10 +125,16 @@ class PassCosts:
         """
         if not self._seconds or self._compiled != compiled_sizes(self._runner):
             self._compiled = compiled_sizes(self._runner)
-            self._measure()
+            kept = read_costs(self._file, self._compiled) if self._file else None
+            if kept is None:
+                self.measure()
+            else:
+                self._seconds, self._sizes = kept, sorted(kept)
             return
         size = self._sizes[self._turn % len(self._sizes)]
-        if self._allowance > self._seconds[size] and size <= self._runner.reach:
+        if self._seconds[size] > WATCHED * self._seconds[1] or size > self._runner.reach:
+            self._turn += 1
+        elif self._allowance > self._seconds[size]:
             self._turn += 1
             self._allowance -= self._seconds[size]
             self._correct(size, self._time(size))
@@ -123,26 +143,57 @@ class PassCosts:
         """Take in a pass that was timed anyway."""
         self._allowance += BUDGET * seconds
         if slots <= self._sizes[-1]:
-            self._correct(self._size(slots), seconds)
+            self._correct(slots, seconds)
 
-    def _size(self, slots: int) -> int:
-        return self._sizes[min(bisect_left(self._sizes, slots), len(self._sizes) - 1)]
+    def _parts(self, slots: int) -> list[tuple[int, float]]:
+        """Of which measured sizes, and of how much of each, the cost of a pass is made up."""
+        # A compiled pass has one of a few sizes, and what is smaller is filled up.
+        slots = next((size for size in self._compiled if size >= slots), slots)
+        index = bisect_left(self._sizes, slots)
+        if index == len(self._sizes):
+            return [(self._sizes[-1], slots / self._sizes[-1])]
+        high = self._sizes[index]
+        if high == slots or index == 0:
+            return [(high, 1.0)]
+        low = self._sizes[index - 1]
+        part = (slots - low) / (high - low)
+        return [(low, 1 - part), (high, part)]
 
-    def _correct(self, size: int, seconds: float) -> None:
-        self._seconds[size] += (seconds - self._seconds[size]) / KEPT_SAMPLES
+    def _correct(self, slots: int, seconds: float) -> None:
+        parts = self._parts(slots)
+        beyond = seconds / sum(part * self._seconds[size] for size, part in parts) - 1
+        for size, part in parts:
+            self._seconds[size] *= 1 + beyond * part / KEPT_SAMPLES
 
-    def _measure(self) -> None:
+    def measure(self) -> None:
+        """Time all sizes, round after round: what else the machine does for a moment shall spoil no size alone.
+
+        The cache stays as it is; one slot of the context must be free.
+        """
+        self._time_all()
+        if self._file is not None:
+            write_costs(self._file, self._compiled, self._seconds)
+
+    def _time_all(self) -> None:
         self._sizes, self._seconds = [], {}
         started = time.perf_counter()
-        for size in SIZES:
-            spent = time.perf_counter() - started
-            if size > self._runner.reach or (spent > MEASURED_SECONDS and len(self._seconds) > 1):
-                return
-            repeats = 1 if spent > MEASURED_SECONDS / 2 else FIRST_PROBES
-            if any(self._seconds[one] > TOO_DEAR * self._seconds[1] for one in self._sizes if one <= size):
-                continue
-            self._seconds[size] = min(self._time(size) for _ in range(repeats))
-            self._sizes = sorted(self._seconds)
+        for turn in range(FIRST_PROBES):
+            for size in self._wanted() if turn == 0 else self._sizes:
+                if len(self._seconds) > 1 and time.perf_counter() - started > MEASURED_SECONDS:
+                    return
+                if turn == 0 and any(
+                    self._seconds[one] > TOO_DEAR * self._seconds[1] for one in self._sizes if one <= size
+                ):
+                    continue
+                self._seconds[size] = min(self._time(size), self._seconds.get(size, math.inf))
+                self._sizes = sorted(self._seconds)
+
+    def _wanted(self) -> list[int]:
+        """The sizes worth timing: those that the context has room for, and that are not filled up to another."""
+        filled_up = [
+            size for size in SIZES if self._compiled and size < self._compiled[-1] and size not in self._compiled
+        ]
+        return [size for size in SIZES if size <= self._runner.reach and size not in filled_up]
 
     def _time(self, slots: int) -> float:
         started = time.perf_counter()

@@ -220,7 +220,7 @@ def test_changing_the_guess_limit_leaves_the_order_of_the_pool_alone() -> None:
     key = PROMPT[0]
     decoder.pool.add((key, 90, 91), "window")
     next(steps)
-    assert decoder.pool.guesses(key, 2, 9)[0] == ((90, 91), "window")
+    assert decoder.pool.guesses(key, 2, 9)[0] == ((90, 91), "window", 1)
     assert before[key]
 
 
@@ -228,12 +228,12 @@ def test_text_of_the_answer_so_far_is_no_prompt() -> None:
     prompt, answer = next(demo_prompts())
     decoder = LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(5, 3, 5, pool_accepted=False))
     list(decoder.run(prompt + answer[:40], Limits(3), generated=40))
-    learnt = {source for token in answer[10:38] for _, source in decoder.pool.guesses(token, 2, 99)}
+    learnt = {source for token in answer[10:38] for _, source, _ in decoder.pool.guesses(token, 2, 99)}
     in_prompt = {tuple(prompt[i : i + 3]) for i in range(len(prompt) - 2)}
     from_prompt = [
         (token, *tail)
         for token in range(3072)
-        for tail, source in decoder.pool.guesses(token, 2, 99)
+        for tail, source, _ in decoder.pool.guesses(token, 2, 99)
         if source == "prompt"
     ]
     assert learnt and set(from_prompt) == in_prompt
@@ -246,7 +246,7 @@ def test_an_answer_that_another_decoder_began_teaches_the_pool_too() -> None:
     list(decoder.run(PROMPT + begun, Limits(1), generated=12))
     text = PROMPT[-2:] + begun
     for start in range(len(text) - 2):
-        assert (tuple(text[start + 1 : start + 3]), "accepted") in decoder.pool.guesses(text[start], 2, 99)
+        assert (tuple(text[start + 1 : start + 3]), "accepted", 1) in decoder.pool.guesses(text[start], 2, 99)
 
 
 def test_a_stopped_run_leaves_a_cache_that_the_next_one_goes_on_from() -> None:

@@ -6,27 +6,32 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, NGramPool
+from ladechat.decoder.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, Guess, NGramPool
 
 tokens = st.integers(0, 4)
 ngrams = st.lists(tokens, min_size=2, max_size=5).map(tuple)
 sources = st.sampled_from(["window", "prompt", "accepted"])
 
 
+def told(guesses: list[Guess]) -> list[tuple[tuple[int, ...], str]]:
+    """Tails and sources."""
+    return [(guess.tail, guess.source) for guess in guesses]
+
+
 def test_the_latest_used_ngram_is_guessed_first() -> None:
     pool = NGramPool()
     pool.add((1, 2, 3), "window")
     pool.add((1, 4, 5), "prompt")
-    assert pool.guesses(1, 2, 5) == [((4, 5), "prompt"), ((2, 3), "window")]
+    assert told(pool.guesses(1, 2, 5)) == [((4, 5), "prompt"), ((2, 3), "window")]
     pool.add((1, 2, 3), "accepted")
-    assert pool.guesses(1, 2, 5) == [((2, 3), "window"), ((4, 5), "prompt")]
+    assert told(pool.guesses(1, 2, 5)) == [((2, 3), "window"), ((4, 5), "prompt")]
 
 
 def test_a_known_ngram_keeps_the_source_that_first_brought_it() -> None:
     pool = NGramPool()
     assert pool.add((1, 2), "prompt")
     assert not pool.add((1, 2), "window")
-    assert pool.guesses(1, 1, 1) == [((2,), "prompt")]
+    assert told(pool.guesses(1, 1, 1)) == [((2,), "prompt")]
 
 
 def size(ngram: tuple[int, ...]) -> int:
@@ -46,8 +51,8 @@ def test_the_least_recently_used_ngram_leaves_first() -> None:
 def test_a_text_enters_ngram_by_ngram() -> None:
     pool = NGramPool()
     assert pool.add_all([1, 2, 3, 4], 3, "prompt") == 2
-    assert pool.guesses(1, 2, 1) == [((2, 3), "prompt")]
-    assert pool.guesses(2, 2, 1) == [((3, 4), "prompt")]
+    assert told(pool.guesses(1, 2, 1)) == [((2, 3), "prompt")]
+    assert told(pool.guesses(2, 2, 1)) == [((3, 4), "prompt")]
     assert pool.add_all([1, 2], 3, "prompt") == 0
 
 
@@ -55,7 +60,7 @@ def test_a_guess_that_another_begins_with_is_left_out() -> None:
     pool = NGramPool()
     pool.add((1, 2), "window")
     pool.add((1, 2, 3), "window")
-    assert pool.guesses(1, 4, 5) == [((2, 3), "window")]
+    assert told(pool.guesses(1, 4, 5)) == [((2, 3), "window")]
 
 
 def test_the_successor_is_the_token_that_followed_last() -> None:
@@ -83,7 +88,7 @@ def test_pool_agrees_with_a_list_of_everything_added(
         tail = ngram[1 : 1 + length]
         if ngram[0] == key and tail and not any(earlier[: len(tail)] == tail for earlier in expected):
             expected.append(tail)
-    assert [tail for tail, _ in pool.guesses(key, length, limit)] == expected[:limit]
+    assert [one.tail for one in pool.guesses(key, length, limit)] == expected[:limit]
 
 
 def test_a_cleared_pool_knows_nothing() -> None:
@@ -101,7 +106,7 @@ def test_what_earlier_runs_taught_is_told_apart() -> None:
     pool.begin_run()
     pool.add((1, 2), "prompt")
     pool.add((1, 3), "window")
-    assert pool.guesses(1, 1, 5) == [((3,), "window"), ((2,), "earlier")]
+    assert told(pool.guesses(1, 1, 5)) == [((3,), "window"), ((2,), "earlier")]
 
 
 def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> None:
@@ -109,9 +114,10 @@ def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> N
     pool.add((7, 1, 2), "prompt")
     pool.add((1, 2, 4), "prompt")
     pool.add((1, 3, 5), "window")
-    assert [tail for tail, _ in pool.guesses(1, 2, 5)] == [(3, 5), (2, 4)]
-    assert [tail for tail, _ in pool.guesses(1, 2, 5, before=7)] == [(2, 4), (3, 5)]
-    assert [tail for tail, _ in pool.guesses(1, 2, 5, before=8)] == [(3, 5), (2, 4)]
+    assert [one.tail for one in pool.guesses(1, 2, 5)] == [(3, 5), (2, 4)]
+    assert [one.tail for one in pool.guesses(1, 2, 5, before=7)] == [(2, 4), (3, 5)]
+    assert [one.context for one in pool.guesses(1, 2, 5, before=7)] == [2, 1]
+    assert [one.tail for one in pool.guesses(1, 2, 5, before=8)] == [(3, 5), (2, 4)]
 
 
 @given(st.lists(ngrams), tokens, tokens)
@@ -121,9 +127,9 @@ def test_the_token_in_front_changes_the_order_and_at_most_adds_what_it_knows_its
     pool = NGramPool()
     for ngram in added:
         pool.add(ngram, "window")
-    without = {tail for tail, _ in pool.guesses(key, 9, 99)}
+    without = {one.tail for one in pool.guesses(key, 9, 99)}
     known = {ngram[2:] for ngram in added if ngram[:2] == (before, key)}
-    given_before = [tail for tail, _ in pool.guesses(key, 9, 99, before)]
+    given_before = [one.tail for one in pool.guesses(key, 9, 99, before)]
     assert all(tail in without or tail in known for tail in given_before)
     assert all(any(tail == one[: len(tail)] for one in given_before) for tail in without)
 

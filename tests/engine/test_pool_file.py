@@ -26,7 +26,7 @@ def test_what_was_kept_is_guessed_again_as_learnt_earlier(
     write(path, pool, "here")
     assert read(path, again, "here", vocabulary=51) == len(pool)
     assert list(again.ngrams()) == list(pool.ngrams())
-    assert {source for key in range(51) for _, source in again.guesses(key, 9, 99)} <= {"earlier"}
+    assert {source for key in range(51) for _, source, _ in again.guesses(key, 9, 99)} <= {"earlier"}
     assert [path] == list(path.parent.iterdir())
 
 
