@@ -172,7 +172,9 @@ class AnswerPrinter:
         if event.estimated_speedup is not None:
             parts.append(f"estimated speedup {event.estimated_speedup:.2f}×")
         settings = self._settings
-        if settings.decoder == "lookahead":
+        if settings.decoder == "lookahead" and settings.auto:
+            parts.append("lookahead auto")
+        elif settings.decoder == "lookahead":
             parts.append(f"lookahead W {settings.window} N {settings.ngram} G {settings.guesses}")
         else:
             parts.append(settings.decoder.replace("_", " "))

@@ -19,7 +19,17 @@ from ladechat.bench.options import (
     Options,
     listed,
 )
-from ladechat.options import Device, Dtype, Model, Passes, check_passes, check_w_n_g, fail, with_engine_options
+from ladechat.options import (
+    Device,
+    Dtype,
+    Model,
+    Passes,
+    check_auto,
+    check_passes,
+    check_w_n_g,
+    fail,
+    with_engine_options,
+)
 from ladechat.protocol import Message
 from ladechat.session.live import EngineOptions
 from ladechat.session.recording import Recorder, default_path
@@ -79,6 +89,7 @@ def chat(
         _refuse_misplaced_options(context)
         return
     _check_length(max_new_tokens)
+    check_auto(engine.settings)
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
@@ -125,6 +136,7 @@ def ask(
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
     _check_length(max_new_tokens)
+    check_auto(engine.settings)
     piped = question == "-" or (question is None and not sys.stdin.isatty())
     text = sys.stdin.read() if piped else question
     if text is None or not text.strip():
@@ -191,6 +203,15 @@ def bench(
     from ladechat.bench.command import run
 
     raise typer.Exit(run(options))
+
+
+@app.command()
+def tune(model: Model = "demo", device: Device = "auto", dtype: Dtype = "auto", passes: Passes = "compiled") -> None:
+    """Time passes of several sizes here, and see which W, N and G that makes the fastest."""
+    check_passes(passes)
+    from ladechat.bench.tune import run
+
+    raise typer.Exit(run(model, device, dtype, passes))
 
 
 def in_terminal() -> bool:

@@ -37,12 +37,24 @@ Passes = Annotated[
 PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype, "pool": Pool, "passes": Passes}
 """Which model, where and how it runs, and what it begins with."""
 
+PINNED = ("window", "ngram", "guesses")
+"""The settings that `auto` chooses, unless one of them is given."""
+
+
+def _pinning(option: str, short: str, says: str, default: int) -> Any:
+    """An option of one of them. Whether it is given matters, so it has no value where it is not."""
+    return Annotated[int | None, typer.Option(option, short, show_default=str(default), help=says)]
+
+
 SETTINGS: dict[str, Any] = {
     "decoder": Annotated[str, typer.Option(help=f"{', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")],
-    "window": Annotated[int, typer.Option("--window", "-W", help="W: how many future positions the window works on.")],
-    "ngram": Annotated[int, typer.Option("--ngram", "-N", help="N: tokens in an n-gram.")],
-    "guesses": Annotated[int, typer.Option("--guesses", "-G", help="G: how many n-grams a step verifies.")],
-    "auto": Annotated[bool, typer.Option(help="Let W, N and G follow what they yield here.")],
+    "window": _pinning("--window", "-W", "W: how many future positions the window works on.", Settings().window),
+    "ngram": _pinning("--ngram", "-N", "N: tokens in an n-gram.", Settings().ngram),
+    "guesses": _pinning("--guesses", "-G", "G: how many n-grams a step verifies.", Settings().guesses),
+    "auto": Annotated[
+        bool | None,
+        typer.Option(show_default="on, unless W, N or G is given", help="Let W, N and G follow what they yield here."),
+    ],
     "pool_prompt": Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")],
     "pool_accepted": Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")],
     "temperature": Annotated[float, typer.Option("--temperature", "-T", help="0: the likeliest token; else a draw.")],
@@ -58,7 +70,7 @@ SETTINGS: dict[str, Any] = {
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`."""
     places = {name: getattr(EngineOptions(), name) for name in PLACES}
-    defaults = {**msgspec.structs.asdict(Settings()), **places}
+    defaults = {**msgspec.structs.asdict(Settings()), **dict.fromkeys([*PINNED, "auto"]), **places}
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
         for name, kind in {**PLACES, **SETTINGS}.items()
@@ -68,7 +80,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     def called(**given: Any) -> None:
         places = {name: given.pop(name) for name in PLACES}
         check_passes(places["passes"])
-        settings = checked({name: given.pop(name) for name in SETTINGS})
+        settings = checked(with_auto({name: given.pop(name) for name in SETTINGS}))
         command(engine=EngineOptions(**places, settings=settings), **given)
 
     own = [one for one in inspect.signature(command).parameters.values() if one.name != "engine"]
@@ -76,6 +88,14 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     called.__signature__ = inspect.Signature([*ordered, *shared])  # type: ignore[attr-defined]
     called.__annotations__ = {one.name: one.annotation for one in [*ordered, *shared]}
     return called
+
+
+def with_auto(given: dict[str, Any]) -> dict[str, Any]:
+    """The options with values of W, N and G, and `auto` on or off: on, unless one of them is given, or `--no-auto`."""
+    pinned = any(given[name] is not None for name in PINNED)
+    auto = given["auto"] if given["auto"] is not None else not pinned and given["decoder"] == "lookahead"
+    usual = msgspec.structs.asdict(Settings())
+    return {**given, "auto": auto} | {name: usual[name] for name in PINNED if given[name] is None}
 
 
 def checked(given: dict[str, Any]) -> Settings:
@@ -99,6 +119,12 @@ def checked(given: dict[str, Any]) -> Settings:
         return msgspec.convert(given, Settings)
     except msgspec.ValidationError:
         fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {given['seed']}; set it with --seed.")
+
+
+def check_auto(settings: Settings) -> None:
+    """Refuse `--auto` with a decoder that it does nothing for."""
+    if settings.auto and settings.decoder != "lookahead":
+        fail(f"--auto chooses W, N and G of lookahead decoding, not of {settings.decoder}; leave one of the two out.")
 
 
 def check_passes(passes: str) -> None:

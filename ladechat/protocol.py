@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 FORMAT = "ladechat"
-VERSION = "2.1"
+VERSION = "2.2"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -305,6 +305,40 @@ class Step(Event, frozen=True, tag="step"):
     draft: DraftTree | None = None
     window: WindowView | None = None
     pool: PoolView | None = None
+
+
+class Expectation(Record, frozen=True):
+    """What settings are expected to do; `known` is false for what is only hoped for. Plain decoding has W 0 and G 0."""
+
+    window: int
+    ngram: int
+    guesses: int
+    slots: float
+    tokens_per_step: float
+    tokens_per_second: float
+    known: bool
+
+
+class PassCost(Record, frozen=True):
+    """How long a pass of so many slots takes, in milliseconds."""
+
+    slots: int
+    ms: float
+
+
+class Tuned(Event, frozen=True, tag="tuned"):
+    """What `auto` has taken from the next step on, and why: when it takes something else, and now and then between.
+
+    Without a window, `guesses` is the most that a step verifies: how many it is, is decided step by step.
+    """
+
+    turn: int
+    window: int
+    ngram: int
+    guesses: int
+    exploring: bool
+    expectations: list[Expectation]
+    costs: list[PassCost]
 
 
 FinishReason = Literal["eos", "max_new_tokens", "context", "stopped", "failed"]

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,13 +29,27 @@ def run(options: Options) -> int:
     """Measure, print the tables and write the files. The exit code: 1 if that failed, 2 if it was refused, 130 after
     Ctrl+C.
     """
+    return in_words(lambda: _run(options), "Use a smaller model, smaller --settings, or --dtype bfloat16.")
+
+
+def _run(options: Options) -> int:
+    options.check()
+    questions = read_questions(options.questions)
+    with stages() as progress:
+        report = _measured(options, questions, progress)
+    _show(report)
+    return _write(report, options)
+
+
+def in_words(work: Callable[[], int], out_of_memory: str) -> int:
+    """Do what measures something; where it fails, say so in one sentence. The exit code, as for `run`.
+
+    Args:
+        work: does it, and returns the exit code where it does not fail.
+        out_of_memory: what to do where the memory does not suffice.
+    """
     try:
-        options.check()
-        questions = read_questions(options.questions)
-        with _progress() as progress:
-            report = _measured(options, questions, progress)
-        _show(report)
-        return _write(report, options)
+        return work()
     except KeyboardInterrupt:
         return _say("Stopped; nothing was written.", INTERRUPTED)
     except Refused as error:
@@ -49,12 +63,11 @@ def run(options: Options) -> int:
 
         if not memory_is_used_up(error):
             raise
-        hint = "Use a smaller model, smaller --settings, or --dtype bfloat16."
-        return _say(f"The memory is used up. {hint}", FAILED)
+        return _say(f"The memory is used up. {out_of_memory}", FAILED)
 
 
 def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
-    loaded = _load(options, progress)
+    loaded = load_model(options.model, options.device, options.dtype, progress)
     # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
     from ladechat.bench.contenders import check_windows, make_contenders
     from ladechat.bench.measure import answers_in_all, measure
@@ -64,7 +77,7 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
 
     decoders = list(dict.fromkeys((PLAIN, *options.decoders)))
     contenders = make_contenders(loaded, decoders, options.settings)
-    _compile(loaded, options.passes, progress)
+    compile_passes(loaded, options.passes, progress)
     progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
     prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
     if "lookahead" in decoders:
@@ -75,7 +88,7 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
     return make_report(loaded, prompts, rounds, options.max_new_tokens)
 
 
-def _compile(loaded: "LoadedModel", passes: str, progress: "Stages") -> None:
+def compile_passes(loaded: "LoadedModel", passes: str, progress: "Stages") -> None:
     """Use compiled passes, and wait for those that are missing if they are wanted."""
     from ladechat.model.compiler import use_compiled
 
@@ -87,22 +100,28 @@ def _compile(loaded: "LoadedModel", passes: str, progress: "Stages") -> None:
         loaded.runner.compiled.look()
 
 
-def _load(options: Options, progress: "Stages") -> "LoadedModel":
-    progress.begin(f"looking for {options.model}")
-    folder = fetch(options.model, lambda done, total: progress.reach(done / total))
+def load_model(model: str, device: str, dtype: str, progress: "Stages") -> "LoadedModel":
+    """Load what is to be measured, and say how far that is."""
+    progress.begin(f"looking for {model}")
+    folder = fetch(model, lambda done, total: progress.reach(done / total))
     progress.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
 
-    return load(folder, options.model, options.device, options.dtype, progress.begin, progress.reach)
+    return load(folder, model, device, dtype, progress.begin, progress.reach)
 
 
 def _show(report: "Report") -> None:
     from ladechat.bench.report import show
 
+    show(report, tables_console())
+
+
+def tables_console() -> Console:
+    """Where tables go: the terminal, or a pipe, which has room for all of their columns."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_COLUMNS
-    show(report, console)
+    return console
 
 
 def _write(report: "Report", options: Options) -> int:
@@ -149,7 +168,8 @@ class Stages:
 
 
 @contextmanager
-def _progress() -> Iterator[Stages]:
+def stages() -> Iterator[Stages]:
+    """Stages that are shown on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     hidden = not console.is_terminal

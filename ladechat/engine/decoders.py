@@ -1,5 +1,6 @@
 """The decoders of one model, and how they draw, as the settings say."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from ladechat.decoder.step import Decoder
 from ladechat.decoder.tuned import TunedDecoder
 from ladechat.model.cost import PassCosts
 from ladechat.model.sampling import selection
-from ladechat.protocol import DecoderName, Settings
+from ladechat.protocol import DecoderName, Expectation, PassCost, Settings, Tuned
 
 
 class Decoders:
@@ -23,9 +24,16 @@ class Decoders:
 
     W, N and G mean to each decoder what comes nearest: Jacobi decoding works on W tokens ahead; prompt lookup drafts W
     tokens from where the last N − 1 or fewer stood before.
+
+    Args:
+        runner: the model's.
+        device: where random numbers are drawn.
+        settings: what they begin with.
+        costs: the file that the costs of passes are kept in.
     """
 
-    def __init__(self, runner: Runner, device: torch.device, settings: Settings) -> None:
+    def __init__(self, runner: Runner, device: torch.device, settings: Settings, costs: Path | None = None) -> None:
+        self._runner = runner
         self._lookahead = LookaheadDecoder(runner)
         self.pool = self._lookahead.pool
         self._jacobi = JacobiDecoder(runner)
@@ -36,7 +44,7 @@ class Decoders:
             "jacobi": self._jacobi,
             "autoregressive": AutoregressiveDecoder(runner),
         }
-        self._costs = PassCosts(runner)
+        self._costs = PassCosts(runner, costs)
         self._tuned = TunedDecoder(self._lookahead, self._costs)
         self._plain_only = runner.plain_only is not None
         self._generator = torch.Generator(device)
@@ -75,6 +83,44 @@ class Decoders:
         """Find out what passes cost, if that decides anything. The cache must hold a text."""
         if self.chosen() is self._tuned:
             self._costs.refresh()
+
+    def measure_at_rest(self) -> None:
+        """The same before there is a text, so that the first answer need not wait for it."""
+        if self.chosen() is self._tuned:
+            for _ in self._runner.prefill([0, 0]):
+                pass
+            self._costs.refresh()
+
+    def chosen_by_auto(self) -> LookaheadSettings | None:
+        """What `auto` has taken; None while it is not in force, or knows nothing yet."""
+        in_force = self.chosen() is self._tuned and self._costs.measured
+        return self._tuned.tuner.settings if in_force else None
+
+    def tuning(self, turn: int) -> Tuned:
+        """What `auto` has taken, and why."""
+        tuner = self._tuned.tuner
+        return Tuned(
+            turn=turn,
+            window=tuner.settings.window,
+            ngram=tuner.settings.ngram,
+            guesses=tuner.settings.guesses,
+            exploring=tuner.exploring,
+            expectations=[
+                Expectation(
+                    window=one.settings.window,
+                    ngram=one.settings.ngram,
+                    guesses=one.settings.guesses,
+                    slots=round(one.slots, 2),
+                    tokens_per_step=round(one.tokens_per_step, 3),
+                    tokens_per_second=round(one.rate, 2),
+                    known=one.known,
+                )
+                for one in tuner.estimates()
+            ],
+            costs=[
+                PassCost(slots=slots, ms=round(1000 * seconds, 3)) for slots, seconds in self._costs.known().items()
+            ],
+        )
 
     def chosen(self) -> Decoder:
         """The decoder that the settings name."""

@@ -1,5 +1,6 @@
 """The engine as a process: commands in on standard input, events out on standard output."""
 
+import gc
 import sys
 import traceback
 from dataclasses import asdict
@@ -79,6 +80,9 @@ def serve(
             return 1
     stream.emit(_ready(loaded, service.decoders.settings))
     compiling = use_compiled(loaded.runner, loaded.folder, passes)
+    gc.collect()
+    gc.freeze()  # libraries and model are no garbage: to look through them again would hold a step up
+    service.decoders.measure_at_rest()
     Engine(service, stream, inbox, pool, compiling).run()
     return 0
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ladechat import protocol
+from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.conversation import ChatFormat, Prompt
@@ -16,10 +17,13 @@ from ladechat.engine.detokenizer import Detokenizer, TokenNames
 from ladechat.engine.failures import unexpected
 from ladechat.engine.step_events import step_event
 from ladechat.model.cost import PlainPassCost
+from ladechat.model.cost_file import costs_file
 from ladechat.model.loading import LoadedModel
 from ladechat.protocol import Settings
 
 DEFAULT_MAX_NEW_TOKENS = 512
+TUNING_SECONDS = 0.5
+"""How long what `auto` expects may be out of date on a screen."""
 SEED_BITS = 32
 SEEDS = 2**53
 """Numbers from here on are not told exactly in every language's JSON."""
@@ -54,7 +58,7 @@ class Service:
         """The service of a model that has just been loaded."""
         return cls(
             loaded=loaded,
-            decoders=Decoders(loaded.runner, loaded.runner.model.device, settings),
+            decoders=Decoders(loaded.runner, loaded.runner.model.device, settings, costs_file(loaded.runner.model)),
             chat=ChatFormat(loaded.tokenizer),
             names=TokenNames(loaded.tokenizer),
             cost=PlainPassCost(loaded.runner),
@@ -80,6 +84,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
     limits = Limits(max_new_tokens, service.loaded.eos_ids)
     turn = _Turn(service, command.turn, prompt.token_ids, service.decoders.begin(prompt.token_ids, seed), limits, emit)
+    turn.tell_tuning(time.perf_counter())
     reason: protocol.FinishReason = "failed"
     try:
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
@@ -131,6 +136,8 @@ class _Turn:
     decode_ms: float = 0.0
     compared_ms: float = 0.0
     plain_ms: float = 0.0
+    tuned_to: LookaheadSettings | None = None
+    tuned_at: float = 0.0
 
     def prefill(self, listener: Listener) -> bool:
         """Run the prompt through the model. False if it was stopped on the way."""
@@ -167,6 +174,7 @@ class _Turn:
                 if reason is not None:
                     pieces[-1] += detokenizer.finish()
                 self._show(step, pieces, step_ms)
+                self.tell_tuning(now, ended=reason is not None)
                 if reason is not None:
                     return reason
                 listener.apply_changes()
@@ -174,6 +182,15 @@ class _Turn:
                 started += self.service.cost.refresh(step_ms / 1000)
                 if self.service.decoders.chosen() is not decoder:
                     break
+
+    def tell_tuning(self, now: float, ended: bool = False) -> None:
+        """Say what `auto` has taken: when that is something new, at the end, and now and then between."""
+        chosen = self.service.decoders.chosen_by_auto()
+        if chosen is None:
+            return
+        if chosen != self.tuned_to or ended or now - self.tuned_at > TUNING_SECONDS:
+            self.tuned_to, self.tuned_at = chosen, now
+            self.emit(self.service.decoders.tuning(self.number))
 
     def _rest(self) -> Limits:
         return Limits(self.limits.max_new_tokens - len(self.token_ids), self.limits.eos_ids)

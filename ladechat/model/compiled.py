@@ -172,7 +172,7 @@ def folder_for(model: PreTrainedModel) -> Path:
         "attention": model.config._attn_implementation,
         "threads": torch.get_num_threads(),
         "versions": [FORMAT, torch.__version__, transformers.__version__],
-        "processor": [platform.system(), platform.machine(), _processor()],
+        "processor": [platform.system(), platform.machine(), processor()],
         "source": [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states)],
     }
     digest.update(json.dumps(about, sort_keys=True, default=str).encode())
@@ -202,7 +202,7 @@ def filled_up(layout: StepLayout, slots: int) -> StepLayout:
     )
 
 
-def _processor() -> str:
+def processor() -> str:
     """What the processor can do: code made for one may not run on another that shares a home folder."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []

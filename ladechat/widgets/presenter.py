@@ -15,6 +15,7 @@ from ladechat.protocol import (
     Settings,
     SettingsApplied,
     Step,
+    Tuned,
     TurnFinished,
     TurnStarted,
 )
@@ -129,6 +130,8 @@ class Presenter:
                 self.say("answering …")
                 if event.done_tokens < event.total_tokens:
                     self.say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
+            case Tuned():
+                self._side.show_tuned(event)
             case TurnFinished():
                 self._in_turn = False
                 self._side.show_finished(event)

@@ -1,4 +1,4 @@
-"""What stands beside the conversation: three panels, and the sliders."""
+"""What stands beside the conversation: the panels, and the sliders."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,12 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 
 from ladechat.palette import Palette
-from ladechat.protocol import GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Settings, Step, TurnFinished
+from ladechat.protocol import GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Settings, Step, Tuned, TurnFinished
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.pool_panel import PoolPanel
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.tuner_panel import TunerPanel
 from ladechat.widgets.window_panel import WindowPanel
 
 TEMPERATURE_UNITS = (0, 20)
@@ -39,8 +40,10 @@ class SidePanels(Vertical):
     def __init__(self, settings: Settings, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._settings = settings
+        self._windowless = True
 
     def compose(self) -> ComposeResult:
+        yield TunerPanel(id="tuner")
         yield WindowPanel(id="window")
         yield PoolPanel(id="pool")
         yield SpeedPanel(id="speed")
@@ -72,6 +75,13 @@ class SidePanels(Vertical):
         """How many tokens prompt and answer may have together."""
         self.query_one(SpeedPanel).context_length = tokens
 
+    def show_tuned(self, event: Tuned) -> None:
+        """What `auto` has taken. One that tries a window for a moment leaves the panels where they are."""
+        self.query_one(TunerPanel).show(event)
+        if not event.exploring:
+            self._windowless = not event.window
+            self._arrange()
+
     def show_finished(self, event: TurnFinished) -> None:
         """The sum of an answer."""
         self.query_one(SpeedPanel).show_finished(event)
@@ -83,10 +93,22 @@ class SidePanels(Vertical):
             greedy = settings.temperature == 0 and slider.setting == "top_p"
             slider.disabled = greedy or slider.setting in WITHOUT_MEANING[settings.decoder]
             slider.set_class(slider.disabled or (settings.auto and slider.setting in CHOSEN_BY_AUTO), "-idle")
-        self.query_one(WindowPanel).styles.height = settings.ngram + WINDOW_FRAME_ROWS
+        self._settings = settings
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """With `auto` its chart stands where the window does, as long as there is none."""
+        tuning = self._settings.auto and self._settings.decoder == "lookahead"
+        self.query_one(TunerPanel).display = tuning
+        window = self.query_one(WindowPanel)
+        window.display = not (tuning and self._windowless)
+        window.styles.height = self._settings.ngram + WINDOW_FRAME_ROWS
 
     def clear(self) -> None:
         """Begin to count anew."""
+        self._windowless = True
+        self._arrange()
+        self.query_one(TunerPanel).clear()
         self.query_one(WindowPanel).clear()
         self.query_one(PoolPanel).clear()
         self.query_one(SpeedPanel).clear()

@@ -311,7 +311,7 @@ def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Engine) -> None:
 
 def test_commands_sent_while_it_loads_are_carried_out_when_it_has_loaded() -> None:
     engine = Engine()
-    engine.send(Configure(window=8), engine.generate(QUESTION, limit=5))
+    engine.send(Configure(window=8, auto=False), engine.generate(QUESTION, limit=5))
     assert engine.until(TurnFinished).turn == 1
     assert engine.steps()[0].window is not None
     # The end of its input ends it in the middle of an answer.

@@ -19,11 +19,12 @@ E = TypeVar("E", bound=Event)
 
 
 class Wire:
-    """A `ladechat engine` process. Every line that it writes must decode as an event."""
+    """A `ladechat engine` process, without `--auto` unless it is given. Every line of it must decode as an event."""
 
     def __init__(self, *arguments: str, program: Sequence[str] = ("-m", "ladechat", "engine")) -> None:
+        window = () if "--auto" in arguments else ("--no-auto",)
         self.process = subprocess.Popen(
-            [sys.executable, *program, *arguments],
+            [sys.executable, *program, *(window if program[-1] == "engine" else ()), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

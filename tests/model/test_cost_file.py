@@ -1,0 +1,65 @@
+"""What passes cost, from session to session."""
+
+from pathlib import Path
+
+import pytest
+from platformdirs import user_cache_path
+
+from ladechat.model import cost
+from ladechat.model.cost import PassCosts
+from ladechat.model.cost_file import LONGEST_KEPT, costs_file, read_costs, write_costs
+from tests.tiny import random_model, runner_for
+
+COSTS = {1: 0.01, 4: 0.02}
+
+
+def test_what_was_kept_comes_back_for_the_same_compiled_passes(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "costs.json"
+    write_costs(file, [1, 4], COSTS)
+    assert read_costs(file, [1, 4]) == COSTS
+    assert read_costs(file, []) is None
+    assert [file] == list(file.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"compiled": [], "seconds": {"1": -1, "4": 2}}', '{"compiled": [], "seconds": {"4": 2}}']
+)
+def test_what_makes_no_sense_is_measured_again(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "costs.json"
+    file.write_text(text)
+    assert read_costs(file, []) is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    write_costs(tmp_path / "taken" / "costs.json", [], COSTS)
+
+
+def test_old_files_make_room(tmp_path: Path) -> None:
+    for number in range(LONGEST_KEPT + 5):
+        write_costs(tmp_path / f"{number}.json", [], COSTS)
+    assert len(list(tmp_path.iterdir())) == LONGEST_KEPT
+
+
+def test_models_and_types_have_files_of_their_own() -> None:
+    files = {costs_file(random_model(1)), costs_file(random_model(1, num_hidden_layers=2))}
+    assert len(files) == 2 and {file.parent for file in files} == {user_cache_path("ladechat") / "costs"}
+    assert costs_file(random_model(1)) == costs_file(random_model(2)), "the weights have no part in what a pass costs"
+
+
+def test_a_second_session_times_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[int] = []
+
+    def time(_: PassCosts, slots: int) -> float:
+        timed.append(slots)
+        return 0.01
+
+    monkeypatch.setattr(cost.PassCosts, "_time", time)
+    first = PassCosts(runner_for(random_model(1)), tmp_path / "costs.json")
+    first.refresh()
+    assert timed
+    timed.clear()
+    second = PassCosts(runner_for(random_model(1)), tmp_path / "costs.json")
+    second.refresh()
+    assert second.measured and not timed
+    assert second.known() == first.known()
