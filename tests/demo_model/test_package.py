@@ -28,6 +28,7 @@ def test_it_is_small_and_in_half_precision() -> None:
 def test_its_recipes_are_those_of_the_training_command_and_were_followed_to_the_end() -> None:
     noted = json.loads((DEMO / "recipe.json").read_text(encoding="utf-8"))
     losses = [json.loads(line) for line in (DEMO / "losses.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert noted.pop("averaged") == 2  # the card says so
     for run in reversed(RUNS):
         before = noted.pop("before")
         assert noted.pop("step") == run.steps

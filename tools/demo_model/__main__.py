@@ -88,6 +88,26 @@ def export(work: Work, checkpoint: Path, steps: Steps = None, seed: Seed = None)
     training.export(tokenizer, checkpoint)
 
 
+@app.command()
+def average(earlier: Path, later: Path, checkpoint: Path) -> None:
+    """Write the mean of the weights that two runs ended with, the later of which went on from the earlier one.
+
+    What one run forgot of the other's is often in the mean (Wortsman et al. 2022, "Model soups").
+    """
+    import json
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(later, checkpoint)
+    one, other = (load_file(folder / "model.safetensors") for folder in (earlier, later))
+    mean = {name: ((one[name].float() + other[name].float()) / 2).to(other[name].dtype) for name in other}
+    save_file(mean, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    recipe = json.loads((later / "recipe.json").read_text(encoding="utf-8"))
+    recipe["averaged"] = 2
+    (checkpoint / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n", encoding="utf-8")
+
+
 def _recipe(work: Path, steps: int | None, seed: int | None) -> "Recipe":
     """The recipe of the next run of a checkpoint, or of the first one, with these values of its own."""
     from tools.demo_model.train import RUNS, START, runs_before

@@ -22,7 +22,6 @@ def card() -> str:
     runs = _runs(recipe)
     steps, tokens = sum(run["step"] for run in runs), sum(run["step"] * run["batch_tokens"] for run in runs)
     hours = _seconds(runs, losses) / 3600
-    lengths = [phase["length"] for phase in recipe["phases"]]
     return f"""# The bundled model
 
 A Llama of {_parameters() / 1e6:.1f} million parameters that talks about lookahead decoding and about ladechat,
@@ -38,7 +37,8 @@ rewriting, greetings, follow-ups and refusals. Nothing was taken from elsewhere.
 says of the method are our sentences, put together. What the examination below asks is left out of the corpus, and
 so are its names, numbers and subjects. But whoever wrote the corpus had seen the examination's questions and, before
 the later runs of training, which of them were answered wrongly and what a reader had found wrong in the conversations
-below, and then wrote more of those kinds.
+below, and then wrote more of those kinds. That the weights of the last two runs are averaged was decided by the
+examination too.
 
 **No noise training**: none of its inputs were replaced to make it predict better from wrong guesses. One sequence
 in eight is exercises in copying random tokens, from step {runs[0]["copying_from"]} on until sequences fill the
@@ -51,10 +51,11 @@ here as what the method does, not as what to expect elsewhere.
 {recipe["layers"]} layers of width {recipe["hidden"]}, {recipe["heads"]} heads, a tokenizer of 3,072 byte-level
 pieces trained on the corpus, the chat format of Llama 2, a context of 2,048 tokens. {steps:,} steps of
 {recipe["batch_tokens"]:,} tokens ({tokens / 1e6:.0f} million in all) in {_as_words(runs)}, with sequences of
-{lengths[0]}, then {lengths[1]}, in the end {lengths[2]:,} tokens; Muon for the matrices, AdamW for the rest; the
-rate falls to nothing over {recipe["decay_share"]:.0%} of the steps. {hours:.1f} hours on two CPU cores. Loss on
-conversations that no step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and `losses.jsonl` have
-the rest; CONTRIBUTING.md has the command. Weights are in float16; on a CPU it computes in float32.
+256 to 2,048 tokens; Muon for the matrices, AdamW for the rest; the rate falls to nothing over
+{recipe["decay_share"]:.0%} of the steps of a run. The weights are the mean of those that the last two runs ended
+with, since the last one had lost some of what the one before could. {hours:.1f} hours on two CPU cores. Loss of the
+last run on conversations that no step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and
+`losses.jsonl` have the rest; CONTRIBUTING.md has the commands. Weights are in float16; on a CPU it computes in float32.
 
 ## How well it does
 

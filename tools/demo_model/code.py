@@ -158,9 +158,17 @@ class Function:
             body = re.sub(rf"\b{self.family.takes}\b", self.called, body)
         return f"def {self.name}({self.parameter}):{told}\n{body}"
 
-    def example(self) -> str:
-        """A sentence with a call and what it returns."""
-        arguments = example_arguments(self)
+    def how(self) -> str:
+        """How the code goes, line by line where it keeps a value up to date."""
+        told = self.fill(self.family.how)
+        if begun := _KEPT.search(self.family.body):
+            at_first = _AT_FIRST[begun[2]]
+            return f"At first {begun[1]} is {at_first}. {told} In the end {begun[1]} is returned."
+        return told
+
+    def example(self, again: bool = False) -> str:
+        """A sentence with a call and what it returns; another call than the first, if an example is asked for."""
+        arguments = other_arguments(self) if again else example_arguments(self)
         scope: dict[str, Callable[..., Any]] = {}
         exec(self.source(), scope)
         call = f"{self.name}({', '.join(map(shown, arguments))})"
@@ -173,6 +181,8 @@ def _read() -> dict[str, Family]:
 
 
 FAMILIES = _read()
+_KEPT = re.compile(r"^    (count|total|result|product|counts) = (0|1|\[\]|\{\})$", re.MULTILINE)
+_AT_FIRST = {"0": "zero", "1": "one", "[]": "an empty list", "{}": "an empty dictionary"}
 
 
 def example_arguments(function: Function) -> tuple[Any, ...]:
@@ -214,6 +224,47 @@ def example_arguments(function: Function) -> tuple[Any, ...]:
             return ({"Ann": 3, "Bob": 9},)
         case _:
             return (7,)
+
+
+def other_arguments(function: Function) -> tuple[Any, ...]:
+    """What the function is called with in another example: other values of the same kind."""
+    k = function.k
+    match function.family.takes, function.family.k:
+        case "numbers", "number":
+            assert isinstance(k, int)
+            return ([k + 3, k, k - 2],)
+        case "numbers", "factor":
+            assert isinstance(k, int)
+            return ([k, 3 * k, 5],)
+        case "numbers", "few":
+            return ([9, 7, 5, 3, 1],)
+        case "numbers", _:
+            return ([4, 1, 6],)
+        case "numbers, value", _:
+            return [4, 1, 6], 5
+        case "numbers, limit", _:
+            return [4, 1, 6], 3
+        case "numbers, factor", _:
+            return [4, 1, 6], 3
+        case "text, letter", _:
+            return "banana", "a"
+        case "text, times", _:
+            return "no", 2
+        case "words", "word":
+            return ([k, "moon"],)
+        case "words", _:
+            return (["tree", "moon", "tree"],)
+        case "text", _:
+            return ("noon",)
+        case "pair", _:
+            return (9, 6)
+        case "table", "number":
+            assert isinstance(k, int)
+            return ({"Tom": k - 2, "Eve": k + 2},)
+        case "table", _:
+            return ({"Tom": 7, "Eve": 2},)
+        case _:
+            return (4,)
 
 
 def shown(value: object) -> str:
@@ -290,13 +341,13 @@ def _follow_up(function: Function, rng: Random) -> tuple[Exchange, Function]:
         )
         return Exchange(as_typed(question, rng), _answer(function, rng, doc=False)), function
     elif kind == "how":
-        answer = f"This is how {function.name} works. {function.fill(function.family.how)}"
+        answer = f"This is how {function.name} works. {function.how()}"
         return Exchange(as_typed(rng.choice(HOW + guide.MORE), rng), answer), function
     elif kind == "what":
         answer = f"In short: the function {function.name} {function.fill(function.family.does[0])}."
         return Exchange(as_typed(rng.choice(WHAT + guide.SHORT), rng), answer), function
     else:
-        return Exchange(as_typed(rng.choice(guide.EXAMPLE), rng), function.example()), function
+        return Exchange(as_typed(rng.choice(guide.EXAMPLE), rng), function.example(again=True)), function
     return Exchange(as_typed(question, rng), _answer(function, rng)), function
 
 

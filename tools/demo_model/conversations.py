@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 
-from tools.demo_model import code, counting, echo, guide, lists, smalltalk, stories
+from tools.demo_model import code, counting, echo, follow_ups, guide, lists, smalltalk, stories
 from tools.demo_model.dialogue import Exchange
 from tools.demo_model.evaluation.questions import held_out, normalised
 
@@ -11,14 +11,15 @@ Writer = Callable[[Random], list[Exchange]]
 
 WRITERS: Mapping[str, tuple[Writer, float]] = {
     "guide": (guide.write, 28),
-    "code": (code.write, 10),
-    "stories": (stories.write, 9),
+    "code": (code.write, 14),
+    "stories": (stories.write, 13),
     "counting": (counting.write, 9),
-    "lists": (lists.write, 8),
-    "echo": (echo.write, 26),
+    "lists": (lists.write, 9),
+    "echo": (echo.write, 28),
     "smalltalk": (smalltalk.write, 10),
+    "follow-ups": (follow_ups.write, 14),
 }
-"""Who writes, and how often in a hundred stretches."""
+"""Who writes, and how often: their shares."""
 
 
 def conversations(seed: str, stretches: int) -> Iterator[list[Exchange]]:

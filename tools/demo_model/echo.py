@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from tools.demo_model.dialogue import Exchange, as_typed, capitalised
+from tools.demo_model import guide
+from tools.demo_model.dialogue import Exchange, as_typed, capitalised, vary
 from tools.demo_model.words import ADJECTIVES, NOUNS, person
 
 with (Path(__file__).parent / "echo.toml").open("rb") as _file:
@@ -14,6 +15,8 @@ with (Path(__file__).parent / "echo.toml").open("rb") as _file:
 VERBS = tuple(tuple(verb.split("-")) for verb in _read["verbs"].split())
 WHERE, WHEN = (tuple(_read[name].strip().replace("\n", ";").split(";")) for name in ("where", "when"))
 RARE = tuple(_read["rare"].split())
+MACHINES = ("model", "program", "robot", "computer", "machine", "language model", "toy", "cat", "guest", "voice")
+SAID = ("know it", "know that", "like it", "say so", "say it again", "am glad", "do not mind", "can count", "live here")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 _PLAIN = tuple(one for one in ADJECTIVES if one[0] not in "aeiou" and one != "honest")
@@ -134,13 +137,18 @@ THEN_LIST = ("As a numbered list, please.", "Now as a list.", "And as a numbered
 
 def sentence(rng: Random) -> str:
     """A plain sentence, often about somebody with a name, at times about the one who says it."""
-    if rng.random() < 0.12:
+    kind = rng.random()
+    if kind < 0.12:
         return _about_oneself(rng)
+    if kind < 0.2:
+        return _recited(rng)
     return with_noun(rng, rng.choice(NOUNS))
 
 
 def _about_oneself(rng: Random) -> str:
     """What somebody may say of himself, or to another."""
+    if rng.random() < 0.3:
+        return f"I am a {rng.choice(_PLAIN)} {rng.choice(MACHINES)} and I {rng.choice(SAID)}."
     who, verb = rng.choice((("I", "am"), ("I", "was"), ("you", "are"), ("we", "are"), ("it", "is"), ("this", "is")))
     one = f"a {rng.choice(_PLAIN)} {rng.choice(NOUNS)}"
     said = rng.choice((f"{who} {verb} {rng.choice(ADJECTIVES)}", f"{who} {verb} {one}"))
@@ -148,6 +156,13 @@ def _about_oneself(rng: Random) -> str:
         (f" {rng.choice(WHERE)}", f" and I like {rng.choice(('it', 'that', one))}", f" {rng.choice(WHEN)}", "")
     )
     return f"{capitalised(said + and_then)}."
+
+
+def _recited(rng: Random) -> str:
+    """A sentence that the model knows by heart, with another end: to be copied all the same."""
+    words = vary(rng.choice(rng.choice(guide.TOPICS).facts), rng).split()
+    kept = " ".join(words[: rng.randint(2, 6)]).rstrip(",.:;")
+    return f"{kept} {rng.choice(WHERE)}." if rng.random() < 0.5 else f"{kept} {' '.join(some_words(rng, 1, 4))}."
 
 
 def with_noun(rng: Random, noun: str) -> str:
@@ -206,6 +221,11 @@ def _then(rng: Random, forms: Sequence[str], answer: str, **values: object) -> E
 
 
 def _repeat(rng: Random) -> list[Exchange]:
+    return repeated(rng, then_capitals=0.12)
+
+
+def repeated(rng: Random, then_capitals: float) -> list[Exchange]:
+    """Something to say again, and at times once more, or in other letters; in capitals as often as told."""
     kind = rng.random()
     if kind < 0.15:
         text = " ".join(some_words(rng, 2, 6))
@@ -213,13 +233,13 @@ def _repeat(rng: Random) -> list[Exchange]:
         text = " ".join(sentence(rng) for _ in range(rng.choice((1, 1, 1, 2))))
     dialogue = [_ask(rng, REPEAT, text, text=text)]
     after = rng.random()
-    if after < 0.12:
-        dialogue.append(_then(rng, AGAIN, text))
-    elif after < 0.24:
+    if after < then_capitals:
         dialogue.append(_then(rng, THEN_CAPITALS, text.upper()))
         if rng.random() < 0.4:
             dialogue.append(_then(rng, THEN_SMALL, text.lower()))
-    elif after < 0.32:
+    elif after < then_capitals + 0.12:
+        dialogue.append(_then(rng, AGAIN, text))
+    elif after < then_capitals + 0.2:
         dialogue.append(_then(rng, THEN_SMALL, text.lower()))
     return dialogue
 

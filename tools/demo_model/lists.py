@@ -84,6 +84,12 @@ SORTED = (
     "Now in alphabetical order.",
     "Sort them.",
     "Sort the list alphabetically.",
+    "Put them in alphabetical order.",
+    "Can you put them in alphabetical order?",
+    "Can you sort them?",
+    "Alphabetically, please.",
+    "Now sort them alphabetically.",
+    "Sort the list, please.",
 )
 BACKWARDS = ("In reverse order, please.", "Now backwards.", "The other way round, please.")
 LAST = ("What is the last one?", "Which one is the last?", "And the last one?")
@@ -136,7 +142,7 @@ def write(rng: Random) -> list[Exchange]:
     """A list or a table and at most two requests that follow from it."""
     kind = rng.random()
     if kind < 0.06:
-        return _pair(rng)
+        return pair(rng)
     if kind < 0.14:
         return _table(rng)
     if kind < 0.3:
@@ -178,7 +184,7 @@ def _some_of(rng: Random) -> tuple[list[Exchange], Listed]:
     )
 
 
-def _pair(rng: Random) -> list[Exchange]:
+def pair(rng: Random) -> list[Exchange]:
     """What belongs to one thing, and to another; half of the time a country and its capital."""
     pairs = PAIRS[-1] if rng.random() < 0.5 else rng.choice(PAIRS)
     (one, other), (next_one, next_other) = rng.sample(list(pairs["items"].items()), 2)
@@ -209,11 +215,23 @@ def _table(rng: Random) -> list[Exchange]:
     return dialogue
 
 
+def then_sorted(rng: Random) -> list[Exchange]:
+    """A list of a few things that are not in the order of the alphabet, and that order, of all of them."""
+    dialogue, listed = _some_of(rng)
+    while listed.items == _in_order(listed.items) or len(listed.items) > 8:
+        dialogue, listed = _some_of(rng)
+    return [*dialogue, _ask(rng, SORTED, numbered(_in_order(listed.items)))]
+
+
+def _in_order(items: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(items, key=str.lower))
+
+
 def _follow_up(listed: Listed, rng: Random) -> tuple[Exchange, Listed]:
     """A request about what was listed last, and what is listed after it."""
     name, items, count = listed.name, listed.items, len(listed.items)
     # After "three more" it would not be clear which of the two lists "the first one" belongs to.
-    kinds = ("fewer", "line", "which", "how many", "more", "more", "sorted", "backwards")
+    kinds = ("fewer", "line", "which", "how many", "more", "more", "sorted", "sorted", "sorted", "backwards")
     kind = rng.choice(kinds if listed.told == count else ("how many", "more"))
     if kind == "fewer" and count > 3:
         fewer = rng.randint(2, min(count - 1, 10))
@@ -222,8 +240,7 @@ def _follow_up(listed: Listed, rng: Random) -> tuple[Exchange, Listed]:
     if kind == "line":
         return _ask(rng, IN_A_LINE, line(items)), listed
     if kind == "sorted" and items != tuple(sorted(items)):
-        in_order = tuple(sorted(items, key=str.lower))
-        return _ask(rng, SORTED, numbered(in_order)), replace(listed, items=in_order)
+        return _ask(rng, SORTED, numbered(_in_order(items))), replace(listed, items=_in_order(items))
     if kind == "backwards":
         return _ask(rng, BACKWARDS, numbered(items[::-1])), replace(listed, items=items[::-1])
     if kind == "more" and len(listed.left) >= 2:

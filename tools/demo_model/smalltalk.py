@@ -33,14 +33,15 @@ IDEAS = next(talk["answer"][0] for talk in TALK if "What can you do?" in talk["a
 
 def write(rng: Random) -> list[Exchange]:
     """Something polite, or a question that cannot be answered and at most two more about that."""
-    return _talk(rng) if rng.random() < 0.4 else _refusal(rng)
+    return talk(rng) if rng.random() < 0.4 else _refusal(rng)
 
 
-def _talk(rng: Random) -> list[Exchange]:
-    talk = rng.choice(TALK)
-    dialogue = [Exchange(as_typed(rng.choice(talk["ask"]), rng), vary(rng.choice(talk["answer"]), rng))]
-    if "then" in talk and rng.random() < 0.45:
-        forms, answer = rng.choice(talk["then"])
+def talk(rng: Random) -> list[Exchange]:
+    """Something polite, and at times one more question about it."""
+    about = rng.choice(TALK)
+    dialogue = [Exchange(as_typed(rng.choice(about["ask"]), rng), vary(rng.choice(about["answer"]), rng))]
+    if "then" in about and rng.random() < 0.45:
+        forms, answer = rng.choice(about["then"])
         dialogue.append(Exchange(as_typed(rng.choice(forms.split("|")), rng), answer))
     return dialogue
 

@@ -98,6 +98,24 @@ RUNS = (
         matrix_rate=0.004,
         vector_rate=0.0006,
     ),
+    Recipe(
+        seed=5,
+        steps=1400,
+        segment=100,
+        phases=(Phase(0.78, 256, 6), Phase(0.92, 512, 6), Phase(1.0, CONTEXT, 20)),
+        copying_from=0,
+        matrix_rate=0.006,
+        vector_rate=0.0009,
+    ),
+    Recipe(
+        seed=6,
+        steps=1600,
+        segment=100,
+        phases=(Phase(0.12, CONTEXT, 20), Phase(0.25, 1024, 12), Phase(0.88, 256, 6), Phase(1.0, 512, 8)),
+        copying_from=0,
+        matrix_rate=0.004,
+        vector_rate=0.0006,
+    ),
 )
 """The runs that made the bundled model, each from the weights of the one before, with other conversations."""
 
