@@ -1,10 +1,12 @@
 """How fast decoding is here, eager and compiled, beside transformers: with intervals, and the tuner beside a grid.
 
-Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 3] [--grid] [--json FILE]`, on a CPU, float32, greedy.
-Every prompt goes to all contenders before any gets the next, who begins changes, and all write the same tokens or the
-run fails. A ratio is one of tokens per second behind the first step, over all prompts of a kind; its interval holds
-95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed settings take part too, so
-that what the tuner chooses can be compared with the best of them.
+Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 3] [--grid] [--reference PYTHON] [--json FILE]
+[--plot FILE]`, on a CPU, float32, greedy. Every prompt goes to all contenders before any gets the next, who begins
+changes, and all write the same tokens or the run fails. The prompts of a kind are one session: as in the app, the
+n-gram pool is kept from one to the next. A ratio is one of tokens per second behind the first step, over all prompts of
+a kind; its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed
+settings take part too, so that what the tuner chooses can be compared with the best of them; with --reference the
+authors' implementation, run by that Python (see `benchmarks.reference`).
 """
 
 import argparse
@@ -12,7 +14,6 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,56 +21,20 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.demo_decoding import BUNDLED
-from ladechat.bench.contenders import Answer, Contender, Ours, Transformers
+from benchmarks.speed_contenders import BASE, REFERENCE, THEIR_PLAIN, make_contenders, pass_costs
+from ladechat.bench.contenders import Answer
 from ladechat.bench.machine import describe
 from ladechat.bench.measure import measure
 from ladechat.bench.options import KINDS
 from ladechat.bench.prompts import Prompt, make_prompts
 from ladechat.bench.questions import read_questions
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.runner import Runner
-from ladechat.decoder.step import Decoder, Limits
-from ladechat.decoder.tuned import TunedDecoder
-from ladechat.decoder.tuner import Tuner
-from ladechat.model.compiled import CompiledPasses
-from ladechat.model.compiler import use_compiled
-from ladechat.model.cost import PassCosts
-from ladechat.model.eager import EagerRunner
+from ladechat.decoder.step import Limits
 from ladechat.model.loading import LoadedModel, load
 
 MAX_NEW_TOKENS = 64
 RANDOM_PROMPTS, RANDOM_LENGTH = 8, 60
 DRAWS = 2000
-GRID = [
-    *((0, 4, guesses) for guesses in (0, 1, 2, 3, 5, 8)),
-    *((2, 3, 2), (3, 3, 3), (5, 3, 5), (7, 3, 7), (5, 5, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15)),
-]
-BASE = "transformers generate"
-
-
-class Through:
-    """A contender of ours whose passes run in one way, whatever the others do."""
-
-    def __init__(self, name: str, ours: Ours, runner: EagerRunner, passes: CompiledPasses | None) -> None:
-        self.name = name
-        self._ours, self._runner, self._passes = ours, runner, passes
-
-    def answer(self, prompt: list[int], limits: Limits) -> Answer:
-        """See `Contender.answer`."""
-        self._runner.compiled = self._passes
-        return self._ours.answer(prompt, limits)
-
-
-class Auto:
-    """A decoder that goes on learning, over prompts, with a pool of its own for each."""
-
-    def __init__(self, runner: EagerRunner) -> None:
-        self._costs = PassCosts(runner)
-        self._tuner = Tuner(self._costs)
-
-    def __call__(self, runner: Runner) -> Decoder:
-        return TunedDecoder(LookaheadDecoder(runner), self._costs, self._tuner)
 
 
 @dataclass(frozen=True)
@@ -81,19 +46,21 @@ class Pair:
 
 
 def main() -> None:
-    """Measure, print tables, and write the figures if asked to."""
+    """Measure, print tables, and write the figures and the picture if asked to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", type=Path, default=BUNDLED)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--reference", type=Path, metavar="PYTHON")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     folder: Path = arguments.model
     loaded = load(folder, folder.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
     limits = Limits(MAX_NEW_TOKENS, loaded.eos_ids)
     asked = make_prompts(loaded, read_questions(KINDS), MAX_NEW_TOKENS, tick=lambda: None)
     prompts = [*asked, *random_prompts(loaded, limits)]
-    contenders = make_contenders(loaded, arguments.grid)
+    contenders, ways = make_contenders(loaded, prompts, arguments.grid, arguments.reference)
     rounds = measure(contenders, prompts, limits, arguments.rounds, tick=lambda: None)
     answers = {
         one.name: [[answers[one.name][i] for answers in rounds] for i in range(len(prompts))] for one in contenders
@@ -106,10 +73,15 @@ def main() -> None:
         "rounds": arguments.rounds,
         "prompts": {kind: sum(prompt.kind == kind for prompt in prompts) for kind in kinds_of(prompts)},
         "contenders": figures(answers, prompts),
+        "pass_costs": pass_costs(loaded, ways),
     }
     show(report)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    if arguments.plot:
+        from benchmarks.speed_plot import plot  # only where it is wanted: matplotlib may not be installed
+
+        plot(report, arguments.plot)
 
 
 def random_prompts(loaded: LoadedModel, limits: Limits) -> list[Prompt]:
@@ -122,30 +94,6 @@ def random_prompts(loaded: LoadedModel, limits: Limits) -> list[Prompt]:
         answer = tuple(token for step in plain.run(ids, limits) for token in step.tokens)
         prompts.append(Prompt("random", f"random {number}", ids, answer))
     return prompts
-
-
-def make_contenders(loaded: LoadedModel, grid: bool) -> list[Contender]:
-    """transformers, and ours eager and compiled: plain, lookahead at its defaults, tuned; and the grid if wanted."""
-    runner = loaded.runner
-    assert isinstance(runner, EagerRunner)
-    use_compiled(runner, loaded.folder, "compiled")
-    compiled, runner.compiled = runner.compiled, None
-    found: list[Contender] = [Transformers(BASE, loaded)]
-    ways = {"eager": None, "compiled": compiled} if compiled is not None and compiled.sizes else {"eager": None}
-    for way, passes in ways.items():
-        makes: dict[str, Any] = {
-            f"plain, {way}": AutoregressiveDecoder,
-            f"lookahead 5,3,5, {way}": partial(_fixed, settings=LookaheadSettings(5, 3, 5)),
-            f"auto, {way}": Auto(runner),
-        }
-        for numbers in GRID if grid else ():
-            makes[f"{','.join(map(str, numbers))}, {way}"] = partial(_fixed, settings=LookaheadSettings(*numbers))
-        found += [Through(name, Ours(name, loaded, make), runner, passes) for name, make in makes.items()]
-    return found
-
-
-def _fixed(runner: Runner, settings: LookaheadSettings) -> Decoder:
-    return LookaheadDecoder(runner, settings)
 
 
 def check(answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt]) -> None:
@@ -175,7 +123,7 @@ def figures(
         for kind in ("all", *kinds_of(prompts)):
             chosen = [i for i, prompt in enumerate(prompts) if kind in (prompt.kind, "all")]
             first = [by_prompt[i][0] for i in chosen]
-            plain = f"plain, {name.rsplit(', ', 1)[-1]}" if name != BASE else BASE
+            plain = _plain_of(name)
             found[name][kind] = {
                 "tokens_per_second": round(_rate([pairs[name][i] for i in chosen]), 2),
                 "tokens_per_step": round(sum(len(one.tokens) for one in first) / sum(one.passes for one in first), 3),
@@ -183,6 +131,13 @@ def figures(
                 "to_plain": interval([(pairs[name][i], pairs[plain][i]) for i in chosen]),
             }
     return found
+
+
+def _plain_of(name: str) -> str:
+    """The contender that decodes plainly in the same way."""
+    if name.startswith(REFERENCE):
+        return THEIR_PLAIN
+    return BASE if name == BASE else f"plain, {name.rsplit(', ', 1)[-1]}"
 
 
 def _pair(repeated: Sequence[Answer]) -> Pair:

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from benchmarks.speed import BASE, Pair, check, figures, interval
+from benchmarks.speed import Pair, check, figures, interval
+from benchmarks.speed_contenders import BASE
 from ladechat.bench.contenders import Answer
 from ladechat.bench.prompts import Prompt
 

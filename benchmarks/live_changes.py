@@ -1,0 +1,115 @@
+"""How long the stream pauses where W, N and G change all the time: the longest wait between two steps, and the text.
+
+Run as `python -m benchmarks.live_changes [--model FOLDER] [--changes 1000] [--passes eager|compiled] [--json FILE]`.
+Settings change at random before every third step or so, a slider that is dragged; every answer is compared with plain
+decoding.
+"""
+
+import argparse
+import json
+import random
+import time
+from itertools import pairwise
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from benchmarks.demo_decoding import BUNDLED
+from ladechat.bench.machine import describe
+from ladechat.bench.options import KINDS
+from ladechat.bench.questions import read_questions
+from ladechat.engine.turn import Service, answer
+from ladechat.model.compiler import use_compiled
+from ladechat.model.loading import load
+from ladechat.protocol import Event, Generate, Message, Settings, Step, TurnFinished
+
+MAX_NEW_TOKENS = 200
+EVERY = 3
+
+
+class Dragging:
+    """Changes settings while an answer is written, and none of a plain one."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._dice = random.Random(0)
+        self.active = False
+        self.changes = 0
+
+    def stop_wanted(self) -> bool:
+        """See `ladechat.engine.turn.Listener`."""
+        return False
+
+    def apply_changes(self) -> None:
+        """See `ladechat.engine.turn.Listener`."""
+        dice = self._dice
+        if not self.active or dice.randrange(EVERY):
+            return
+        window, ngram, guesses = dice.randint(1, 20), dice.randint(2, 7), dice.randint(0, 20)
+        settings = replace(self._service.decoders.settings, window=window, ngram=ngram, guesses=guesses)
+        self._service.decoders.apply(replace(settings, auto=dice.random() < 0.2))
+        self.changes += 1
+
+
+def main() -> None:
+    """Measure, print, and write the figures if asked to."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model", type=Path, default=BUNDLED)
+    parser.add_argument("--changes", type=int, default=1000)
+    parser.add_argument("--passes", choices=("eager", "compiled"), default="compiled")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    loaded = load(arguments.model, arguments.model.name, "cpu", "float32", lambda _: None, lambda _: None)
+    use_compiled(loaded.runner, loaded.folder, arguments.passes)
+    service = Service.of(loaded, Settings())
+    listener = Dragging(service)
+    waits: list[float] = []
+    questions = [turn for question in read_questions(KINDS) for turn in question.turns]
+    for number in range(10**9):
+        question = questions[number % len(questions)]
+        expected = _answer(service, listener, question, Settings(decoder="autoregressive"), [])
+        found = _answer(service, listener, question, Settings(), waits)
+        assert found == expected, question
+        if listener.changes >= arguments.changes:
+            break
+    waits.sort()
+    report = {
+        "machine": describe(),
+        "model": arguments.model.name,
+        "passes": arguments.passes,
+        "changes": listener.changes,
+        "steps": len(waits),
+        "answers": number + 1,
+        "same_text": True,
+        "ms_between_steps": {
+            "median": round(1000 * waits[len(waits) // 2], 2),
+            "99 of 100": round(1000 * waits[len(waits) * 99 // 100], 2),
+            "longest": round(1000 * waits[-1], 2),
+        },
+    }
+    print(json.dumps(report, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _answer(service: Service, listener: Dragging, question: str, settings: Settings, waits: list[float]) -> list[int]:
+    """The tokens of an answer. The seconds between its steps are added to `waits`."""
+    times: list[float] = []
+    token_ids: list[int] = []
+
+    def heard(event: Event) -> None:
+        if isinstance(event, Step):
+            times.append(time.perf_counter())
+        elif isinstance(event, TurnFinished):
+            token_ids.extend(event.token_ids)
+
+    listener.active = settings.decoder == "lookahead"
+    service.decoders.apply(settings)
+    message = Message(role="user", content=question)
+    answer(service, Generate(turn=1, messages=[message], max_new_tokens=MAX_NEW_TOKENS), heard, listener)
+    waits += [after - before for before, after in pairwise(times)]
+    return token_ids
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Who takes part in `benchmarks.speed`: ours eager and compiled, transformers, and the authors' implementation."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from benchmarks.floor import Machine, bandwidth, matrix_rate, work_of_model
+from ladechat.bench.contenders import Answer, Contender, Ours, Transformers
+from ladechat.bench.prompts import Prompt
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.step import Decoder, Limits
+from ladechat.decoder.tuned import TunedDecoder
+from ladechat.model.compiled import CompiledPasses
+from ladechat.model.compiler import use_compiled
+from ladechat.model.cost import PassCosts
+from ladechat.model.eager import EagerRunner
+from ladechat.model.loading import LoadedModel
+
+GRID = [
+    *((0, 4, guesses) for guesses in (1, 2, 3, 5)),
+    *((0, 8, guesses) for guesses in (1, 2, 3)),
+    *((2, 3, 2), (3, 3, 3), (5, 3, 5), (7, 3, 7), (3, 4, 3), (5, 5, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15)),
+]
+BASE = "transformers generate"
+REFERENCE = "the authors' implementation"
+THEIR_PLAIN = f"{REFERENCE}: transformers 4.36, plain"
+
+# A Llama of 113 M parameters, whose passes are limited by memory and arithmetic more than by dispatch.
+LARGER: dict[str, Any] = {
+    "vocab_size": 32000,
+    "hidden_size": 768,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 2048,
+}
+
+
+class Through:
+    """A contender of ours whose passes run in one way, whatever the others do.
+
+    As in the app, the n-gram pool lives as long as the session does. All prompts of a kind, in their order, are one;
+    where it begins the pool is empty, in every round anew.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        loaded: LoadedModel,
+        decoder: Decoder,
+        passes: CompiledPasses | None,
+        begins: set[tuple[int, ...]],
+    ) -> None:
+        self.name = name
+        self._ours = Ours(name, loaded, lambda _: decoder)
+        self._runner, self._passes, self._begins = loaded.runner, passes, begins
+        self._pool = getattr(getattr(decoder, "lookahead", decoder), "pool", None)
+
+    def answer(self, prompt: list[int], limits: Limits) -> Answer:
+        """See `Contender.answer`."""
+        if self._pool is not None and tuple(prompt) in self._begins:
+            self._pool.clear()
+        self._runner.compiled = self._passes
+        return self._ours.answer(prompt, limits)
+
+
+class Reference:
+    """The authors' implementation, in an environment of its own: see `benchmarks.reference`."""
+
+    def __init__(self, name: str, python: Path, checkpoint: Path, *way: str) -> None:
+        self.name = name
+        program = Path(__file__).with_name("reference.py")
+        self._process = subprocess.Popen(
+            [str(python), "-W", "ignore", str(program), str(checkpoint), *way],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
+        )
+
+    def answer(self, prompt: list[int], limits: Limits) -> Answer:
+        """See `Contender.answer`. How long the first step took is measured by an answer of one token before."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps([limits.max_new_tokens, *prompt]), file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} has ended; what it wrote on standard error says why.")
+        told = json.loads(line)
+        return Answer(
+            tokens=tuple(told["tokens"]),
+            first_tokens=1,
+            passes=told["passes"],
+            first_seconds=told["first_seconds"],
+            rest_seconds=told["seconds"] - told["first_seconds"],
+            tested=None,
+        )
+
+
+def make_contenders(
+    loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None
+) -> tuple[list[Contender], dict[str, CompiledPasses | None]]:
+    """All that take part, the first of each session being what they begin with; and the ways that passes run here."""
+    runner = loaded.runner
+    assert isinstance(runner, EagerRunner)
+    begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
+    ways = passes_of(loaded)
+    found: list[Contender] = [Transformers(BASE, loaded)]
+    if reference is not None:
+        found.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
+        found.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
+    for way, passes in ways.items():
+        decoders: dict[str, Decoder] = {
+            f"plain, {way}": AutoregressiveDecoder(runner),
+            f"lookahead 5,3,5, {way}": LookaheadDecoder(runner, LookaheadSettings(5, 3, 5)),
+            f"auto, {way}": TunedDecoder(LookaheadDecoder(runner), PassCosts(runner)),
+        }
+        for numbers in GRID if grid else ():
+            name = f"{','.join(map(str, numbers))}, {way}"
+            decoders[name] = LookaheadDecoder(runner, LookaheadSettings(*numbers))
+        found += [Through(name, loaded, decoder, passes, begins) for name, decoder in decoders.items()]
+    return found, ways
+
+
+def passes_of(loaded: LoadedModel) -> dict[str, CompiledPasses | None]:
+    """Eager passes, and compiled ones if they are here; `ladechat bench` compiles them."""
+    use_compiled(loaded.runner, loaded.folder, "compiled")
+    compiled = loaded.runner.compiled
+    if compiled is not None:
+        compiled.look()
+    return {"eager": None, "compiled": compiled} if compiled is not None and compiled.sizes else {"eager": None}
+
+
+def pass_costs(loaded: LoadedModel, ways: Mapping[str, CompiledPasses | None]) -> dict[str, Any]:
+    """The milliseconds of passes by their slots, of this model and of a larger random one, beside their floor."""
+    found: dict[str, Any] = {}
+    for way, passes in ways.items():
+        loaded.runner.compiled = passes
+        found[f"{loaded.name}, {way}"] = _costs(loaded.runner)
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(**LARGER)).eval()
+    name = f"a random Llama of {model.num_parameters() / 1e6:.0f} M parameters, eager"
+    found[name] = _costs(EagerRunner(model, LARGER["max_position_embeddings"]))
+    return found
+
+
+def _costs(runner: Runner) -> dict[str, Any]:
+    """Behind 100 tokens: each pass, and the part of it that memory and arithmetic need at least."""
+    for _ in runner.prefill([5] * 100):
+        pass
+    costs = PassCosts(runner)
+    costs.refresh()
+    model: Any = runner.model  # type: ignore[attr-defined]  # no part of what a decoder needs
+    work = work_of_model(model)
+    machine = Machine(bandwidth(work.weight_bytes, model.dtype, model.device), matrix_rate(model.dtype, model.device))
+    return {
+        "ms": {slots: round(1000 * seconds, 3) for slots, seconds in costs.known().items()},
+        "part_of_it_that_is_the_floor": {
+            slots: round(work.seconds(slots, 99, machine) / seconds, 3) for slots, seconds in costs.known().items()
+        },
+    }
