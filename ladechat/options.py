@@ -35,7 +35,7 @@ Passes = Annotated[
 ]
 
 TensorParallel = Annotated[
-    int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model that is larger than one GPU among several.")
+    int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
 ]
 
 PLACES: dict[str, Any] = {

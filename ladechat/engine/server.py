@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ladechat.model.loading import LoadedModel
 
 
-SECONDS_FOR_THE_REASON = 1.0
+SECONDS_FOR_THE_REASON = 2.0
 """A pass fails at once where another process that shares the model has died: time to see that it was this."""
 
 

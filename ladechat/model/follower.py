@@ -17,7 +17,7 @@ from typing import NoReturn
 from ladechat.model.followers import OUT_OF_MEMORY
 
 SECONDS_FOR_THE_ENGINE = 5.0
-"""As a rule, what goes wrong here goes wrong in the engine as well, which says it in better words. It may do so first."""
+"""As a rule, what goes wrong here goes wrong in the engine as well. It says so in better words, and may do so first."""
 
 
 def main() -> NoReturn:

@@ -44,8 +44,8 @@ class Keep:
 class LeadingRunner:
     """The `ladechat.decoder.runner.Runner` of the process that speaks the protocol.
 
-    Nobody above it has to know that there are others: their caches hold the same tokens as the one here, each for its own
-    heads. An order goes out before it is carried out here, for the passes of all of them wait for each other.
+    Nobody above it has to know that there are others: their caches hold the same tokens as the one here, each for its
+    own heads. An order goes out before it is carried out here, for the passes of all of them wait for each other.
 
     Args:
         runner: of the shard of this process.
@@ -114,7 +114,7 @@ class LeadingRunner:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """What fails in one process leaves the others waiting in the middle of a pass: there is no way on from there."""
+        """What fails in one process leaves the others in the middle of a pass: there is no way on from there."""
         try:
             yield
         except Exception as error:

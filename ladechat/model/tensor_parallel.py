@@ -1,7 +1,7 @@
 """A model shared among several processes of this machine, by the plan that transformers has for its type.
 
-Each process has a part of the heads and of the inner columns of every layer, and the sums over the parts are made where a
-layer ends (Shoeybi et al. 2019, Megatron-LM).
+Each process has a part of the heads and of the inner columns of every layer; behind both, what the parts yield is added
+up (Shoeybi et al. 2019, Megatron-LM).
 """
 
 import os
@@ -25,6 +25,9 @@ from ladechat.model.memory import free_memory, weight_bytes
 
 OPTION = "--tensor-parallel"
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+
+FAULTY_PLANS = ("doge", "granite_swa", "granitemoe_swa", "hrm_text", "hy_v4", "llama4", "llama4_text", "mimo_v2_flash")
+"""Types that transformers 5.17 shares by a plan with which they fail, or (hrm_text) compute something else."""
 
 WHOLE = ("mla_kv_a_proj", "replicated_with_grad_allreduce", "sequence_parallel")
 """Of the ways in which a plan treats parameters, those that leave each process all of them."""
@@ -67,7 +70,7 @@ def devices_for(processes: int, wanted: str) -> list[torch.device]:
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if found < processes:
         message = f"{OPTION} {processes} needs {processes} GPUs that torch can use, and there {_are(found)} here."
-        raise LoadError("load_failed", message, f"Use a smaller number, or none: without {OPTION} one device is enough.")
+        raise LoadError("load_failed", message, f"Use a smaller number, or leave {OPTION} out.")
     return [torch.device("cuda", index) for index in range(processes)]
 
 
@@ -98,6 +101,11 @@ def check_shards(
     if not getattr(text, "base_model_tp_plan", None):
         message = f"transformers has no plan how to share a model of type {config.model_type!r} among processes."
         raise LoadError("unsupported_architecture", message, f"Leave {OPTION} out, or use another model.")
+    if {config.model_type, text.model_type} & set(FAULTY_PLANS):
+        message = (
+            f"Shared by transformers' plan, a model of type {config.model_type!r} does not compute what it should."
+        )
+        raise LoadError("unsupported_architecture", message, f"Leave {OPTION} out, or use another model.")
     for what, count in _to_divide(text):
         if count % processes:
             message = f"{name} has {count} {what}, which cannot be divided among {processes} processes."
@@ -114,25 +122,26 @@ def check_shards(
 
 
 def share_of_each(config: Any, processes: int) -> float:
-    """The part of a model's weights that each process holds: of those outside the plan, as the embeddings, each has all."""
+    """The part of a model's weights that each process holds: those outside the plan, as the embeddings, whole."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     held = sum(size / processes if _is_shared(name, model.tp_plan) else size for name, size in sizes.items())
-    return held / sum(sizes.values())
+    return float(held / sum(sizes.values()))
 
 
 def first_shard(
     followers: Followers, folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int
 ) -> DeviceMesh:
-    """Let the followers begin with their shards, and meet them; the mesh to load the first shard with."""
-    port = followers.meeting_point.getsockname()[1]
+    """Start the followers with their shards, and meet them; the mesh to load the first shard with."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=len(devices))
+    port = listener.getsockname()[1]
     shards = [
         Shard(folder, name, dtype, context_length, device, rank, len(devices), port)
         for rank, device in enumerate(devices)
     ]
-    followers.tell_each(shards[1:])
-    return meet(shards[0], followers.meeting_point)
+    followers.start(shards[1:])
+    return meet(shards[0], listener)
 
 
 def meet(shard: Shard, listener: socket.socket | None = None) -> DeviceMesh:
@@ -145,7 +154,7 @@ def meet(shard: Shard, listener: socket.socket | None = None) -> DeviceMesh:
     # On this machine only: neither the store nor gloo is reached from another.
     os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
     os.environ["LOCAL_RANK"] = str(shard.device.index or 0)  # to transformers, the number of the device
-    store = distributed.TCPStore(
+    store = distributed.TCPStore(  # type: ignore[attr-defined]  # documented, but not marked as exported
         "127.0.0.1",
         shard.port,
         shard.processes,
@@ -174,7 +183,7 @@ def _to_divide(text: Any) -> Iterator[tuple[str, int]]:
 
 
 def _is_shared(parameter: str, plan: dict[str, str]) -> bool:
-    """Whether a plan, whose keys have * for the number of a layer, shares a parameter: by its own name or its module's."""
+    """Whether a plan shares a parameter. It names it, or its module, with * for the number of a layer."""
     name = re.sub(r"\.\d+(?=\.|$)", ".*", parameter)
     way = plan.get(name) or plan.get(name.rpartition(".")[0])
     return way is not None and way not in WHOLE
