@@ -157,7 +157,8 @@ def serve_engine(engine: EngineOptions) -> None:
     from ladechat.engine.server import serve
 
     pool = Path(engine.pool).expanduser() if engine.pool else None
-    raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings, pool, engine.passes))
+    places = (engine.model, engine.device, engine.dtype)
+    raise typer.Exit(serve(*places, engine.settings, pool, engine.passes, engine.tensor_parallel))
 
 
 @app.command()

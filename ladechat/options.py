@@ -34,7 +34,18 @@ Passes = Annotated[
     typer.Option(help="On a CPU: compile passes of a small model in the background; use compiled ones; or stay eager."),
 ]
 
-PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype, "pool": Pool, "passes": Passes}
+TensorParallel = Annotated[
+    int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
+]
+
+PLACES: dict[str, Any] = {
+    "model": Model,
+    "device": Device,
+    "dtype": Dtype,
+    "pool": Pool,
+    "passes": Passes,
+    "tensor_parallel": TensorParallel,
+}
 """Which model, where and how it runs, and what it begins with."""
 
 PINNED = ("window", "ngram", "guesses")
@@ -80,6 +91,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     def called(**given: Any) -> None:
         places = {name: given.pop(name) for name in PLACES}
         check_passes(places["passes"])
+        check_tensor_parallel(places["tensor_parallel"])
         settings = checked(with_auto({name: given.pop(name) for name in SETTINGS}))
         command(engine=EngineOptions(**places, settings=settings), **given)
 
@@ -131,6 +143,12 @@ def check_passes(passes: str) -> None:
     """Refuse what is no way to run passes."""
     if passes not in PASSES:
         fail(f"Passes cannot be {passes!r}; use --passes {', '.join(PASSES[:-1])} or {PASSES[-1]}.")
+
+
+def check_tensor_parallel(gpus: int) -> None:
+    """Refuse what is no number of GPUs."""
+    if gpus < 1:
+        fail(f"A model cannot be shared among {gpus} GPUs; set 1, for no sharing, or more with --tensor-parallel.")
 
 
 def check_w_n_g(values: tuple[int, int, int], options: tuple[str, str, str]) -> None:

@@ -47,6 +47,7 @@ def events_in(output: str) -> list[Event]:
         (["-T", "nan"], "0 to 5"),
         (["--top-p", "0"], "at most 1"),
         (["--passes", "fast"], "use --passes compile, compiled or eager"),
+        (["--tensor-parallel", "0"], "among 0 GPUs"),
         (["--min-p", "1"], "below 1"),
         (["--top-k", "-1"], "at least 0"),
         (["--repetition-penalty", "0"], "0.1 to 10"),

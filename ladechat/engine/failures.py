@@ -1,5 +1,6 @@
 """What could not be done, in words."""
 
+from ladechat.model.followers import OUT_OF_MEMORY
 from ladechat.protocol import Failed
 
 
@@ -24,6 +25,17 @@ def pool_file(error: Exception, fatal: bool) -> Failed:
         else "It is not kept from here on."
     )
     return Failed(code="pool_file", message=str(error), hint=hint, fatal=fatal)
+
+
+def follower_ended(exit_code: int) -> Failed:
+    """One of the processes that share the model is gone, and no pass can be made without it."""
+    if exit_code == OUT_OF_MEMORY:
+        message = "The memory of one of the processes that share the model is used up."
+        hint = "Start with a larger --tensor-parallel, a smaller W and G, or --dtype bfloat16."
+        return Failed(code="out_of_memory", message=message, hint=hint, fatal=True)
+    how = f"by signal {-exit_code}" if exit_code < 0 else f"with exit code {exit_code}"
+    message = f"One of the processes that share the model has ended ({how}), and the others cannot go on without it."
+    return Failed(code="internal", message=message, hint="The engine's log may say why.", fatal=True)
 
 
 def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:

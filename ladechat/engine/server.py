@@ -2,19 +2,21 @@
 
 import gc
 import sys
+import time
 import traceback
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
 from ladechat import __version__, protocol
-from ladechat.engine.failures import bad_command, busy, pool_file, unexpected
+from ladechat.engine.failures import bad_command, busy, follower_ended, pool_file, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.model.checkpoint import LoadError, fetch, local_folder, tokenizer_fingerprint
+from ladechat.model.followers import Followers
 from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settings, Stop
 
 if TYPE_CHECKING:
@@ -23,8 +25,18 @@ if TYPE_CHECKING:
     from ladechat.model.loading import LoadedModel
 
 
+SECONDS_FOR_THE_REASON = 2.0
+"""A pass fails at once where another process that shares the model has died: time to see that it was this."""
+
+
 def serve(
-    model: str, device: str, dtype: str, settings: Settings, pool: Path | None = None, passes: str = "eager"
+    model: str,
+    device: str,
+    dtype: str,
+    settings: Settings,
+    pool: Path | None = None,
+    passes: str = "eager",
+    tensor_parallel: int = 1,
 ) -> int:
     """Load a model, then answer commands until the input ends.
 
@@ -35,6 +47,7 @@ def serve(
         settings: what the decoder starts with.
         pool: a file that the n-gram pool comes from, and is kept in after every answer.
         passes: see `ladechat.model.compiler.use_compiled`.
+        tensor_parallel: how many processes share the model, this one included.
 
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
@@ -56,8 +69,9 @@ def serve(
         )
     )
     inbox = Inbox(sys.stdin.fileno(), stream)
+    followers = _followers(tensor_parallel, stream) if tensor_parallel > 1 else None
     try:
-        loaded = _load(model, device, dtype, stream)
+        loaded = _load(model, device, dtype, stream, followers)
         _check_window(settings, loaded.context_length)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
@@ -177,7 +191,25 @@ class Engine:
                 self._stream.emit(pool_file(error, fatal=False))
 
 
-def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedModel":
+def _followers(processes: int, stream: EventStream) -> Followers:
+    """The processes that share the model with this one, which ends when one of them does."""
+
+    def ended(exit_code: int) -> None:
+        stream.emit(follower_ended(exit_code))
+        stream.end_process(1)
+
+    def failed(error: Exception) -> NoReturn:
+        traceback.print_exc()
+        time.sleep(SECONDS_FOR_THE_REASON)
+        stream.emit(unexpected(error, turn=None, fatal=True))
+        stream.end_process(1)
+
+    return Followers(processes, ended, failed)
+
+
+def _load(
+    model: str, device: str, dtype: str, stream: EventStream, followers: Followers | None = None
+) -> "LoadedModel":
     report = LoadingReport(stream)
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
     report.begin("looking for the checkpoint" if local_folder(model) else f"fetching {model}")
@@ -185,7 +217,7 @@ def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedMo
     report.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
 
-    return load(folder, model, device, dtype, report.begin, report.fraction_done)
+    return load(folder, model, device, dtype, report.begin, report.fraction_done, followers)
 
 
 def _check_window(settings: Settings, context_length: int) -> None:

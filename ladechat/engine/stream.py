@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from typing import NoReturn
 
 import msgspec
 
@@ -41,10 +42,10 @@ class EventStream:
             except BrokenPipeError:
                 os._exit(0)
 
-    def end_process(self) -> None:
+    def end_process(self, exit_code: int = 0) -> NoReturn:
         """End the process, whatever else it is doing: between two lines, unless nobody takes the one that is out."""
         self._lock.acquire(timeout=SECONDS_FOR_A_LINE)
-        os._exit(0)
+        os._exit(exit_code)
 
 
 class Inbox:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from ladechat.decoder.runner import Runner
 from ladechat.model.cache_probe import probe_cache
 from ladechat.model.compiled import (
     FOLDERS_KEPT,
@@ -33,7 +34,6 @@ from ladechat.model.compiled import (
     library_of,
 )
 from ladechat.model.eager import EagerRunner
-from ladechat.model.stepwise import StepwiseRunner
 from ladechat.model.weights import load_weights
 
 EXAMPLE_CACHED = 300
@@ -62,7 +62,7 @@ HOW: dict[str, Any] = {
 """How torch's compiler is asked to go about it."""
 
 
-def use_compiled(runner: EagerRunner | StepwiseRunner, checkpoint: Path, passes: str) -> Compiling | None:
+def use_compiled(runner: Runner, checkpoint: Path, passes: str) -> Compiling | None:
     """Let a runner use compiled passes, where they are for its model.
 
     Args:

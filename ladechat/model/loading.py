@@ -15,12 +15,15 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from ladechat.model.cache_probe import PlainDecodingOnly, UnsupportedModel
 from ladechat.model.checkpoint import LoadError, first_sentence, tokenizer_fingerprint
 from ladechat.model.eager import EagerRunner
+from ladechat.model.followers import Followers
+from ladechat.model.leading import LeadingRunner
 from ladechat.model.memory import check_memory, useful_cache_bytes
 from ladechat.model.quantization import check_quantization, described_parameters, quantization_method
 from ladechat.model.rope import stretched_context
 from ladechat.model.sampling_defaults import SamplingDefaults, sampling_defaults
 from ladechat.model.self_check import check_layouts, check_one_direction
 from ladechat.model.stepwise import StepwiseRunner
+from ladechat.model.tensor_parallel import check_shards, devices_for, first_shard
 from ladechat.model.weights import FractionProgress, load_weights
 
 FALLBACK_CONTEXT = 2048
@@ -37,7 +40,7 @@ CHECK_STAGE = "checking that the model decodes as the method needs"
 class LoadedModel:
     """A model ready to run, and the facts about it."""
 
-    runner: EagerRunner | StepwiseRunner
+    runner: EagerRunner | StepwiseRunner | LeadingRunner
     tokenizer: PreTrainedTokenizerBase
     folder: Path
     name: str
@@ -60,7 +63,15 @@ class LoadedModel:
         return self.runner.plain_only
 
 
-def load(folder: Path, name: str, device: str, dtype: str, report: Report, progress: FractionProgress) -> LoadedModel:
+def load(
+    folder: Path,
+    name: str,
+    device: str,
+    dtype: str,
+    report: Report,
+    progress: FractionProgress,
+    followers: Followers | None = None,
+) -> LoadedModel:
     """Load a checkpoint, safetensors only, running no code that comes with it.
 
     Args:
@@ -70,6 +81,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
         dtype: "auto", or the name of a floating-point type of torch.
         report: told of each stage.
         progress: told how much of the weights is read.
+        followers: the other processes that share the model, if there are any.
 
     Raises:
         LoadError: it cannot be loaded here, and why.
@@ -77,9 +89,10 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
     started = time.perf_counter()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    leave_a_core_free()
+    leave_a_core_free(followers.processes if followers else 1)
     config = _config(folder, name)
-    place = choose_device(device)
+    devices = devices_for(followers.processes, device) if followers else [choose_device(device)]
+    place = devices[0]
     number_type = choose_dtype(dtype, place, config)
     text = config.get_text_config()  # of a model that also sees or hears, the part that writes
     context_length = _context_length(text)
@@ -87,17 +100,21 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
     method = quantization_method(config)
     parameters = described_parameters(config) if method else None
     cache_bytes = useful_cache_bytes(text, context_length, number_type)
-    check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None)
+    if followers is None:
+        check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None)
+    else:
+        check_shards(folder, name, config, devices, number_type, cache_bytes)
     report(WEIGHTS_STAGE)
     tokenizer = _tokenizer(folder, name)
-    model = load_weights(folder, name, place, number_type, quantised=method is not None, progress=progress)
+    mesh = first_shard(followers, folder, name, devices, number_type, context_length) if followers else None
+    model = load_weights(folder, name, place, number_type, method is not None, progress, mesh)
     report(CHECK_STAGE)
     try:
         runner = choose_runner(model, context_length)
     except UnsupportedModel as error:
         raise _unsupported(str(error)) from error
     return LoadedModel(
-        runner=runner,
+        runner=LeadingRunner(runner, followers) if followers else runner,
         tokenizer=tokenizer,
         folder=folder,
         name=name,
@@ -107,7 +124,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
         layers=int(text.num_hidden_layers),
         vocabulary=int(text.vocab_size),
         context_length=context_length,
-        device=_device_name(place),
+        device=_device_name(place) if followers is None else f"{len(devices)} × {_device_name(place)}",
         dtype=str(model.dtype).removeprefix("torch."),
         quantization=method,
         sampling_defaults=sampling_defaults(folder),
@@ -131,15 +148,15 @@ def choose_runner(model: PreTrainedModel, context_length: int) -> EagerRunner | 
     return runner
 
 
-def leave_a_core_free() -> None:
-    """Let torch compute on all cores but one, unless OMP_NUM_THREADS says otherwise.
+def leave_a_core_free(processes: int = 1) -> None:
+    """Let torch compute on all cores but one, shared by so many processes, unless OMP_NUM_THREADS says otherwise.
 
     Its threads wait for each other many times in a pass. One that has to share its core with the screen holds all of
     them up: measured on two cores, a pass then takes ten times as long as on a single thread.
     """
     if "OMP_NUM_THREADS" not in os.environ:
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        torch.set_num_threads(max(1, available - 1))
+        torch.set_num_threads(max(1, (available - 1) // processes))
 
 
 def choose_device(wanted: str) -> torch.device:

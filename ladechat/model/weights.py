@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers.distributed.configuration_utils import DistributedConfig
 from transformers.utils import logging
 from transformers.utils.import_utils import is_accelerate_available
 
@@ -21,7 +23,13 @@ BAR_OF_WEIGHTS = "Loading weights"
 
 
 def load_weights(
-    folder: Path, name: str, device: torch.device, dtype: torch.dtype, quantised: bool, progress: FractionProgress
+    folder: Path,
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    quantised: bool,
+    progress: FractionProgress,
+    mesh: DeviceMesh | None = None,
 ) -> PreTrainedModel:
     """The model of a checkpoint in evaluation mode, from safetensors only, running no code that comes with it.
 
@@ -32,6 +40,7 @@ def load_weights(
         dtype: what its weights are converted to, those that are not packed.
         quantised: whether some are: such a model is put where it shall be while it is read, and not moved.
         progress: told how many of the weights are read.
+        mesh: of the processes that share the model, if there are several: this one then reads its shard.
 
     Raises:
         LoadError: it cannot be loaded, or files or weights are missing.
@@ -47,7 +56,10 @@ def load_weights(
     }
     # Straight to its place, which takes no main memory. transformers wants accelerate for that.
     placed = is_accelerate_available() and (quantised or device.type != "cpu")
-    if placed:
+    if mesh is not None:
+        options |= {"distributed_config": DistributedConfig(tp_size=mesh.size(), tp_plan="auto"), "device_mesh": mesh}
+        placed = True
+    elif placed:
         options["device_map"] = str(device)
     read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
     model: PreTrainedModel

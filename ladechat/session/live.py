@@ -43,12 +43,13 @@ class EngineOptions:
     dtype: str = "auto"
     pool: str | None = None
     passes: str = "compile"
+    tensor_parallel: int = 1
     settings: Settings = field(default_factory=Settings)
 
     def arguments(self) -> Iterator[str]:
         """The command line of `ladechat engine`, after its name."""
         yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
-        yield from ("--passes", self.passes)
+        yield from ("--passes", self.passes, "--tensor-parallel", str(self.tensor_parallel))
         if self.pool is not None:
             yield from ("--pool", self.pool)
         for name, value in asdict(self.settings).items():

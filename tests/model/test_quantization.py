@@ -63,7 +63,7 @@ def test_the_package_that_a_method_needs_is_named_with_how_to_install_it(
 ) -> None:
     error = refusal(quantise(checkpoint, settings))
     assert_told(error, "missing_package", f"is quantised with {method}, which needs the package ")
-    package = str(error).split("the package ")[1].split(",")[0]
+    package = str(error).split("the package ")[1].split(", and that")[0]
     assert f"pip install '{package}'" in error.hint
 
 

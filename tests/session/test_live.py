@@ -303,11 +303,17 @@ def test_the_command_line_of_the_engine_says_all_that_the_options_say(
     from ladechat import cli
     from ladechat.engine import server
 
-    started: list[tuple[str, str, str, protocol.Settings, Path | None, str]] = []
+    started: list[tuple[str, str, str, protocol.Settings, Path | None, str, int]] = []
     monkeypatch.setattr(server, "serve", lambda *options: started.append(options))
     options = EngineOptions(
-        model="some/where", device="cuda:1", dtype="bfloat16", pool="a pool", passes="eager", settings=settings
+        model="some/where",
+        device="cuda:1",
+        dtype="bfloat16",
+        pool="a pool",
+        passes="eager",
+        tensor_parallel=2,
+        settings=settings,
     )
     result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])
     assert result.exit_code == 0, result.output
-    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager")]
+    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager", 2)]

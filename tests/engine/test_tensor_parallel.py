@@ -1,0 +1,213 @@
+"""One model in two processes, on a CPU through gloo: the text of one, and no process that outlives the others."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from ladechat.protocol import (
+    Configure,
+    Failed,
+    Loading,
+    Message,
+    Prefilling,
+    Ready,
+    Step,
+    Stop,
+    TurnFinished,
+    TurnStarted,
+)
+from ladechat.session.live import EngineOptions, LiveEngine
+from tests.engine.tokenizers import sentencepiece
+from tests.engine.wire import Wire
+from tests.session.test_live import end_of
+from tests.tiny import SHAPE, plain
+
+LIMIT = 40
+QUESTION = "the cat sat on the mat"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random Llama in float64, whose four heads are shared out, with its tokenizer."""
+    folder = tmp_path_factory.mktemp("shared") / "checkpoint"
+    torch.manual_seed(0)
+    vocabulary = len(sentencepiece()) + len(sentencepiece()) % 2
+    config = AutoConfig.for_model("llama", **{**SHAPE, "vocab_size": vocabulary})
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float64).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+    model.save_pretrained(folder)
+    sentencepiece().save_pretrained(folder)
+    return folder
+
+
+def shared_by_two(folder: Path) -> Wire:
+    arguments = ("--model", str(folder), "--device", "cpu", "--dtype", "float64", "--tensor-parallel", "2")
+    return Wire(*arguments, "-W", "5", "-N", "3", "-G", "5")
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path) -> Iterator[Wire]:
+    engine = shared_by_two(folder)
+    engine.until(Ready)
+    yield engine
+    engine.close()
+
+
+def followers_of(engine: int) -> list[int]:
+    """The processes that the engine of this number has started."""
+    found = subprocess.run(["pgrep", "-P", str(engine)], capture_output=True, text=True, check=False)
+    return [int(process) for process in found.stdout.split()]
+
+
+def first_follower_of(engine: Wire) -> int:
+    """That of an engine that is loading, as soon as it is there."""
+    engine.until(Loading, lambda event: "weights" in event.doing)
+    while not followers_of(engine.process.pid):
+        time.sleep(0.01)
+    return followers_of(engine.process.pid)[0]
+
+
+def ended(process: int) -> None:
+    asyncio.run(end_of(process))
+
+
+def last_start(engine: Wire) -> TurnStarted:
+    return next(event for event in reversed(engine.seen) if isinstance(event, TurnStarted))
+
+
+def test_two_processes_write_what_one_writes_with_and_without_lookahead(engine: Wire, folder: Path) -> None:
+    ready = next(event for event in engine.seen if isinstance(event, Ready))
+    assert ready.device == "2 × cpu" and ready.plain_only is None
+    looked_ahead, finished = engine.ask(QUESTION, max_new_tokens=LIMIT)
+    engine.send(Configure(decoder="autoregressive"))
+    plainly, also_finished = engine.ask(QUESTION, max_new_tokens=LIMIT)
+    engine.send(Configure(decoder="lookahead"))
+    one = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64).eval()
+    assert ready.parameters == one.num_parameters()
+    expected = plain(one, last_start(engine).prompt_ids, LIMIT, ready.eos_ids)
+    assert finished.token_ids == also_finished.token_ids == expected
+    assert len(plainly) == len(expected) > 10 and len(looked_ahead) < len(expected)
+
+
+def test_an_answer_is_stopped_and_the_next_question_finds_it_in_the_cache(engine: Wire) -> None:
+    turn = engine.generate(QUESTION, max_new_tokens=400)
+    engine.until(Step)
+    engine.send(Stop())
+    _, finished = engine.finish(turn)
+    assert finished.reason == "stopped"
+    known = len(last_start(engine).prompt_ids) + len(finished.token_ids) - 1  # the last token was never fed
+    first = Message(role="user", content=QUESTION)
+    answer = Message(role="assistant", content=finished.text, token_ids=finished.token_ids)
+    _, second = engine.ask(first, answer, "and the dog", max_new_tokens=LIMIT)
+    assert last_start(engine).cached_tokens == known
+    engine.ask("something else", max_new_tokens=3)
+    _, anew = engine.ask(first, answer, "and the dog", max_new_tokens=LIMIT)
+    assert last_start(engine).cached_tokens < known
+    assert anew.token_ids == second.token_ids
+
+
+def test_a_follower_that_is_killed_ends_the_engine_with_a_word(folder: Path, engine: Wire) -> None:
+    (follower,) = followers_of(engine.process.pid)
+    engine.generate(QUESTION, max_new_tokens=400)
+    engine.until(Step)
+    os.kill(follower, signal.SIGKILL)
+    failed = engine.until(Failed)
+    assert failed.fatal and "processes that share the model has ended (by signal 9)" in failed.message
+    assert engine.wait_for_end() == 1
+    assert not any(isinstance(event, TurnFinished) and event.reason == "failed" for event in engine.seen)
+
+
+# --- each with a start of its own ------------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("moment", [None, Ready, Step], ids=["loading", "idle", "answering"])
+def test_followers_of_an_engine_that_is_killed_end_by_themselves(
+    moment: type[Ready] | type[Step] | None, folder: Path
+) -> None:
+    engine = shared_by_two(folder)
+    follower = first_follower_of(engine)
+    engine.generate(QUESTION, max_new_tokens=400)
+    if moment is not None:
+        engine.until(moment)
+    engine.close()
+    ended(follower)
+
+
+@pytest.mark.full
+def test_a_follower_that_is_killed_while_it_loads_ends_the_engine(folder: Path) -> None:
+    engine = shared_by_two(folder)
+    os.kill(first_follower_of(engine), signal.SIGKILL)
+    assert engine.until(Failed).fatal
+    assert engine.wait_for_end() == 1
+
+
+@pytest.mark.full
+def test_a_torn_checkpoint_is_told_of_as_for_one_process(folder: Path, tmp_path: Path) -> None:
+    torn = tmp_path / "torn"
+    torn.mkdir()
+    for file in folder.iterdir():
+        content = file.read_bytes()
+        (torn / file.name).write_bytes(content[: len(content) // 2] if file.suffix == ".safetensors" else content)
+    engine = shared_by_two(torn)
+    follower = first_follower_of(engine)
+    failed = engine.until(Failed)
+    assert (failed.code, failed.fatal) == ("load_failed", True) and "cannot be loaded" in failed.message
+    assert engine.wait_for_end() == 1
+    ended(follower)
+
+
+@pytest.mark.full
+def test_a_prompt_is_read_in_chunks_and_can_be_stopped_between_them(folder: Path) -> None:
+    engine = shared_by_two(folder)
+    engine.until(Ready)
+    (follower,) = followers_of(engine.process.pid)
+    turn = engine.generate("the cat " * 40, max_new_tokens=5)
+    engine.until(Prefilling)
+    assert engine.finish(turn)[1].reason == "max_new_tokens"
+    engine.process.stdin.close()  # type: ignore[union-attr]
+    assert engine.wait_for_end() == 0
+    ended(follower)
+
+
+@pytest.mark.full
+async def test_an_app_that_closes_its_engine_leaves_no_follower(folder: Path, tmp_path: Path) -> None:
+    options = EngineOptions(model=str(folder), device="cpu", dtype="float64", tensor_parallel=2)
+    engine = LiveEngine(options, logs=tmp_path)
+    await engine.start()
+    async for event in engine.events():
+        if isinstance(event, Ready):
+            break
+    assert engine._process is not None
+    (follower,) = followers_of(engine._process.pid)
+    await engine.close()
+    assert engine.returncode == 0
+    await end_of(follower)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--device", "cpu", "--tensor-parallel", "3"], "cannot be divided among 3"),
+        (["--tensor-parallel", "9999"], "9999 GPUs"),
+    ],
+)
+def test_what_cannot_be_shared_is_said_before_another_process_is_started(arguments: list[str], says: str) -> None:
+    engine = Wire(*arguments)
+    failed = engine.until(Failed)
+    assert failed.fatal and says in failed.message
+    assert followers_of(engine.process.pid) == []
+    assert engine.wait_for_end() == 1
+    assert "Traceback" not in engine.log
