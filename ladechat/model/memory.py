@@ -1,5 +1,6 @@
 """Whether a model fits the memory, asked before it is loaded: what it needs, and what there is."""
 
+import gc
 import json
 import math
 import os
@@ -28,6 +29,15 @@ def memory_is_used_up(error: Exception) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return any(sign in str(error) for sign in SIGNS_OF_NO_MEMORY)
+
+
+def hand_back(device: torch.device) -> None:
+    """Let the device have again what nothing refers to any more: torch keeps freed memory for itself."""
+    gc.collect()  # what a failed pass has left may hang in a circle of frames and tracebacks
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()
 
 
 def check_memory(
