@@ -17,7 +17,6 @@ from ladechat.model.cost import PassCosts
 from ladechat.model.sampling import selection
 from ladechat.protocol import DecoderName, Settings
 
-
 SMALL = {"window": 1, "ngram": 3, "guesses": 1}
 """The most of W, N and G when memory is short: four slots a pass."""
 

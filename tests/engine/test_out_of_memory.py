@@ -4,13 +4,16 @@ import weakref
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from msgspec.structs import replace
 
+from ladechat.engine import server
 from ladechat.engine.decoders import smaller
 from ladechat.engine.failures import unexpected
+from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Service, answer
 from ladechat.model import kv_cache, memory
 from ladechat.model.eager import SMALL_CHUNK, EagerRunner
@@ -111,7 +114,11 @@ def test_memory_that_is_used_up_in_a_pass_fails_the_turn_and_the_same_conversati
     service: Service, fails_at_pass: Callable[[int], None], number: int
 ) -> None:
     first = end_of(ask(service, "the dog"))
-    talk = ["the dog", Message(role="assistant", content=first.text, token_ids=first.token_ids), "and the cat"]
+    talk: list[Message | str] = [
+        "the dog",
+        Message(role="assistant", content=first.text, token_ids=first.token_ids),
+        "and the cat",
+    ]
     expected = end_of(ask(service, *talk, max_new_tokens=60))
     service.loaded.runner.save_memory()  # so that the first pass is one of the prompt
 
@@ -191,7 +198,9 @@ class Budget:
         def grown(cache: SlabCache, capacity: int) -> None:
             if cache.capacity + capacity > tokens:
                 self.refused.append(capacity)
-                raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried")
+                raise RuntimeError(
+                    "[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried"
+                )
             grow(cache, capacity)
 
         monkeypatch.setattr(SlabCache, "_grow", grown)
@@ -275,6 +284,26 @@ def test_a_model_with_a_recurrent_state_goes_on_too(monkeypatch: pytest.MonkeyPa
     assert failure(broken).code == "out_of_memory"
     assert end_of(broken).token_ids == expected[: len(end_of(broken).token_ids)] != []
     assert end_of(ask(service, "the dog")).token_ids == expected
+
+
+@pytest.mark.parametrize("place", ["ladechat.model.weights._told_of", "ladechat.model.loading.check_layouts"])
+def test_memory_that_is_used_up_while_a_model_loads_ends_the_engine_in_a_sentence(
+    checkpoint: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its weights are read, and in the first passes of it, which the engine asks for before it is ready."""
+
+    def failing(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    events: list[Event] = []
+    monkeypatch.setattr(place, failing)
+    monkeypatch.setattr(server, "Inbox", lambda *_: None)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: 0))
+    monkeypatch.setattr(EventStream, "take_over_stdout", lambda: SimpleNamespace(emit=events.append))
+    assert server.serve(str(checkpoint), "cpu", "float32", Settings()) == 1
+    failed = failure(events)
+    assert (failed.code, failed.fatal, events[-1]) == ("out_of_memory", True, failed)
+    assert "--dtype bfloat16" in failed.hint and "conversation" not in failed.hint
 
 
 @pytest.mark.parametrize("device", ERRORS)
