@@ -19,7 +19,18 @@ from ladechat.bench.options import (
     Options,
     listed,
 )
-from ladechat.options import Device, Dtype, Model, Passes, check_passes, check_w_n_g, fail, with_engine_options
+from ladechat.options import (
+    Device,
+    Dtype,
+    Model,
+    Passes,
+    Quantize,
+    check_passes,
+    check_quantize,
+    check_w_n_g,
+    fail,
+    with_engine_options,
+)
 from ladechat.protocol import Message
 from ladechat.session.live import EngineOptions
 from ladechat.session.recording import Recorder, default_path
@@ -145,7 +156,8 @@ def serve_engine(engine: EngineOptions) -> None:
     from ladechat.engine.server import serve
 
     pool = Path(engine.pool).expanduser() if engine.pool else None
-    raise typer.Exit(serve(engine.model, engine.device, engine.dtype, engine.settings, pool, engine.passes))
+    places = (engine.model, engine.device, engine.dtype)
+    raise typer.Exit(serve(*places, engine.settings, pool, engine.passes, engine.quantize))
 
 
 @app.command()
@@ -153,6 +165,7 @@ def bench(
     model: Model = "demo",
     device: Device = "auto",
     dtype: Dtype = "auto",
+    quantize: Quantize = None,
     decoders: Annotated[
         str, typer.Option(help="What to compare with plain decoding, which always takes part.")
     ] = ",".join(CONTENDERS),
@@ -175,10 +188,12 @@ def bench(
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
     _check_length(max_new_tokens)
     check_passes(passes)
+    check_quantize(quantize)
     options = Options(
         model=model,
         device=device,
         dtype=dtype,
+        quantize=quantize,
         decoders=listed(decoders),
         settings=tuple(dict.fromkeys(map(_w_n_g, settings or DEFAULT_SETTINGS))),
         questions=listed(questions),

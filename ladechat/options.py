@@ -1,5 +1,6 @@
 """The options that several commands share: which engine, and with what settings. Each is declared once, here."""
 
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
@@ -34,7 +35,20 @@ Passes = Annotated[
     typer.Option(help="On a CPU: compile passes of a small model in the background; use compiled ones; or stay eager."),
 ]
 
-PLACES: dict[str, Any] = {"model": Model, "device": Device, "dtype": Dtype, "pool": Pool, "passes": Passes}
+QUANTIZATIONS = ("int8", "int4")
+Quantize = Annotated[
+    str | None,
+    typer.Option(metavar="int8|int4", help="Quantise the weights while they are read; int4 needs a CUDA GPU."),
+]
+
+PLACES: dict[str, Any] = {
+    "model": Model,
+    "device": Device,
+    "dtype": Dtype,
+    "quantize": Quantize,
+    "pool": Pool,
+    "passes": Passes,
+}
 """Which model, where and how it runs, and what it begins with."""
 
 SETTINGS: dict[str, Any] = {
@@ -68,6 +82,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     def called(**given: Any) -> None:
         places = {name: given.pop(name) for name in PLACES}
         check_passes(places["passes"])
+        check_quantize(places["quantize"])
         settings = checked({name: given.pop(name) for name in SETTINGS})
         command(engine=EngineOptions(**places, settings=settings), **given)
 
@@ -105,6 +120,16 @@ def check_passes(passes: str) -> None:
     """Refuse what is no way to run passes."""
     if passes not in PASSES:
         fail(f"Passes cannot be {passes!r}; use --passes {', '.join(PASSES[:-1])} or {PASSES[-1]}.")
+
+
+def check_quantize(quantize: str | None) -> None:
+    """Refuse what weights cannot be quantised to, and what would do it if it is not there."""
+    if quantize is None:
+        return
+    if quantize not in QUANTIZATIONS:
+        fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
+    if importlib.util.find_spec("torchao") is None:
+        fail("--quantize needs torchao, which is not installed: pip install 'ladechat[quantize]' brings it.")
 
 
 def check_w_n_g(values: tuple[int, int, int], options: tuple[str, str, str]) -> None:

@@ -93,7 +93,7 @@ def _load(options: Options, progress: "Stages") -> "LoadedModel":
     progress.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
 
-    return load(folder, options.model, options.device, options.dtype, progress.begin, progress.reach)
+    return load(folder, options.model, options.device, options.dtype, progress.begin, progress.reach, options.quantize)
 
 
 def _show(report: "Report") -> None:

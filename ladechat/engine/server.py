@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 
 def serve(
-    model: str, device: str, dtype: str, settings: Settings, pool: Path | None = None, passes: str = "eager"
+    model: str,
+    device: str,
+    dtype: str,
+    settings: Settings,
+    pool: Path | None = None,
+    passes: str = "eager",
+    quantize: str | None = None,
 ) -> int:
     """Load a model, then answer commands until the input ends.
 
@@ -34,6 +40,7 @@ def serve(
         settings: what the decoder starts with.
         pool: a file that the n-gram pool comes from, and is kept in after every answer.
         passes: see `ladechat.model.compiler.use_compiled`.
+        quantize: how the model's weights are quantised while they are read, see `ladechat.model.loading.load`.
 
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
@@ -56,7 +63,7 @@ def serve(
     )
     inbox = Inbox(sys.stdin.fileno(), stream)
     try:
-        loaded = _load(model, device, dtype, stream)
+        loaded = _load(model, device, dtype, quantize, stream)
         _check_window(settings, loaded.context_length)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
@@ -173,7 +180,7 @@ class Engine:
                 self._stream.emit(pool_file(error, fatal=False))
 
 
-def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedModel":
+def _load(model: str, device: str, dtype: str, quantize: str | None, stream: EventStream) -> "LoadedModel":
     report = LoadingReport(stream)
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
     report.begin("looking for the checkpoint" if local_folder(model) else f"fetching {model}")
@@ -181,7 +188,7 @@ def _load(model: str, device: str, dtype: str, stream: EventStream) -> "LoadedMo
     report.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
 
-    return load(folder, model, device, dtype, report.begin, report.fraction_done)
+    return load(folder, model, device, dtype, report.begin, report.fraction_done, quantize)
 
 
 def _check_window(settings: Settings, context_length: int) -> None:

@@ -21,6 +21,7 @@ from ladechat.model.rope import stretched_context
 from ladechat.model.sampling_defaults import SamplingDefaults, sampling_defaults
 from ladechat.model.self_check import check_layouts, check_one_direction
 from ladechat.model.stepwise import StepwiseRunner
+from ladechat.model.weight_only import check_weight_only, weight_only_bytes
 from ladechat.model.weights import FractionProgress, load_weights
 
 FALLBACK_CONTEXT = 2048
@@ -60,7 +61,15 @@ class LoadedModel:
         return self.runner.plain_only
 
 
-def load(folder: Path, name: str, device: str, dtype: str, report: Report, progress: FractionProgress) -> LoadedModel:
+def load(
+    folder: Path,
+    name: str,
+    device: str,
+    dtype: str,
+    report: Report,
+    progress: FractionProgress,
+    quantize: str | None = None,
+) -> LoadedModel:
     """Load a checkpoint, safetensors only, running no code that comes with it.
 
     Args:
@@ -70,6 +79,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
         dtype: "auto", or the name of a floating-point type of torch.
         report: told of each stage.
         progress: told how much of the weights is read.
+        quantize: how its weights are quantised while they are read: "int8" or "int4"; None leaves them as they are.
 
     Raises:
         LoadError: it cannot be loaded here, and why.
@@ -80,17 +90,21 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
     leave_a_core_free()
     config = _config(folder, name)
     place = choose_device(device)
-    number_type = choose_dtype(dtype, place, config)
+    number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
     text = config.get_text_config()  # of a model that also sees or hears, the part that writes
     context_length = _context_length(text)
     unpacked = check_quantization(name, config, place)
     method = quantization_method(config)
     parameters = described_parameters(config) if method else None
     cache_bytes = useful_cache_bytes(text, context_length, number_type)
-    check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None)
+    quantised_bytes = None
+    if quantize is not None:
+        check_weight_only(quantize, name, method, place, number_type)
+        parameters, quantised_bytes = described_parameters(config), weight_only_bytes(config, number_type, quantize)
+    check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None, quantised_bytes)
     report(WEIGHTS_STAGE)
     tokenizer = _tokenizer(folder, name)
-    model = load_weights(folder, name, place, number_type, quantised=method is not None, progress=progress)
+    model = load_weights(folder, name, place, number_type, method is not None, progress, quantize)
     report(CHECK_STAGE)
     try:
         runner = choose_runner(model, context_length)
@@ -109,7 +123,7 @@ def load(folder: Path, name: str, device: str, dtype: str, report: Report, progr
         context_length=context_length,
         device=_device_name(place),
         dtype=str(model.dtype).removeprefix("torch."),
-        quantization=method,
+        quantization=method or quantize,
         sampling_defaults=sampling_defaults(folder),
         eos_ids=_eos_ids(model, tokenizer),
         load_seconds=time.perf_counter() - started,

@@ -47,6 +47,7 @@ def check_memory(
     dtype: torch.dtype,
     cache_bytes: int,
     unpacked_parameters: int | None = None,
+    quantised_bytes: int | None = None,
 ) -> None:
     """Refuse a model that does not fit, by numbers.
 
@@ -59,6 +60,7 @@ def check_memory(
         dtype: what its weights are converted to.
         cache_bytes: what a useful KV cache takes.
         unpacked_parameters: how many weights it has, if they are unpacked while they are loaded.
+        quantised_bytes: what its weights take, if they are quantised while they are loaded.
 
     Raises:
         LoadError: it needs more than there is.
@@ -66,6 +68,8 @@ def check_memory(
     weights, converted = weight_bytes(folder, dtype)
     if unpacked_parameters is not None:
         weights = converted = unpacked_parameters * dtype.itemsize
+    if quantised_bytes is not None:
+        weights = converted = quantised_bytes
     kind = str(dtype).removeprefix("torch.")
     free = free_memory(device)
     if free is not None and weights + cache_bytes > free:

@@ -1,7 +1,7 @@
 """Reads the weights of a checkpoint into a model, where it shall run."""
 
 from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from transformers.utils.import_utils import is_accelerate_available
 
 from ladechat.model.checkpoint import LoadError, first_sentence
 from ladechat.model.memory import memory_is_used_up
+from ladechat.model.weight_only import freed_at_once, weight_only_config
 
 FractionProgress = Callable[[float], None]
 """Told again and again how far something is, 0 to 1."""
@@ -21,7 +22,13 @@ BAR_OF_WEIGHTS = "Loading weights"
 
 
 def load_weights(
-    folder: Path, name: str, device: torch.device, dtype: torch.dtype, quantised: bool, progress: FractionProgress
+    folder: Path,
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    quantised: bool,
+    progress: FractionProgress,
+    quantize: str | None = None,
 ) -> PreTrainedModel:
     """The model of a checkpoint in evaluation mode, from safetensors only, running no code that comes with it.
 
@@ -32,6 +39,7 @@ def load_weights(
         dtype: what its weights are converted to, those that are not packed.
         quantised: whether some are: such a model is put where it shall be while it is read, and not moved.
         progress: told how many of the weights are read.
+        quantize: how plain weights are quantised while they are read, see `ladechat.model.weight_only`.
 
     Raises:
         LoadError: it cannot be loaded, or files or weights are missing.
@@ -45,14 +53,16 @@ def load_weights(
         "ignore_mismatched_sizes": True,  # told of below, with the missing ones
         "output_loading_info": True,
     }
+    if quantize is not None:
+        options["quantization_config"] = weight_only_config(quantize)
     # Straight to its place, which takes no main memory. transformers wants accelerate for that.
-    placed = is_accelerate_available() and (quantised or device.type != "cpu")
+    placed = is_accelerate_available() and (quantised or quantize is not None or device.type != "cpu")
     if placed:
         options["device_map"] = str(device)
     read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
     model: PreTrainedModel
     try:
-        with _told_of(progress):
+        with _told_of(progress), freed_at_once() if quantize is not None else nullcontext():
             try:
                 model, found = read(folder, attn_implementation="sdpa", **options)
             except ValueError:  # the architecture has no SDPA attention

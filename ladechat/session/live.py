@@ -41,6 +41,7 @@ class EngineOptions:
     model: str = "demo"
     device: str = "auto"
     dtype: str = "auto"
+    quantize: str | None = None
     pool: str | None = None
     passes: str = "compile"
     settings: Settings = field(default_factory=Settings)
@@ -49,6 +50,8 @@ class EngineOptions:
         """The command line of `ladechat engine`, after its name."""
         yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
         yield from ("--passes", self.passes)
+        if self.quantize is not None:
+            yield from ("--quantize", self.quantize)
         if self.pool is not None:
             yield from ("--pool", self.pool)
         for name, value in asdict(self.settings).items():

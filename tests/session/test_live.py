@@ -303,11 +303,18 @@ def test_the_command_line_of_the_engine_says_all_that_the_options_say(
     from ladechat import cli
     from ladechat.engine import server
 
-    started: list[tuple[str, str, str, protocol.Settings, Path | None, str]] = []
+    started: list[tuple[str, str, str, protocol.Settings, Path | None, str, str | None]] = []
     monkeypatch.setattr(server, "serve", lambda *options: started.append(options))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     options = EngineOptions(
-        model="some/where", device="cuda:1", dtype="bfloat16", pool="a pool", passes="eager", settings=settings
+        model="some/where",
+        device="cuda:1",
+        dtype="bfloat16",
+        quantize="int8",
+        pool="a pool",
+        passes="eager",
+        settings=settings,
     )
     result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])
     assert result.exit_code == 0, result.output
-    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager")]
+    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager", "int8")]
