@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
+from transformers.utils.import_utils import is_accelerate_available
 
 from ladechat.model.checkpoint import LoadError
 
@@ -52,7 +53,7 @@ def check_weight_only(quantize: str, name: str, method: str | None, device: torc
         dtype: what its activations are computed in.
 
     Raises:
-        LoadError: it is quantised already, or there is no such kernel for this device or type.
+        LoadError: it is quantised already, there is no such kernel for this device or type, or a package is missing.
     """
     if method is not None:
         message = f"{name} is quantised already, with {method}, and cannot be quantised to {quantize}."
@@ -63,6 +64,9 @@ def check_weight_only(quantize: str, name: str, method: str | None, device: torc
     if quantize == "int4" and dtype != torch.bfloat16:
         message = f"torchao computes with weights of 4 bits in bfloat16, not in {str(dtype).removeprefix('torch.')}."
         raise LoadError("load_failed", message, "Give --dtype bfloat16, or use --quantize int8.")
+    if quantize == "int4" and not is_accelerate_available():
+        message = "Weights of 4 bits are packed on the GPU while they are read, which needs the package accelerate."
+        raise LoadError("missing_package", message, "Install it beside ladechat (pip install accelerate).")
 
 
 def weight_only_config(quantize: str) -> Any:

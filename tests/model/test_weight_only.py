@@ -12,9 +12,10 @@ from ladechat.decoder.jacobi_only import JacobiDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder
 from ladechat.decoder.prompt_lookup import PromptLookupDecoder
 from ladechat.decoder.verify_mask import causal_layout
-from ladechat.model import memory
-from ladechat.model.checkpoint import LoadError, in_words
+from ladechat.model import memory, weight_only
+from ladechat.model.checkpoint import LoadError, LoadErrorCode, in_words
 from ladechat.model.loading import LoadedModel, load
+from ladechat.model.weight_only import check_weight_only
 from tests.model.refusals import assert_told
 from tests.tiny import DEMO, demo_prompt, run, tokens_of
 
@@ -97,3 +98,16 @@ def test_four_bits_are_refused_where_there_is_no_kernel_for_them() -> None:
         loaded(quantize="int4", dtype="bfloat16")
     assert_told(caught.value, "load_failed", "Weights of 4 bits need a CUDA GPU")
     assert "--quantize int8" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accelerate", "code", "named"),
+    [(torch.float16, True, "load_failed", "not in float16"), (torch.bfloat16, False, "missing_package", "accelerate")],
+)
+def test_what_four_bits_need_on_a_gpu_is_named(
+    dtype: torch.dtype, accelerate: bool, code: LoadErrorCode, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weight_only, "is_accelerate_available", lambda: accelerate)
+    with pytest.raises(LoadError) as caught:
+        check_weight_only("int4", "the model", None, torch.device("cuda"), dtype)
+    assert_told(caught.value, code, named)
