@@ -182,6 +182,7 @@ class AnswerPrinter:
             parts.append(f"temperature {settings.temperature:g}, seed {self._seed}")
         if self._ready is not None:
             parts += [self._ready.model, self._ready.device, self._ready.dtype]
+            parts += [self._ready.quantization] if self._ready.quantization else []
         if event.reason not in ("eos", "stopped"):
             parts.append(f"ended by {event.reason.replace('_', ' ')}")
         return " · ".join(parts + (["stopped"] if event.reason == "stopped" else []))

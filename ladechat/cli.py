@@ -24,8 +24,10 @@ from ladechat.options import (
     Dtype,
     Model,
     Passes,
+    Quantize,
     check_auto,
     check_passes,
+    check_quantize,
     check_w_n_g,
     fail,
     with_engine_options,
@@ -158,7 +160,7 @@ def serve_engine(engine: EngineOptions) -> None:
 
     pool = Path(engine.pool).expanduser() if engine.pool else None
     places = (engine.model, engine.device, engine.dtype)
-    raise typer.Exit(serve(*places, engine.settings, pool, engine.passes, engine.tensor_parallel))
+    raise typer.Exit(serve(*places, engine.settings, pool, engine.passes, engine.tensor_parallel, engine.quantize))
 
 
 @app.command()
@@ -166,6 +168,7 @@ def bench(
     model: Model = "demo",
     device: Device = "auto",
     dtype: Dtype = "auto",
+    quantize: Quantize = None,
     decoders: Annotated[
         str, typer.Option(help="What to compare with plain decoding, which always takes part.")
     ] = ",".join(CONTENDERS),
@@ -188,10 +191,12 @@ def bench(
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
     _check_length(max_new_tokens)
     check_passes(passes)
+    check_quantize(quantize)
     options = Options(
         model=model,
         device=device,
         dtype=dtype,
+        quantize=quantize,
         decoders=listed(decoders),
         settings=tuple(dict.fromkeys(map(_w_n_g, settings or DEFAULT_SETTINGS))),
         questions=listed(questions),

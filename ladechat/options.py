@@ -1,5 +1,6 @@
 """The options that several commands share: which engine, and with what settings. Each is declared once, here."""
 
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
@@ -38,10 +39,17 @@ TensorParallel = Annotated[
     int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
 ]
 
+QUANTIZATIONS = ("int8", "int4")
+Quantize = Annotated[
+    str | None,
+    typer.Option(metavar="int8|int4", help="Quantise the weights while they are read; int4 needs a CUDA GPU."),
+]
+
 PLACES: dict[str, Any] = {
     "model": Model,
     "device": Device,
     "dtype": Dtype,
+    "quantize": Quantize,
     "pool": Pool,
     "passes": Passes,
     "tensor_parallel": TensorParallel,
@@ -91,7 +99,8 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     def called(**given: Any) -> None:
         places = {name: given.pop(name) for name in PLACES}
         check_passes(places["passes"])
-        check_tensor_parallel(places["tensor_parallel"])
+        check_quantize(places["quantize"])
+        check_tensor_parallel(places["tensor_parallel"], places["quantize"])
         settings = checked(with_auto({name: given.pop(name) for name in SETTINGS}))
         command(engine=EngineOptions(**places, settings=settings), **given)
 
@@ -145,10 +154,22 @@ def check_passes(passes: str) -> None:
         fail(f"Passes cannot be {passes!r}; use --passes {', '.join(PASSES[:-1])} or {PASSES[-1]}.")
 
 
-def check_tensor_parallel(gpus: int) -> None:
-    """Refuse what is no number of GPUs."""
+def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
+    """Refuse what is no number of GPUs, and weights that cannot be shared."""
     if gpus < 1:
         fail(f"A model cannot be shared among {gpus} GPUs; set 1, for no sharing, or more with --tensor-parallel.")
+    if gpus > 1 and quantize is not None:
+        fail("Quantised weights cannot be shared among GPUs; leave out --quantize or --tensor-parallel.")
+
+
+def check_quantize(quantize: str | None) -> None:
+    """Refuse what weights cannot be quantised to, and what would do it if it is not there."""
+    if quantize is None:
+        return
+    if quantize not in QUANTIZATIONS:
+        fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
+    if importlib.util.find_spec("torchao") is None:
+        fail("--quantize needs torchao, which is not installed: pip install 'ladechat[quantize]' brings it.")
 
 
 def check_w_n_g(values: tuple[int, int, int], options: tuple[str, str, str]) -> None:

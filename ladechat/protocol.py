@@ -193,7 +193,7 @@ class Ready(Event, frozen=True, tag="ready"):
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):
-    """The settings from the next step on."""
+    """The settings from the next step on: as `Configure` wants them, or smaller where the memory was used up."""
 
     settings: Settings
 

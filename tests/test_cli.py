@@ -32,6 +32,16 @@ def events_in(output: str) -> list[Event]:
     return [event for event in events if event is not None]
 
 
+@pytest.mark.parametrize(
+    "command", [["ask", QUESTION], [], ["bench"], ["engine"]], ids=["ask", "app", "bench", "engine"]
+)
+def test_without_torchao_quantising_names_what_brings_it(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    result = CliRunner().invoke(cli.app, [*command, "--quantize", "int8"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "pip install 'ladechat[quantize]'" in result.stderr and result.stderr.count("\n") == 1
+
+
 # --- what is wrong is said in one sentence ---------------------------------------------------------------------------
 
 
@@ -48,6 +58,8 @@ def events_in(output: str) -> list[Event]:
         (["--top-p", "0"], "at most 1"),
         (["--passes", "fast"], "use --passes compile, compiled or eager"),
         (["--tensor-parallel", "0"], "among 0 GPUs"),
+        (["--tensor-parallel", "2", "--quantize", "int8"], "leave out --quantize or --tensor-parallel"),
+        (["--quantize", "int3"], "use --quantize int8 or int4"),
         (["--min-p", "1"], "below 1"),
         (["--top-k", "-1"], "at least 0"),
         (["--repetition-penalty", "0"], "0.1 to 10"),

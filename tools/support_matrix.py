@@ -56,6 +56,12 @@ of that text. A checkpoint is asked again when it is loaded.
 Rotary positions whose angles hang on the length of the text (`longrope` and `dynamic`) are exact on both sides of the
 boundary, for no pass reaches across it: `tests/model/test_rope.py`. Where the text of a phi3, phimoe or phi4_multimodal
 model outgrows it, the reference is `generate(use_cache=False)`: with its cache, transformers 5.17 loses the text there.
+
+`--quantize int8` has torchao quantise the linear layers of a model with plain weights while they are read, all but the
+output layer: each row of a matrix gets a scale, and a pass unpacks one matrix at a time. So it takes less memory, not
+less time, and says something else than the model it was made from. Every decoder writes what plain decoding of the same
+quantised model writes, up to near ties, as without it: `tests/model/test_weight_only.py`. `--quantize int4` needs a
+CUDA GPU, for torchao 0.18 has no such kernel for a CPU; no test runs it.
 """
 
 

@@ -67,7 +67,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 
 
 def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
-    loaded = load_model(options.model, options.device, options.dtype, progress)
+    loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize)
     # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
     from ladechat.bench.contenders import check_windows, make_contenders
     from ladechat.bench.measure import answers_in_all, measure
@@ -100,14 +100,14 @@ def compile_passes(loaded: "LoadedModel", passes: str, progress: "Stages") -> No
         loaded.runner.compiled.look()
 
 
-def load_model(model: str, device: str, dtype: str, progress: "Stages") -> "LoadedModel":
+def load_model(model: str, device: str, dtype: str, progress: "Stages", quantize: str | None = None) -> "LoadedModel":
     """Load what is to be measured, and say how far that is."""
     progress.begin(f"looking for {model}")
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     progress.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
 
-    return load(folder, model, device, dtype, progress.begin, progress.reach)
+    return load(folder, model, device, dtype, progress.begin, progress.reach, quantize=quantize)
 
 
 def _show(report: "Report") -> None:

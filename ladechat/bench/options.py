@@ -31,6 +31,7 @@ class Options:
     """A benchmark, as it is asked for on the command line.
 
     Attributes:
+        quantize: how weights are quantised while they are read, one of `ladechat.options.QUANTIZATIONS`, if at all.
         decoders: names of `CONTENDERS`.
         settings: W, N and G of every lookahead decoder that takes part.
         questions: names of `KINDS`, and paths of files of the same form.
@@ -44,6 +45,7 @@ class Options:
     model: str
     device: str
     dtype: str
+    quantize: str | None
     decoders: Sequence[str]
     settings: Sequence[tuple[int, int, int]]
     questions: Sequence[str]

@@ -18,6 +18,18 @@ from ladechat.model.cost import PassCosts
 from ladechat.model.sampling import selection
 from ladechat.protocol import DecoderName, Expectation, PassCost, Settings, Tuned
 
+SMALL = {"window": 1, "ngram": 3, "guesses": 1}
+"""The most of W, N and G when memory is short: four slots a pass."""
+
+
+def smaller(settings: Settings) -> Settings:
+    """Settings whose passes take fewer slots: hardly a window and one guess, or from there on, plain decoding."""
+    if settings.decoder == "autoregressive":
+        return settings
+    least = {name: min(most, getattr(settings, name)) for name, most in SMALL.items()}
+    saving = replace(settings, auto=False, **least)
+    return saving if saving != settings else replace(settings, decoder="autoregressive")
+
 
 class Decoders:
     """They live as long as the engine does, and with them the n-gram pool.

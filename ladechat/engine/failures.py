@@ -1,7 +1,9 @@
 """What could not be done, in words."""
 
 from ladechat.model.followers import OUT_OF_MEMORY
-from ladechat.protocol import Failed
+from ladechat.protocol import Failed, Settings
+
+LESS_MEMORY = "a smaller model, or --dtype bfloat16"
 
 
 def busy(turn: int) -> Failed:
@@ -38,12 +40,21 @@ def follower_ended(exit_code: int) -> Failed:
     return Failed(code="internal", message=message, hint="The engine's log may say why.", fatal=True)
 
 
+def passes_made_smaller(settings: Settings, turn: int) -> Failed:
+    """The memory was used up in an answer; these are the settings that the engine goes on with."""
+    plain = settings.decoder == "autoregressive"
+    now = "plain decoding" if plain else f"W {settings.window}, N {settings.ngram}, G {settings.guesses}"
+    message = f"The memory is used up. The cache was given back, and passes are smaller from here on: {now}."
+    hint = f"Ask again; if it comes again, start a new conversation, or use {LESS_MEMORY}."
+    return Failed(code="out_of_memory", message=message, hint=hint, turn=turn)
+
+
 def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
     """The memory was used up, or something that should not happen did."""
     from ladechat.model.memory import memory_is_used_up
 
     if memory_is_used_up(error):
-        hint = "Start a new conversation, or use a smaller model, a smaller W and G, or --dtype bfloat16."
+        hint = f"Use {LESS_MEMORY}." if fatal else f"Start a new conversation, or use {LESS_MEMORY}."
         return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
     if isinstance(error, FloatingPointError):
         hint = "In float16 large models overflow; try --dtype bfloat16 or float32."

@@ -37,6 +37,7 @@ def serve(
     pool: Path | None = None,
     passes: str = "eager",
     tensor_parallel: int = 1,
+    quantize: str | None = None,
 ) -> int:
     """Load a model, then answer commands until the input ends.
 
@@ -48,6 +49,7 @@ def serve(
         pool: a file that the n-gram pool comes from, and is kept in after every answer.
         passes: see `ladechat.model.compiler.use_compiled`.
         tensor_parallel: how many processes share the model, this one included.
+        quantize: how the model's weights are quantised while they are read, see `ladechat.model.loading.load`.
 
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
@@ -71,7 +73,7 @@ def serve(
     inbox = Inbox(sys.stdin.fileno(), stream)
     followers = _followers(tensor_parallel, stream) if tensor_parallel > 1 else None
     try:
-        loaded = _load(model, device, dtype, stream, followers)
+        loaded = _load(model, device, dtype, stream, followers, quantize)
         _check_window(settings, loaded.context_length)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
@@ -208,7 +210,12 @@ def _followers(processes: int, stream: EventStream) -> Followers:
 
 
 def _load(
-    model: str, device: str, dtype: str, stream: EventStream, followers: Followers | None = None
+    model: str,
+    device: str,
+    dtype: str,
+    stream: EventStream,
+    followers: Followers | None = None,
+    quantize: str | None = None,
 ) -> "LoadedModel":
     report = LoadingReport(stream)
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
@@ -217,7 +224,7 @@ def _load(
     report.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
 
-    return load(folder, model, device, dtype, report.begin, report.fraction_done, followers)
+    return load(folder, model, device, dtype, report.begin, report.fraction_done, followers, quantize)
 
 
 def _check_window(settings: Settings, context_length: int) -> None:

@@ -12,13 +12,14 @@ from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.conversation import ChatFormat, Prompt
-from ladechat.engine.decoders import Decoders
+from ladechat.engine.decoders import Decoders, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenNames
-from ladechat.engine.failures import unexpected
+from ladechat.engine.failures import passes_made_smaller, unexpected
 from ladechat.engine.step_events import step_event
 from ladechat.model.cost import PlainPassCost
 from ladechat.model.cost_file import costs_file
 from ladechat.model.loading import LoadedModel
+from ladechat.model.memory import memory_is_used_up
 from ladechat.protocol import Settings
 
 DEFAULT_MAX_NEW_TOKENS = 512
@@ -86,12 +87,25 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     turn = _Turn(service, command.turn, prompt.token_ids, service.decoders.begin(prompt.token_ids, seed), limits, emit)
     turn.tell_tuning(time.perf_counter())
     reason: protocol.FinishReason = "failed"
+    memory_used_up = False
     try:
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
     except Exception as error:  # whatever a model raises: the turn still says why, and then that it is over
         traceback.print_exc()
-        emit(unexpected(error, turn=command.turn, fatal=False))
+        memory_used_up = memory_is_used_up(error)
+        if not memory_used_up:
+            emit(unexpected(error, turn=command.turn, fatal=False))
+    if memory_used_up:  # not before: while an error is handled, it holds all that the pass had allocated
+        _save_memory(service, command.turn, emit)
     emit(turn.finished(reason))
+
+
+def _save_memory(service: Service, turn: int, emit: Emit) -> None:
+    """After the memory was used up: give back what the cache takes, and have the next answers take less."""
+    service.loaded.runner.save_memory()
+    service.decoders.apply(smaller(service.decoders.settings))
+    emit(passes_made_smaller(service.decoders.settings, turn))
+    emit(protocol.SettingsApplied(settings=service.decoders.settings))
 
 
 def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service: Service, emit: Emit) -> None:

@@ -62,10 +62,17 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         progress: told of a download's bytes.
 
     Raises:
-        LoadError: there is no such folder or hub id, it has no safetensors weights, or it cannot be downloaded.
+        LoadError: there is no such folder or hub id, it has no safetensors weights, it is a GGUF file, or it cannot be
+            downloaded.
     """
     folder = local_folder(name)
     if folder is None:
+        if name.lower().endswith(".gguf"):
+            raise LoadError(
+                "no_safetensors",
+                f"{name} is a GGUF file, and only checkpoints in the safetensors format are read here.",
+                "Give the folder or the hub id of the model that it was made from; --quantize int8 makes that smaller.",
+            )
         if _looks_like_a_path(name):
             raise LoadError(
                 "model_not_found", f"There is no folder {name}.", "Check the path, or give a hub id such as owner/name."

@@ -12,9 +12,12 @@ from ladechat.decoder.verify_mask import StepLayout, causal_layout
 from ladechat.model.cache_probe import plain_only, probe_cache
 from ladechat.model.compiled import MOST_PARAMETERS, CompiledPasses, filled_up
 from ladechat.model.kv_cache import SlabCache
+from ladechat.model.memory import hand_back
 from ladechat.model.rope import rope_boundary
 
 PREFILL_CHUNK = 512
+SMALL_CHUNK = 64
+"""How many tokens of a prompt go through the model at once when memory is short."""
 
 
 class EagerRunner:
@@ -93,6 +96,7 @@ class EagerRunner:
         if self._rope and not common == len(wanted) == len(self._tokens):
             self._forget_stretched_angles()
         self._truncate(common)
+        self._cache.reserve(len(wanted) - common)  # once: every growth takes the old slabs and the new ones together
         while len(self._tokens) < len(wanted):
             self._read(wanted[len(self._tokens) :][: self._chunk], len(tokens))
             yield len(self._tokens)
@@ -136,6 +140,17 @@ class EagerRunner:
             farthest = len(self._tokens) - len(slots) + int(self._pending.positions.max())
             self._angles.extend([self._rope.angles(farthest + 1)] * len(slots))
         self._pending = None
+
+    def save_memory(self) -> None:
+        """Give back what the cache takes, after the memory was used up, and read prompts in smaller chunks from now on.
+
+        The next prompt is read anew. It is right after any pass that failed, whatever that had done by then.
+        """
+        self._truncate(0)
+        self._pending = None
+        self._cache.give_back()
+        self._chunk = min(self._chunk, SMALL_CHUNK)
+        hand_back(self.model.device)
 
     def _read(self, tokens: Sequence[int], length: int) -> None:
         """Append the next tokens of a prompt of `length` tokens to the cache."""

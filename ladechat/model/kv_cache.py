@@ -6,7 +6,11 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ladechat.model.memory import memory_is_used_up
+
 SMALLEST_CAPACITY = 512
+SMALLEST_GROWTH = 64
+"""Slots that are made room for at once, at least, where the memory does not suffice for doubling."""
 
 
 class SlabLayer(CacheLayerMixin):
@@ -101,11 +105,29 @@ class SlabCache(Cache):
         return [rows[shape][row] for places in self._places for shape, row in places]
 
     def reserve(self, slots: int) -> None:
-        """Make room for a pass of `slots` slots behind what is cached, doubling the slabs where they are too small."""
+        """Make room for `slots` slots behind what is cached: the slabs are doubled where they are too small, or where
+        the memory does not suffice for that, made as large as is needed.
+
+        Raises:
+            RuntimeError, MemoryError: the memory does not suffice for that either; the cache still holds its tokens.
+        """
         needed = self.length + slots
         if needed <= self.capacity:
             return
-        capacity = max(needed, min(2 * self.capacity, self._capacity_limit))
+        doubled = max(self.capacity, min(SMALLEST_CAPACITY, self._capacity_limit))
+        while doubled < needed:
+            doubled *= 2
+        if not self.length:  # nothing has to be moved, so old and new need not be there at once
+            self.give_back()
+        try:
+            self._grow(max(needed, min(doubled, self._capacity_limit)))
+            return
+        except (RuntimeError, MemoryError) as error:
+            if not memory_is_used_up(error):
+                raise
+        self._grow(max(needed, min(needed + SMALLEST_GROWTH, self._capacity_limit)))
+
+    def _grow(self, capacity: int) -> None:
         # All or nothing: where the memory does not suffice, the cache stays as it is.
         grown = {shape: slab.new_empty(slab.shape[0], capacity, *slab.shape[2:]) for shape, slab in self._slabs.items()}
         for shape, slab in self._slabs.items():
@@ -121,6 +143,11 @@ class SlabCache(Cache):
                 source = torch.tensor(slots, device=slab.device) + start
                 slab[:, start:end] = slab.index_select(1, source)
         self.length = end
+
+    def give_back(self) -> None:
+        """Forget everything, and the slabs with it; `reserve` makes new ones."""
+        self.length = self.capacity = 0
+        self._slabs = {shape: slab.new_empty(slab.shape[0], 0, *slab.shape[2:]) for shape, slab in self._slabs.items()}
 
     def truncate(self, length: int) -> None:
         """Forget everything from token `length` on."""

@@ -24,6 +24,7 @@ from ladechat.model.sampling_defaults import SamplingDefaults, sampling_defaults
 from ladechat.model.self_check import check_layouts, check_one_direction
 from ladechat.model.stepwise import StepwiseRunner
 from ladechat.model.tensor_parallel import check_shards, devices_for, first_shard
+from ladechat.model.weight_only import check_weight_only, weight_only_bytes
 from ladechat.model.weights import FractionProgress, load_weights
 
 FALLBACK_CONTEXT = 2048
@@ -71,6 +72,7 @@ def load(
     report: Report,
     progress: FractionProgress,
     followers: Followers | None = None,
+    quantize: str | None = None,
 ) -> LoadedModel:
     """Load a checkpoint, safetensors only, running no code that comes with it.
 
@@ -82,6 +84,7 @@ def load(
         report: told of each stage.
         progress: told how much of the weights is read.
         followers: the other processes that share the model, if there are any.
+        quantize: how its weights are quantised while they are read: "int8" or "int4"; None leaves them as they are.
 
     Raises:
         LoadError: it cannot be loaded here, and why.
@@ -93,21 +96,25 @@ def load(
     config = _config(folder, name)
     devices = devices_for(followers.processes, device) if followers else [choose_device(device)]
     place = devices[0]
-    number_type = choose_dtype(dtype, place, config)
+    number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
     text = config.get_text_config()  # of a model that also sees or hears, the part that writes
     context_length = _context_length(text)
     unpacked = check_quantization(name, config, place)
     method = quantization_method(config)
     parameters = described_parameters(config) if method else None
     cache_bytes = useful_cache_bytes(text, context_length, number_type)
+    quantised_bytes = None
+    if quantize is not None:
+        check_weight_only(quantize, name, method, place, number_type)
+        parameters, quantised_bytes = described_parameters(config), weight_only_bytes(config, number_type, quantize)
     if followers is None:
-        check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None)
+        check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None, quantised_bytes)
     else:
         check_shards(folder, name, config, devices, number_type, cache_bytes)
     report(WEIGHTS_STAGE)
     tokenizer = _tokenizer(folder, name)
     mesh = first_shard(followers, folder, name, devices, number_type, context_length) if followers else None
-    model = load_weights(folder, name, place, number_type, method is not None, progress, mesh)
+    model = load_weights(folder, name, place, number_type, method is not None, progress, mesh, quantize)
     report(CHECK_STAGE)
     try:
         runner = choose_runner(model, context_length)
@@ -126,7 +133,7 @@ def load(
         context_length=context_length,
         device=_device_name(place) if followers is None else f"{len(devices)} × {_device_name(place)}",
         dtype=str(model.dtype).removeprefix("torch."),
-        quantization=method,
+        quantization=method or quantize,
         sampling_defaults=sampling_defaults(folder),
         eos_ids=_eos_ids(model, tokenizer),
         load_seconds=time.perf_counter() - started,

@@ -1,5 +1,6 @@
 """Whether a model fits the memory, asked before it is loaded: what it needs, and what there is."""
 
+import gc
 import json
 import math
 import os
@@ -30,6 +31,15 @@ def memory_is_used_up(error: Exception) -> bool:
     return any(sign in str(error) for sign in SIGNS_OF_NO_MEMORY)
 
 
+def hand_back(device: torch.device) -> None:
+    """Let the device have again what nothing refers to any more: torch keeps freed memory for itself."""
+    gc.collect()  # what a failed pass has left may hang in a circle of frames and tracebacks
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()
+
+
 def check_memory(
     folder: Path,
     name: str,
@@ -37,6 +47,7 @@ def check_memory(
     dtype: torch.dtype,
     cache_bytes: int,
     unpacked_parameters: int | None = None,
+    quantised_bytes: int | None = None,
 ) -> None:
     """Refuse a model that does not fit, by numbers.
 
@@ -49,6 +60,7 @@ def check_memory(
         dtype: what its weights are converted to.
         cache_bytes: what a useful KV cache takes.
         unpacked_parameters: how many weights it has, if they are unpacked while they are loaded.
+        quantised_bytes: what its weights take, if they are quantised while they are loaded.
 
     Raises:
         LoadError: it needs more than there is.
@@ -56,6 +68,8 @@ def check_memory(
     weights, converted = weight_bytes(folder, dtype)
     if unpacked_parameters is not None:
         weights = converted = unpacked_parameters * dtype.itemsize
+    if quantised_bytes is not None:
+        weights = converted = quantised_bytes
     kind = str(dtype).removeprefix("torch.")
     free = free_memory(device)
     if free is not None and weights + cache_bytes > free:

@@ -70,7 +70,7 @@ def _missing(what: str, error: ImportError) -> LoadError:
     """The package that transformers asks for, by the command that it names, or the module that it did not find."""
     said = " ".join(str(error).split())
     named = INSTALL.search(said)
-    package = named["package"] if named else error.name
+    package = named["package"] if named else error.name and error.name.partition(".")[0]
     if package is None:
         code: LoadErrorCode = "load_failed" if "GPU" in said else "missing_package"
         return LoadError(code, f"{what}, which cannot be loaded here: {first_sentence(error)}", OTHER_COPY)

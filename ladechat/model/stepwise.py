@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from ladechat.decoder.verify_mask import StepLayout
+from ladechat.model.memory import hand_back
 
 STATE_NAMES = {
     "past_key_values": "past_key_values",
@@ -95,6 +96,11 @@ class StepwiseRunner:
         if slots:
             self._tokens.append(self._pending)
             self._pending = None
+
+    def save_memory(self) -> None:
+        """Give back what is carried from pass to pass, after the memory was used up. The next prompt is read anew."""
+        self._tokens, self._state, self._pending = [], {}, None
+        hand_back(self.model.device)
 
     @torch.inference_mode()
     def _pass(self, text: Sequence[int]) -> torch.Tensor:

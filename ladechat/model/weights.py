@@ -1,7 +1,7 @@
 """Reads the weights of a checkpoint into a model, where it shall run."""
 
 from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from transformers.utils.import_utils import is_accelerate_available
 
 from ladechat.model.checkpoint import LoadError, first_sentence
 from ladechat.model.memory import memory_is_used_up
+from ladechat.model.weight_only import freed_at_once, weight_only_config
 
 FractionProgress = Callable[[float], None]
 """Told again and again how far something is, 0 to 1."""
@@ -30,6 +31,7 @@ def load_weights(
     quantised: bool,
     progress: FractionProgress,
     mesh: DeviceMesh | None = None,
+    quantize: str | None = None,
 ) -> PreTrainedModel:
     """The model of a checkpoint in evaluation mode, from safetensors only, running no code that comes with it.
 
@@ -41,6 +43,7 @@ def load_weights(
         quantised: whether some are: such a model is put where it shall be while it is read, and not moved.
         progress: told how many of the weights are read.
         mesh: of the processes that share the model, if there are several: this one then reads its shard.
+        quantize: how plain weights are quantised while they are read, see `ladechat.model.weight_only`.
 
     Raises:
         LoadError: it cannot be loaded, or files or weights are missing.
@@ -54,8 +57,10 @@ def load_weights(
         "ignore_mismatched_sizes": True,  # told of below, with the missing ones
         "output_loading_info": True,
     }
+    if quantize is not None:
+        options["quantization_config"] = weight_only_config(quantize)
     # Straight to its place, which takes no main memory. transformers wants accelerate for that.
-    placed = is_accelerate_available() and (quantised or device.type != "cpu")
+    placed = is_accelerate_available() and (quantised or quantize is not None or device.type != "cpu")
     if mesh is not None:
         options |= {"distributed_config": DistributedConfig(tp_size=mesh.size(), tp_plan="auto"), "device_mesh": mesh}
         placed = True
@@ -64,7 +69,7 @@ def load_weights(
     read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
     model: PreTrainedModel
     try:
-        with _told_of(progress):
+        with _told_of(progress), freed_at_once() if quantize is not None else nullcontext():
             try:
                 model, found = read(folder, attn_implementation="sdpa", **options)
             except ValueError:  # the architecture has no SDPA attention

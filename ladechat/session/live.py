@@ -41,6 +41,7 @@ class EngineOptions:
     model: str = "demo"
     device: str = "auto"
     dtype: str = "auto"
+    quantize: str | None = None
     pool: str | None = None
     passes: str = "compile"
     tensor_parallel: int = 1
@@ -50,6 +51,8 @@ class EngineOptions:
         """The command line of `ladechat engine`, after its name."""
         yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
         yield from ("--passes", self.passes, "--tensor-parallel", str(self.tensor_parallel))
+        if self.quantize is not None:
+            yield from ("--quantize", self.quantize)
         if self.pool is not None:
             yield from ("--pool", self.pool)
         for name, value in asdict(self.settings).items():

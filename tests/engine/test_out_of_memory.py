@@ -1,15 +1,37 @@
 """Memory that is used up in the middle of something: the turn fails with a sentence, and the next one is answered."""
 
+import weakref
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from msgspec.structs import replace
 
+from ladechat.engine import server
+from ladechat.engine.decoders import smaller
 from ladechat.engine.failures import unexpected
+from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Service, answer
-from ladechat.model.eager import EagerRunner
+from ladechat.model import kv_cache, memory
+from ladechat.model.eager import SMALL_CHUNK, EagerRunner
+from ladechat.model.kv_cache import SlabCache
 from ladechat.model.loading import load
-from ladechat.protocol import Event, Failed, Generate, Message, Settings, Step, TurnFinished
+from ladechat.protocol import (
+    DecoderName,
+    Event,
+    Failed,
+    Generate,
+    Message,
+    Prefilling,
+    Settings,
+    SettingsApplied,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
 from tests.engine.tokenizers import byte_level
 from tests.tiny import random_model
 
@@ -35,18 +57,34 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
     random_model(vocab_size=len(tokenizer)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return Service.of(load(folder, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+    return folder
 
 
-def ask(service: Service, text: str) -> list[Event]:
+@pytest.fixture
+def service(checkpoint: Path) -> Service:
+    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+
+
+def ask(service: Service, *messages: Message | str, max_new_tokens: int = 20) -> list[Event]:
     events: list[Event] = []
-    question = Message(role="user", content=text)
-    answer(service, Generate(turn=1, messages=[question], max_new_tokens=20), events.append, Listener())
+    said = [one if isinstance(one, Message) else Message(role="user", content=one) for one in messages]
+    answer(service, Generate(turn=1, messages=said, max_new_tokens=max_new_tokens), events.append, Listener())
     return events
+
+
+def end_of(events: list[Event]) -> TurnFinished:
+    end = events[-1]
+    assert isinstance(end, TurnFinished)
+    return end
+
+
+def failure(events: list[Event]) -> Failed:
+    (failed,) = (event for event in events if isinstance(event, Failed))
+    return failed
 
 
 @pytest.fixture
@@ -72,17 +110,200 @@ def fails_at_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("number", [1, 2, 8], ids=["in the prefill", "in the first step", "in a later step"])
-def test_memory_that_is_used_up_in_a_pass_fails_the_turn_and_the_next_is_answered_as_ever(
+def test_memory_that_is_used_up_in_a_pass_fails_the_turn_and_the_same_conversation_goes_on(
     service: Service, fails_at_pass: Callable[[int], None], number: int
 ) -> None:
-    expected = [event.token_ids for event in ask(service, "the dog") if isinstance(event, TurnFinished)]
+    first = end_of(ask(service, "the dog"))
+    talk: list[Message | str] = [
+        "the dog",
+        Message(role="assistant", content=first.text, token_ids=first.token_ids),
+        "and the cat",
+    ]
+    expected = end_of(ask(service, *talk, max_new_tokens=60))
+    service.loaded.runner.save_memory()  # so that the first pass is one of the prompt
+
     fails_at_pass(number)
-    *before, failed, finished = ask(service, f"the cat sat on the mat {number}")
-    assert isinstance(failed, Failed) and isinstance(finished, TurnFinished)
+    *before, failed, applied, finished = ask(service, *talk, max_new_tokens=60)
+    assert isinstance(failed, Failed) and isinstance(applied, SettingsApplied) and isinstance(finished, TurnFinished)
     assert (failed.code, failed.turn, failed.fatal, finished.reason) == ("out_of_memory", 1, False, "failed")
-    assert finished.token_ids == [token for step in before if isinstance(step, Step) for token in step.token_ids]
-    again = [event.token_ids for event in ask(service, "the dog") if isinstance(event, TurnFinished)]
-    assert again == expected
+    steps = [step for step in before if isinstance(step, Step)]
+    assert finished.token_ids == [token for step in steps for token in step.token_ids]
+    assert finished.text == "".join(piece for step in steps for piece in step.pieces)
+    assert finished.token_ids == expected.token_ids[: len(finished.token_ids)]
+    assert bool(finished.token_ids) == (number > 2)
+
+    again = ask(service, *talk, max_new_tokens=60)
+    assert (end_of(again).token_ids, end_of(again).reason) == (expected.token_ids, expected.reason)
+
+
+def test_the_next_answer_takes_smaller_passes_and_its_settings_are_told(
+    service: Service, fails_at_pass: Callable[[int], None]
+) -> None:
+    fails_at_pass(8)
+    events = ask(service, "the dog")
+    (applied,) = (event for event in events if isinstance(event, SettingsApplied))
+    assert (applied.settings.window, applied.settings.ngram, applied.settings.guesses) == (1, 3, 1)
+    assert "W 1, N 3, G 1" in failure(events).message
+    again = ask(service, "the dog")
+    began = next(event for event in again if isinstance(event, TurnStarted))
+    assert (began.settings, began.cached_tokens) == (applied.settings, 0)
+    assert max(step.timing.slots for step in again if isinstance(step, Step)) <= 4
+    assert max(step.timing.slots for step in events if isinstance(step, Step)) > 4
+
+
+def test_a_prompt_for_which_the_memory_did_not_suffice_is_read_in_smaller_chunks(
+    service: Service, fails_at_pass: Callable[[int], None]
+) -> None:
+    text = "the dog and the cat " * 20
+    fails_at_pass(1)
+    assert failure(ask(service, text)).code == "out_of_memory"
+    read = [0, *(event.done_tokens for event in ask(service, text) if isinstance(event, Prefilling))]
+    assert len(read) > 2 and max(after - before for before, after in pairwise(read)) == SMALL_CHUNK
+
+
+def test_where_it_happens_again_plain_decoding_goes_on(service: Service, fails_at_pass: Callable[[int], None]) -> None:
+    expected = end_of(ask(service, "the dog")).token_ids
+    told = []
+    for _ in range(3):
+        fails_at_pass(3)
+        told.append(failure(ask(service, "the dog")).message)
+    assert [message.rsplit(": ")[-1] for message in told] == ["W 1, N 3, G 1.", "plain decoding.", "plain decoding."]
+    again = ask(service, "the dog")
+    assert end_of(again).token_ids == expected
+    assert {step.timing.slots for step in again if isinstance(step, Step)} == {1}
+
+
+@pytest.mark.parametrize("decoder", ["lookahead", "jacobi", "prompt_lookup"])
+def test_smaller_settings_never_raise_what_somebody_has_set(decoder: DecoderName) -> None:
+    tiny = Settings(decoder=decoder, window=1, ngram=2, guesses=0, temperature=0.5)
+    assert smaller(tiny) == replace(tiny, decoder="autoregressive")
+    assert smaller(smaller(tiny)) == smaller(tiny)
+    large = Settings(decoder=decoder, window=15, ngram=5, guesses=15, auto=True, seed=3)
+    assert smaller(large) == Settings(decoder=decoder, window=1, ngram=3, guesses=1, seed=3)
+
+
+def cache_of(service: Service) -> SlabCache:
+    runner = service.loaded.runner
+    assert isinstance(runner, EagerRunner)
+    return runner._cache
+
+
+class Budget:
+    """Lets a cache have so many tokens of memory, old and new slabs of a growth together, as an allocator would."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tokens: int) -> None:
+        self.refused: list[int] = []
+        grow = SlabCache._grow
+
+        def grown(cache: SlabCache, capacity: int) -> None:
+            if cache.capacity + capacity > tokens:
+                self.refused.append(capacity)
+                raise RuntimeError(
+                    "[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried"
+                )
+            grow(cache, capacity)
+
+        monkeypatch.setattr(SlabCache, "_grow", grown)
+
+
+@pytest.fixture
+def small_service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """Its cache begins with 16 tokens, so that a short text makes it grow."""
+    monkeypatch.setattr(kv_cache, "SMALLEST_CAPACITY", 16)
+    monkeypatch.setattr(kv_cache, "SMALLEST_GROWTH", 4)
+    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+
+
+def test_where_the_cache_cannot_be_doubled_it_grows_by_what_is_needed_and_nobody_notices(
+    service: Service, small_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = end_of(ask(service, "the dog"))
+    before = cache_of(small_service).capacity
+    budget = Budget(monkeypatch, 3 * before - 1)
+    answered = end_of(ask(small_service, "the dog"))
+    assert budget.refused and budget.refused[0] == 2 * before
+    assert (answered.token_ids, answered.reason) == (expected.token_ids, expected.reason)
+
+
+def test_where_the_cache_cannot_grow_at_all_its_memory_is_given_back_and_the_conversation_goes_on(
+    service: Service, small_service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written fits as soon as the slabs that it outgrew are no longer there beside the new ones."""
+    whole = end_of(ask(service, "the dog"))
+    said = Message(role="assistant", content=whole.text, token_ids=whole.token_ids)
+    expected = end_of(ask(service, "the dog", said, "and"))
+    budget = Budget(monkeypatch, 2 * cache_of(small_service).capacity)
+    broken = ask(small_service, "the dog")
+    assert failure(broken).code == "out_of_memory" and budget.refused
+    assert end_of(broken).token_ids == whole.token_ids[: len(end_of(broken).token_ids)]
+    assert (cache_of(small_service).length, cache_of(small_service).capacity) == (0, 0)
+    assert all(slab.untyped_storage().nbytes() == 0 for slab in cache_of(small_service)._slabs.values())
+    monkeypatch.undo()
+    assert end_of(ask(small_service, "the dog", said, "and")).token_ids == expected.token_ids
+
+
+def test_nothing_of_a_failed_pass_stays_alive(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error holds the frames that it went through, and with them the activations of a pass."""
+    of_pass: list[weakref.ref[torch.Tensor]] = []
+    handed_back: list[list[bool]] = []
+
+    def failing(runner: EagerRunner, *layout: object, **options: object) -> torch.Tensor:
+        activations = torch.zeros(100)
+        of_pass.append(weakref.ref(activations))
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    def hand_back(device: torch.device) -> None:
+        memory.hand_back(device)
+        handed_back.append([reference() is None for reference in of_pass])
+
+    monkeypatch.setattr(EagerRunner, "_pass", failing)
+    monkeypatch.setattr("ladechat.model.eager.hand_back", hand_back)
+    assert failure(ask(service, "the dog")).code == "out_of_memory"
+    assert handed_back == [[True]]
+
+
+def test_a_model_with_a_recurrent_state_goes_on_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tokenizer = byte_level()
+    random_model(0, "mamba", vocab_size=len(tokenizer), state_size=4).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    service = Service.of(load(tmp_path, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+    expected = end_of(ask(service, "the dog")).token_ids
+    with monkeypatch.context() as patch:
+        calls: list[None] = []
+        forward = service.loaded.runner.model.forward
+
+        def failing(*inputs: object, **options: object) -> object:
+            calls.append(None)
+            result = forward(*inputs, **options)
+            if len(calls) == 5:
+                raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+            return result
+
+        patch.setattr(service.loaded.runner.model, "forward", failing)
+        broken = ask(service, "the dog")
+    assert failure(broken).code == "out_of_memory"
+    assert end_of(broken).token_ids == expected[: len(end_of(broken).token_ids)] != []
+    assert end_of(ask(service, "the dog")).token_ids == expected
+
+
+@pytest.mark.parametrize("place", ["ladechat.model.weights._told_of", "ladechat.model.loading.check_layouts"])
+def test_memory_that_is_used_up_while_a_model_loads_ends_the_engine_in_a_sentence(
+    checkpoint: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its weights are read, and in the first passes of it, which the engine asks for before it is ready."""
+
+    def failing(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    events: list[Event] = []
+    monkeypatch.setattr(place, failing)
+    monkeypatch.setattr(server, "Inbox", lambda *_: None)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: 0))
+    monkeypatch.setattr(EventStream, "take_over_stdout", lambda: SimpleNamespace(emit=events.append))
+    assert server.serve(str(checkpoint), "cpu", "float32", Settings()) == 1
+    failed = failure(events)
+    assert (failed.code, failed.fatal, events[-1]) == ("out_of_memory", True, failed)
+    assert "--dtype bfloat16" in failed.hint and "conversation" not in failed.hint
 
 
 @pytest.mark.parametrize("device", ERRORS)

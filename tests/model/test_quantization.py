@@ -1,6 +1,7 @@
 """A quantised checkpoint is loaded where transformers can, else refused by name with what is missing."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,6 @@ def refusal(folder: Path) -> LoadError:
             {"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {}},
             "compressed-tensors",
         ),
-        ({"quant_method": "torchao", "quant_type": {}}, "torchao"),
         ({"quant_method": "aqlm"}, "aqlm"),
     ],
 )
@@ -65,6 +65,12 @@ def test_the_package_that_a_method_needs_is_named_with_how_to_install_it(
     assert_told(error, "missing_package", f"is quantised with {method}, which needs the package ")
     package = str(error).split("the package ")[1].split(", and that")[0]
     assert f"pip install '{package}'" in error.hint
+
+
+def test_a_checkpoint_of_torchaos_names_it_where_it_is_not(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchao.core.config", None)
+    error = refusal(quantise(checkpoint, {"quant_method": "torchao", "quant_type": {}}))
+    assert_told(error, "missing_package", "is quantised with torchao, which needs the package torchao, ")
 
 
 def test_without_accelerate_fp8_names_it(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,25 +295,28 @@ async def test_an_engine_that_was_never_started_can_be_closed(tmp_path: Path) ->
         Settings(decoder="jacobi", temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, repetition_penalty=1.2, seed=5),
     ],
 )
+@pytest.mark.parametrize(("gpus", "quantize"), [(1, None), (2, None), (1, "int8")])
 def test_the_command_line_of_the_engine_says_all_that_the_options_say(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, gpus: int, quantize: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from typer.testing import CliRunner
 
     from ladechat import cli
     from ladechat.engine import server
 
-    started: list[tuple[str, str, str, protocol.Settings, Path | None, str, int]] = []
+    started: list[tuple[str, str, str, protocol.Settings, Path | None, str, int, str | None]] = []
     monkeypatch.setattr(server, "serve", lambda *options: started.append(options))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     options = EngineOptions(
         model="some/where",
         device="cuda:1",
         dtype="bfloat16",
+        quantize=quantize,
         pool="a pool",
         passes="eager",
-        tensor_parallel=2,
+        tensor_parallel=gpus,
         settings=settings,
     )
     result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])
     assert result.exit_code == 0, result.output
-    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager", 2)]
+    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager", gpus, quantize)]
