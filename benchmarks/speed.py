@@ -32,11 +32,11 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Decoder, Limits
 from ladechat.decoder.tuned import TunedDecoder
 from ladechat.decoder.tuner import Tuner
-from ladechat.model.compiled import CompiledPasses
 from ladechat.model.compiler import use_compiled
 from ladechat.model.cost import PassCosts
 from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import LoadedModel, load
+from ladechat.model.passes import Passes
 
 MAX_NEW_TOKENS = 64
 RANDOM_PROMPTS, RANDOM_LENGTH = 8, 60
@@ -51,7 +51,7 @@ BASE = "transformers generate"
 class Through:
     """A contender of ours whose passes run in one way, whatever the others do."""
 
-    def __init__(self, name: str, ours: Ours, runner: EagerRunner, passes: CompiledPasses | None) -> None:
+    def __init__(self, name: str, ours: Ours, runner: EagerRunner, passes: Passes | None) -> None:
         self.name = name
         self._ours, self._runner, self._passes = ours, runner, passes
 
