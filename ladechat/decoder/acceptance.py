@@ -1,6 +1,7 @@
 """Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of guesses."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -54,6 +55,23 @@ def log_probabilities(logits: torch.Tensor, rows: Sequence[int], tokens: Sequenc
     picked = chosen.gather(1, torch.tensor(tokens, device=logits.device)[:, None])[:, 0]
     whole = chosen.logsumexp(-1)
     if not bool(whole.isfinite().all()):
-        raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
+        raise not_finite()
     found: list[float] = (picked - whole).tolist()
     return tuple(found)
+
+
+def finite(logprobs: Iterable[float]) -> tuple[float, ...]:
+    """Log-probabilities of likeliest tokens, which are numbers if the logits are.
+
+    Raises:
+        FloatingPointError: they are not.
+    """
+    found = tuple(logprobs)
+    if not all(map(math.isfinite, found)):
+        raise not_finite()
+    return found
+
+
+def not_finite() -> FloatingPointError:
+    """That a model overflows."""
+    return FloatingPointError("the model's logits are not finite; another --dtype may help.")

@@ -89,12 +89,13 @@ def as_bias(seen: Tensor, dtype: torch.dtype) -> Tensor:
 class Body(Protocol):
     """A model as a function of tensors alone."""
 
-    def __call__(self, given: Given, rows: Sequence[Tensor]) -> Tensor:
+    def __call__(self, given: Given, rows: Sequence[Tensor], way: str) -> Tensor:
         """The (T, vocabulary) logits; keys and values of the slots enter `rows` behind what is cached.
 
         Args:
             given: the inputs.
             rows: keys and values of each layer in turn, (context, heads, head_dim), all numbers finite.
+            way: how attention is computed, one of `ladechat.model.attention.WAYS`, where the body has a choice.
         """
         ...
 
@@ -111,8 +112,8 @@ class ModelBody:
         self._model = model
         self._windows = dict(windows) if any(windows.values()) else {"": None}
 
-    def __call__(self, given: Given, rows: Sequence[Tensor]) -> Tensor:
-        """See `Body`."""
+    def __call__(self, given: Given, rows: Sequence[Tensor], way: str) -> Tensor:
+        """See `Body`. Attention is that of the model."""
         places = places_of(given)
         layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]
         masks = {

@@ -10,12 +10,13 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from ladechat.decoder.verify_mask import StepLayout, causal_layout
-from ladechat.model.attention import fastest
+from ladechat.model.attention import Clock, fastest
 from ladechat.model.compiled import filled_up
 from ladechat.model.eager import EagerRunner
 from ladechat.model.fixed_pass import Body, Inputs, ModelBody
@@ -39,6 +40,9 @@ MOST_GRAPHS = 32
 Replay = Callable[[], None]
 Record = Callable[[Callable[[], None]], Replay]
 """Runs a function that computes on fixed memory, and gives one that does the same again."""
+
+Choose = Callable[[int, int], str]
+"""The name of a way of attention, one of `ladechat.model.attention.WAYS`, for so many slots and places."""
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +120,7 @@ class GraphPasses:
         vocabulary: the number of logits.
         dtype: of the model.
         record: makes a recording.
-        choose: the way of attention for so many slots and places; None where the body has no choice.
+        choose: how attention is computed in a pass, where the body has a choice.
 
     Attributes:
         history: all recordings that were made.
@@ -129,7 +133,7 @@ class GraphPasses:
         vocabulary: int,
         dtype: torch.dtype,
         record: Record,
-        choose: Callable[[int, int], str] | None = None,
+        choose: Choose,
     ) -> None:
         device = cache.rows(0, 1)[0].device
         self.history: list[Recorded] = []
@@ -210,14 +214,12 @@ class GraphPasses:
 
     def _recorded(self, slots: int, context: int) -> Replay:
         started = time.perf_counter()
-        way = ""
-        if isinstance(self._body, LlamaBody):
-            way = self._body.way = self._body.way if self._choose is None else self._choose(slots, context)
+        way = self._choose(slots, context)
         given, rows = self._inputs.of(slots), self._cache.all_rows(context)
         logits = self._logits[:slots]
         # While it is recorded, the pass is run too: behind what is cached.
         self._inputs.clear(slots, self._cache.length)
-        replay = self._record(lambda: _into(logits, self._body(given, rows)))
+        replay = self._record(lambda: _into(logits, self._body(given, rows, way)))
         self.history.append(Recorded(slots, context, way, time.perf_counter() - started))
         return replay
 
@@ -236,7 +238,7 @@ def context_for(places: int) -> int:
 
 
 def graph_passes(
-    runner: EagerRunner, compiling: bool, record: Record | None = None, choose: Callable[[int, int], str] | None = None
+    runner: EagerRunner, compiling: bool, record: Record | None = None, choose: Choose | None = None
 ) -> GraphPasses | None:
     """Passes as graphs for the model of a runner; None if they are not for it.
 
@@ -245,7 +247,7 @@ def graph_passes(
         compiling: whether torch's compiler may fuse the operations of a model that is built like a Llama, which takes
             a while, once: now.
         record: makes recordings; by default CUDA graphs.
-        choose: see `GraphPasses`; by default, on a CUDA device, by measurement.
+        choose: see `GraphPasses`; by default by measurement if CUDA graphs are recorded, else torch's own attention.
     """
     model = runner.model
     quantised = getattr(model.config, "quantization_config", None) is not None
@@ -253,9 +255,14 @@ def graph_passes(
         return None
     if record is None:
         record = cuda = CudaGraphs(model.device)
-        choose = choose or _by_measurement(runner, cuda)
-    vocabulary: int = model.config.get_text_config(decoder=True).vocab_size
-    return GraphPasses(choose_body(runner, compiling), runner.cache, vocabulary, model.dtype, record, choose)
+        choose = choose or by_measurement(runner, cuda.clock)
+    return with_body(runner, choose_body(runner, compiling), record, choose or (lambda slots, context: "in one"))
+
+
+def with_body(runner: EagerRunner, body: Body, record: Record, choose: Choose) -> GraphPasses:
+    """Passes for a runner, by a body of its model."""
+    vocabulary: int = runner.model.config.get_text_config(decoder=True).vocab_size
+    return GraphPasses(body, runner.cache, vocabulary, runner.model.dtype, record, choose)
 
 
 @torch.inference_mode()
@@ -286,19 +293,20 @@ def _agree(body: Body, model_body: Body, runner: EagerRunner, slots: int) -> boo
     found = []
     for one in (model_body, body):
         rows = [row.normal_(generator=dice.manual_seed(0)) for row in map(torch.clone, empty)]
-        found.append([one(inputs.of(slots), rows), *rows])
+        found.append([one(inputs.of(slots), rows, "in one"), *rows])
     return all(alike(mine.float(), other.float(), runner.model) for mine, other in zip(*found, strict=True))
 
 
-def _by_measurement(runner: EagerRunner, cuda: CudaGraphs) -> Callable[[int, int], str]:
-    """The way of attention that is the fastest on this card for so many slots and places."""
+def by_measurement(runner: EagerRunner, clock: Clock) -> Choose:
+    """The way of attention that is the fastest here."""
     model = runner.model
-    keys = runner.cache.rows(0, 1)[0]  # (1, heads, head_dim)
-    groups: int = model.config.num_attention_heads // keys.shape[1]
+    _, heads, head_dim = runner.cache.rows(0, 1)[0].shape
+    groups: int = model.config.get_text_config(decoder=True).num_attention_heads // heads
 
+    @lru_cache(None)
+    @torch.inference_mode()
     def choose(slots: int, context: int) -> str:
-        heads, head_dim = keys.shape[1:]
-        return fastest(heads, groups * slots, slots, context, head_dim, model.dtype, model.device, cuda.clock)
+        return fastest(heads, groups * slots, slots, context, head_dim, model.dtype, model.device, clock)
 
     return choose
 

@@ -103,9 +103,6 @@ class LlamaBody:
     Args:
         model: one that it `takes`.
         compiler: makes the functions between two layers' attention faster.
-
-    Attributes:
-        way: how attention is computed, a name in `WAYS`.
     """
 
     def __init__(self, model: PreTrainedModel, compiler: Compile = as_it_is) -> None:
@@ -115,7 +112,6 @@ class LlamaBody:
         self.shape = Shape(
             config.num_attention_heads, config.num_key_value_heads, attention.head_dim, config.rms_norm_eps
         )
-        self.way = next(iter(WAYS))
         self._scale = attention.scaling
         self._rotary = network.rotary_emb
         self._embedding, self._norm, self._head = network.embed_tokens.weight, network.norm.weight, _head(model).weight
@@ -133,7 +129,7 @@ class LlamaBody:
         unhooked = not any(hasattr(part, "_hf_hook") for part in model.modules())
         return plain and unhooked and len({parameter.device for parameter in model.parameters()}) == 1
 
-    def __call__(self, given: Given, rows: Sequence[Tensor]) -> Tensor:
+    def __call__(self, given: Given, rows: Sequence[Tensor], way: str) -> Tensor:
         """See `ladechat.model.fixed_pass.Body`."""
         slots, context = given.sees.shape[0], rows[0].shape[0]
         x = functional.embedding(given.tokens[0], self._embedding)
@@ -146,7 +142,7 @@ class LlamaBody:
             as_bias(seen_places(given, context, None), x.dtype).repeat(groups, 1),
             as_bias(given.sees, x.dtype).repeat(groups, 1),
         )
-        places, attend, layers = places_of(given), WAYS[self.way], self._layers
+        places, attend, layers = places_of(given), WAYS[way], self._layers
         if slots > 1:  # one compiled function for any number of them
             for tensor in (x, cosine, sine):
                 torch._dynamo.maybe_mark_dynamic(tensor, 0)

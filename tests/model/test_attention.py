@@ -19,7 +19,9 @@ def random_question(seed: int, heads: int, rows: int, slots: int, cached: int, s
         return 2 * torch.randn(shape, generator=dice, dtype=dtype)
 
     context = cached + slots + spare
-    sees = (torch.rand(rows, slots, generator=dice) < 0.5) | (torch.arange(rows)[:, None] % slots == torch.arange(slots))
+    sees = (torch.rand(rows, slots, generator=dice) < 0.5) | (
+        torch.arange(rows)[:, None] % slots == torch.arange(slots)
+    )
     seen = torch.cat([torch.ones(rows, cached).bool(), sees, torch.zeros(rows, spare).bool()], 1)
     keys, values = some(context, heads, 8), some(context, heads, 8)
     bias = torch.zeros(rows, context, dtype=dtype).masked_fill(~seen, -torch.inf)
@@ -41,10 +43,20 @@ def softmax(asked: Asked) -> Tensor:
 
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.1)])
-@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 2), st.integers(1, 6), st.integers(1, 9), st.integers(0, 5))
+@given(
+    st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 2), st.integers(1, 6), st.integers(1, 9), st.integers(0, 5)
+)
 @settings(max_examples=15, deadline=None)
 def test_every_way_is_the_softmax_over_what_is_seen(
-    name: str, dtype: torch.dtype, tolerance: float, seed: int, heads: int, groups: int, slots: int, cached: int, spare: int
+    name: str,
+    dtype: torch.dtype,
+    tolerance: float,
+    seed: int,
+    heads: int,
+    groups: int,
+    slots: int,
+    cached: int,
+    spare: int,
 ) -> None:
     asked = random_question(seed, heads, groups * slots, slots, cached, spare, dtype)
     found = WAYS[name](asked)

@@ -70,21 +70,20 @@ def read(runner: EagerRunner, text: list[int]) -> None:
         pass
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "way"), [*((name, "in one") for name in MODELS), *(("llama", way) for way in WAYS)])
 def test_a_recorded_pass_gives_and_caches_what_the_model_does(name: str, way: str) -> None:
-    """Layouts with windows and trees, at lengths about the boundaries, in slabs that grow; then on from what is kept."""
+    """Layouts with windows and trees, at lengths about the boundaries, in slabs that grow; and on from what is kept."""
     dice = random.Random(name)
     model = model_of(name)
     ours, passes = recording(model, way)
     theirs = runner_for(model, context_length=2048)
-    text = [dice.randrange(VOCABULARY) for _ in range(1100)]
-    for length in (2, 25, 31, 33, 47, 95, 400, 500, 513, 520, 1020, 1030, 60):
+    text = [dice.randrange(VOCABULARY) for _ in range(520)]
+    for length in (2, 25, 33, 47, 95, 490, 513, 60):
         for runner in (ours, theirs):
             read(runner, text[:length])
-        passes.prepare()
         for _ in range(2):
             layout = random_layout(dice, VOCABULARY)
+            passes._record_next(next(slots for slots in SLOT_COUNTS if slots >= len(layout)))
             expected, found = theirs.forward(layout), ours.forward(layout)
             assert found.data_ptr() == passes._logits.data_ptr()
             assert (found - expected).abs().max() <= TOLERANCE * max(1.0, float(expected.abs().max()))
@@ -277,7 +276,9 @@ def test_a_model_that_computes_something_else_runs_as_it_is(caplog: pytest.LogCa
     assert "something else" in caplog.text
 
 
-def test_a_compiler_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_compiler_that_fails_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def compiler(_: object) -> Any:
         raise ImportError("no C compiler")
 
