@@ -75,7 +75,7 @@ class CudaGraphs:
         replay: Replay = graph.replay
         return replay
 
-    def clock(self, function: Callable[[], object], repeats: int = 20) -> float:
+    def clock(self, function: Callable[[], object], repeats: int = 5) -> float:
         """The seconds that it takes within a recording. Its results are thrown away."""
 
         def repeated() -> None:
@@ -256,7 +256,7 @@ def graph_passes(
     if record is None:
         record = cuda = CudaGraphs(model.device)
         choose = choose or by_measurement(runner, cuda.clock)
-    return with_body(runner, choose_body(runner, compiling), record, choose or (lambda slots, context: "in one"))
+    return with_body(runner, choose_body(runner, compiling), record, choose or _by_torch)
 
 
 def with_body(runner: EagerRunner, body: Body, record: Record, choose: Choose) -> GraphPasses:
@@ -309,6 +309,10 @@ def by_measurement(runner: EagerRunner, clock: Clock) -> Choose:
         return fastest(heads, groups * slots, slots, context, head_dim, model.dtype, model.device, clock)
 
     return choose
+
+
+def _by_torch(_slots: int, _context: int) -> str:
+    return "in one"
 
 
 def _into(target: Tensor, result: Tensor) -> None:

@@ -190,6 +190,7 @@ def _layer(layer: Any) -> Layer:
     )
 
 
+@torch.inference_mode(mode=False)  # the model may go on outside of it
 @torch.no_grad()
 def _in_one(*matrices: nn.Linear) -> Tensor:
     """Their weights one below the other; each goes on as a part of it."""
@@ -199,6 +200,7 @@ def _in_one(*matrices: nn.Linear) -> Tensor:
     return whole
 
 
+@torch.inference_mode(mode=False)
 @torch.no_grad()
 def _biases(*matrices: nn.Linear) -> Tensor | None:
     biases = [matrix.bias.data for matrix in matrices if matrix.bias is not None]
