@@ -18,11 +18,11 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Decoder, Limits
 from ladechat.decoder.tuned import TunedDecoder
-from ladechat.model.compiled import CompiledPasses
 from ladechat.model.compiler import use_compiled
 from ladechat.model.cost import PassCosts
 from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import LoadedModel
+from ladechat.model.passes import Passes
 
 GRID = [
     *((0, 4, guesses) for guesses in (1, 2, 3, 5)),
@@ -57,7 +57,7 @@ class Through:
         name: str,
         loaded: LoadedModel,
         decoder: Decoder,
-        passes: CompiledPasses | None,
+        passes: Passes | None,
         begins: set[tuple[int, ...]],
     ) -> None:
         self.name = name
@@ -107,7 +107,7 @@ class Reference:
 
 def make_contenders(
     loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None
-) -> tuple[list[Contender], dict[str, CompiledPasses | None]]:
+) -> tuple[list[Contender], dict[str, Passes | None]]:
     """All that take part, the first of each session being what they begin with; and the ways that passes run here."""
     runner = loaded.runner
     assert isinstance(runner, EagerRunner)
@@ -130,7 +130,7 @@ def make_contenders(
     return found, ways
 
 
-def passes_of(loaded: LoadedModel) -> dict[str, CompiledPasses | None]:
+def passes_of(loaded: LoadedModel) -> dict[str, Passes | None]:
     """Eager passes, and compiled ones if they are here; `ladechat bench` compiles them."""
     use_compiled(loaded.runner, loaded.folder, "compiled")
     compiled = loaded.runner.compiled
@@ -139,7 +139,7 @@ def passes_of(loaded: LoadedModel) -> dict[str, CompiledPasses | None]:
     return {"eager": None, "compiled": compiled} if compiled is not None and compiled.sizes else {"eager": None}
 
 
-def pass_costs(loaded: LoadedModel, ways: Mapping[str, CompiledPasses | None]) -> dict[str, Any]:
+def pass_costs(loaded: LoadedModel, ways: Mapping[str, Passes | None]) -> dict[str, Any]:
     """The milliseconds of passes by their slots, of this model and of a larger random one, beside their floor."""
     found: dict[str, Any] = {}
     for way, passes in ways.items():

@@ -32,7 +32,7 @@ Pool = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the n-gram 
 PASSES = ("compile", "compiled", "eager")
 Passes = Annotated[
     str,
-    typer.Option(help="On a CPU: compile passes of a small model in the background; use compiled ones; or stay eager."),
+    typer.Option(help="Compile passes (on a CPU those of small models); use what takes no compiler; or stay eager."),
 ]
 
 TensorParallel = Annotated[

@@ -1,7 +1,7 @@
 """Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of guesses."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -54,5 +54,22 @@ def log_probabilities(logits: torch.Tensor, rows: Sequence[int], tokens: Sequenc
     # Row by row: for the one to five tokens of a step that is a third of what a gather of them takes.
     found = tuple(float(logits[row].float().log_softmax(-1)[token]) for row, token in zip(rows, tokens, strict=True))
     if any(map(math.isnan, found)):  # what is not finite anywhere in a row spoils its whole sum
-        raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
+        raise not_finite()
     return found
+
+
+def finite(logprobs: Iterable[float]) -> tuple[float, ...]:
+    """Log-probabilities of likeliest tokens, which are numbers if the logits are.
+
+    Raises:
+        FloatingPointError: they are not.
+    """
+    found = tuple(logprobs)
+    if not all(map(math.isfinite, found)):
+        raise not_finite()
+    return found
+
+
+def not_finite() -> FloatingPointError:
+    """That a model overflows."""
+    return FloatingPointError("the model's logits are not finite; another --dtype may help.")

@@ -169,8 +169,11 @@ class _Turn:
     def decode(self, listener: Listener) -> protocol.FinishReason:
         """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
         detokenizer = Detokenizer(self.service.loaded.tokenizer)
-        if self.service.loaded.runner.compiled is not None:
-            self.service.loaded.runner.compiled.look()
+        passes = self.service.loaded.runner.compiled
+        if passes is not None:
+            passes.look()
+            if self.service.decoders.follows_costs:
+                passes.prepare()
         self.service.cost.refresh()
         self.service.decoders.measure()
         started = time.perf_counter()

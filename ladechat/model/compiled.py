@@ -27,7 +27,8 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ladechat.decoder.verify_mask import StepLayout
-from ladechat.model.kv_cache import with_states
+from ladechat.model.kv_cache import SlabCache, with_states
+from ladechat.model.passes import Masks
 
 SLOT_COUNTS = (1, 4, 8, 16, 32)
 """The numbers of slots that passes are compiled for. A larger pass runs uncompiled: its time goes into arithmetic."""
@@ -141,6 +142,28 @@ class CompiledPasses:
                 self._leave(slots, error)
         with contextlib.suppress(OSError):
             os.utime(self._folder)  # which ones were used last, see FOLDERS_KEPT
+
+    def forward(self, layout: StepLayout, cache: SlabCache, masks: Masks) -> Tensor | None:
+        """See `ladechat.model.passes.Passes.forward`."""
+        slots = self.slots_for(len(layout))
+        if slots is None:
+            return None
+        cache.reserve(slots)
+        full = filled_up(layout, slots)
+        logits = self.run(
+            slots,
+            tokens=torch.tensor([full.tokens]),
+            positions=torch.from_numpy(full.positions + cache.length)[None],
+            masks=masks(full),
+            rows=cache.all_rows(cache.length + slots),
+        )
+        return None if logits is None else logits[: len(layout)]
+
+    def prepare(self) -> None:
+        """See `ladechat.model.passes.Passes.prepare`: nothing can be done, another process compiles."""
+
+    def rest(self) -> None:
+        """See `ladechat.model.passes.Passes.rest`: there is nothing to do."""
 
     def slots_for(self, count: int) -> int | None:
         """How many slots the compiled pass for a layout of `count` slots has; None if there is no such pass."""

@@ -34,6 +34,7 @@ from ladechat.model.compiled import (
     library_of,
 )
 from ladechat.model.eager import EagerRunner
+from ladechat.model.graphs import graph_passes
 from ladechat.model.weights import load_weights
 
 EXAMPLE_CACHED = 300
@@ -63,17 +64,22 @@ HOW: dict[str, Any] = {
 
 
 def use_compiled(runner: Runner, checkpoint: Path, passes: str) -> Compiling | None:
-    """Let a runner use compiled passes, where they are for its model.
+    """Let a runner use compiled passes, where they are for its model; on a CUDA device, recorded ones.
 
     Args:
         runner: of the model of the checkpoint.
         checkpoint: the folder that the model was loaded from.
         passes: "compile" what is missing, in the background; use those that are there already, "compiled"; or "eager".
+            On a CUDA device both record passes, and "compile" has torch's compiler fuse their operations, at once.
 
     Returns:
         The process that compiles, if one was started.
     """
-    if passes == "eager" or not isinstance(runner, EagerRunner) or not runner.compilable:
+    if passes == "eager" or not isinstance(runner, EagerRunner):
+        return None
+    if runner.model.device.type == "cuda":
+        runner.compiled = graph_passes(runner, compiling=passes == "compile")
+    if not runner.compilable:
         return None
     folder = folder_for(runner.model)
     runner.compiled = CompiledPasses(folder)

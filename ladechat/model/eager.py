@@ -1,4 +1,4 @@
-"""Runs an unmodified transformers model over the slots of a step: eagerly, or through passes compiled from it."""
+"""Runs an unmodified transformers model over the slots of a step: eagerly, or through ready-made passes of it."""
 
 import inspect
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,10 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.verify_mask import StepLayout, causal_layout
 from ladechat.model.cache_probe import plain_only, probe_cache
-from ladechat.model.compiled import MOST_PARAMETERS, CompiledPasses, filled_up
+from ladechat.model.compiled import MOST_PARAMETERS
 from ladechat.model.kv_cache import SlabCache
 from ladechat.model.memory import hand_back
+from ladechat.model.passes import Passes
 from ladechat.model.rope import rope_boundary
 
 PREFILL_CHUNK = 512
@@ -34,7 +35,7 @@ class EagerRunner:
     """
 
     plain_only: str | None = None
-    compiled: CompiledPasses | None = None
+    compiled: Passes | None = None
     """May be assigned between any two passes. One that has no pass for a layout leaves it to the model itself."""
 
     def __init__(self, model: PreTrainedModel, context_length: int, chunk: int = PREFILL_CHUNK) -> None:
@@ -72,11 +73,26 @@ class EagerRunner:
         return room if shared is None else min(room, shared)
 
     @property
+    def cache(self) -> SlabCache:
+        """Where keys and values are."""
+        return self._cache
+
+    @property
+    def windows(self) -> dict[str, int | None]:
+        """The kinds of its layers, and how far those of each kind look back; None for as far as there is text."""
+        return self._window_of
+
+    @property
+    def fixed_angles(self) -> bool:
+        """Whether the rotary angles of a position are the same in every text."""
+        return self._rope is None
+
+    @property
     def compilable(self) -> bool:
         """Whether compiled passes are for this model: a small one, on a CPU, in whole precision, whose angles stay."""
         return (
             self.model.device.type == "cpu"
-            and self._rope is None
+            and self.fixed_angles
             and self.model.config._attn_implementation == "sdpa"
             and self.model.dtype in (torch.float32, torch.float64)
             and getattr(self.model.config, "quantization_config", None) is None
@@ -140,6 +156,8 @@ class EagerRunner:
             farthest = len(self._tokens) - len(slots) + int(self._pending.positions.max())
             self._angles.extend([self._rope.angles(farthest + 1)] * len(slots))
         self._pending = None
+        if self.compiled is not None:
+            self.compiled.rest()
 
     def save_memory(self) -> None:
         """Give back what the cache takes, after the memory was used up, and read prompts in smaller chunks from now on.
@@ -183,9 +201,9 @@ class EagerRunner:
     @torch.inference_mode()
     def _pass(self, layout: StepLayout, **options: Any) -> torch.Tensor:
         if self.compiled is not None and self._tokens and not options:
-            slots = self.compiled.slots_for(len(layout))
-            compiled = None if slots is None else self._compiled_pass(self.compiled, layout, slots)
+            compiled = self.compiled.forward(layout, self._cache, self._masks)
             if compiled is not None:
+                self._pending = layout
                 return compiled
         self._cache.reserve(len(layout))
         self._pending = layout
@@ -201,19 +219,9 @@ class EagerRunner:
         logits: torch.Tensor = output.logits[0]
         return logits
 
-    def _compiled_pass(self, compiled: CompiledPasses, layout: StepLayout, slots: int) -> torch.Tensor | None:
-        self._cache.reserve(slots)
-        self._pending = layout
-        full = filled_up(layout, slots)
-        mask = self._attention_mask(full)
-        logits = compiled.run(
-            slots,
-            tokens=torch.tensor([full.tokens]),
-            positions=torch.from_numpy(full.positions + len(self._tokens))[None],
-            masks=list(mask.values()) if isinstance(mask, dict) else [mask],
-            rows=self._cache.all_rows(len(self._tokens) + slots),
-        )
-        return None if logits is None else logits[: len(layout)]
+    def _masks(self, layout: StepLayout) -> list[torch.Tensor]:
+        mask = self._attention_mask(layout)
+        return list(mask.values()) if isinstance(mask, dict) else [mask]
 
     def _attention_mask(self, layout: StepLayout) -> torch.Tensor | dict[str, torch.Tensor]:
         """The (1, 1, T, L + T) mask over L cached tokens and T slots; for hybrid models, one of each kind of layer."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
@@ -58,6 +59,12 @@ def with_states(row: torch.Tensor, start: int, states: torch.Tensor) -> torch.Te
     return row.transpose(0, 1)[None]
 
 
+def on_device(numbers: np.ndarray[Any, Any], device: torch.device) -> torch.Tensor:
+    """The numbers as a tensor there. A GPU fetches them itself, from pinned memory: nothing waits for it."""
+    tensor = torch.from_numpy(numbers)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
 class SlabCache(Cache):
     """The KV cache of one sequence.
 
@@ -68,6 +75,11 @@ class SlabCache(Cache):
     Args:
         shapes: for each layer the (heads, head_dim) of its keys and of its values.
         capacity_limit: the most tokens that are ever cached together, slots of a pass included.
+
+    Attributes:
+        length: how many tokens are cached.
+        capacity: how many tokens the slabs hold.
+        growths: how often they were replaced by larger ones.
     """
 
     def __init__(
@@ -79,6 +91,7 @@ class SlabCache(Cache):
     ) -> None:
         super().__init__(layers=[SlabLayer(self, index) for index in range(len(shapes))])
         self.length = 0
+        self.growths = 0
         self.capacity = min(SMALLEST_CAPACITY, capacity_limit)
         self._capacity_limit = capacity_limit
         rows_by_shape: dict[tuple[int, int], int] = {}
@@ -133,6 +146,13 @@ class SlabCache(Cache):
         for shape, slab in self._slabs.items():
             grown[shape][:, : self.length] = slab[:, : self.length]
         self._slabs, self.capacity = grown, capacity
+        self.growths += 1
+
+    @torch.inference_mode()
+    def wipe(self) -> None:
+        """Put zeros behind what is cached. A pass over a fixed number of places reads them all, and 0 · NaN is NaN."""
+        for slab in self._slabs.values():
+            slab[:, self.length :] = 0
 
     @torch.inference_mode()
     def keep(self, slots: Sequence[int]) -> None:
@@ -140,7 +160,7 @@ class SlabCache(Cache):
         start, end = self.length, self.length + len(slots)
         if any(slot != place for place, slot in enumerate(slots)):
             for slab in self._slabs.values():
-                source = torch.tensor(slots, device=slab.device) + start
+                source = on_device(np.asarray(slots) + start, slab.device)
                 slab[:, start:end] = slab.index_select(1, source)
         self.length = end
 

@@ -41,6 +41,11 @@ class Keep:
     slots: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class SaveMemory:
+    """Give back what the cache takes."""
+
+
 class LeadingRunner:
     """The `ladechat.decoder.runner.Runner` of the process that speaks the protocol.
 
@@ -112,6 +117,12 @@ class LeadingRunner:
             self._followers.tell(Keep(tuple(slots)))
             self._runner.keep(slots)
 
+    def save_memory(self) -> None:
+        """See `EagerRunner.save_memory`; here for what was used up outside of a pass."""
+        with self._together():
+            self._followers.tell(SaveMemory())
+            self._runner.save_memory()
+
     @contextmanager
     def _together(self) -> Iterator[None]:
         """What fails in one process leaves the others in the middle of a pass: there is no way on from there."""
@@ -135,3 +146,5 @@ def obey(runner: AnyRunner, orders: Iterator[object]) -> None:
                 runner.forward(layout)
             case Keep(slots):
                 runner.keep(slots)
+            case SaveMemory():
+                runner.save_memory()

@@ -43,7 +43,7 @@ def check_layouts(runner: EagerRunner) -> None:
         ids = torch.tensor([text], device=runner.model.device)
         positions = torch.arange(len(text), device=ids.device)[None]
         plain = runner.model(input_ids=ids, position_ids=positions).logits[0, -1].float()
-        if not _alike(logits[slot], plain, runner.model):
+        if not alike(logits[slot], plain, runner.model):
             raise _not_followed(runner)
     for _ in runner.prefill(prompt[:1]):
         pass
@@ -80,11 +80,12 @@ def check_one_direction(model: PreTrainedModel) -> None:
     whole, begun = (
         model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0, :3].float() for ids in (text, text[:, :3])
     )
-    if whole.shape != begun.shape or not all(_alike(*rows, model) for rows in zip(whole, begun, strict=True)):
+    if whole.shape != begun.shape or not all(alike(*rows, model) for rows in zip(whole, begun, strict=True)):
         raise UnsupportedModel(f"{name_of(model)} reads a text in both directions, so it cannot write one.")
 
 
-def _alike(logits: torch.Tensor, expected: torch.Tensor, model: PreTrainedModel) -> bool:
+def alike(logits: torch.Tensor, expected: torch.Tensor, model: PreTrainedModel) -> bool:
+    """Whether two computations of the same logits, in float32, differ by no more than the model's type explains."""
     allowed = LARGEST_DEVIATION.get(model.dtype, COARSE)
     if getattr(model, "is_quantized", False):  # its activations may be rounded as coarsely as its weights
         allowed = COARSE

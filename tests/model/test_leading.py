@@ -75,6 +75,18 @@ def test_a_prompt_that_is_stopped_on_the_way_is_left_at_the_same_chunk_by_a_foll
     assert_alike(own, follower)
 
 
+def test_memory_is_given_back_by_all_and_the_text_goes_on() -> None:
+    leading, own, orders = led()
+    expected = plain(random_model(0), PROMPT)
+    run(LookaheadDecoder(leading), PROMPT, limit=10)
+    leading.save_memory()
+    assert list(leading.tokens) == []
+    assert tokens_of(run(LookaheadDecoder(leading), PROMPT)) == expected
+    follower = runner_for(random_model(0))
+    orders.carried_out_by(follower)
+    assert_alike(own, follower)
+
+
 def test_what_fails_in_a_pass_is_the_end_of_all() -> None:
     leading, _own, _orders = led()
     with pytest.raises(SystemExit, match="does not fit a context"):

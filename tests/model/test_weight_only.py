@@ -21,7 +21,7 @@ from tests.tiny import DEMO, demo_prompt, run, tokens_of
 
 
 def loaded(folder: Path = DEMO, quantize: str | None = "int8", dtype: str = "float32") -> LoadedModel:
-    return load(folder, "the model", "cpu", dtype, lambda stage: None, lambda fraction: None, quantize)
+    return load(folder, "the model", "cpu", dtype, lambda stage: None, lambda fraction: None, quantize=quantize)
 
 
 @pytest.fixture(scope="module")

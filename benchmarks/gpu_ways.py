@@ -1,0 +1,127 @@
+"""What the benchmark for GPUs runs: a random model, the ways to run its passes, and texts written through them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel
+
+from ladechat.bench.contenders import clock
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.step import Decoder, Limits, Step
+from ladechat.model.eager import EagerRunner
+from ladechat.model.fixed_pass import Body
+from ladechat.model.graphs import (
+    Choose,
+    CudaGraphs,
+    GraphPasses,
+    Record,
+    by_measurement,
+    choose_body,
+    unrecorded,
+    with_body,
+)
+
+LLAMA_7B = {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 32, "tie_word_embeddings": False}  # fmt: skip
+LLAMA_1B = {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": True}  # fmt: skip
+TINY = {"vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}  # fmt: skip
+
+LOOKAHEAD = LookaheadSettings(15, 5, 15)
+CHANGES = [LookaheadSettings(*numbers) for numbers in ((15, 5, 15), (0, 2, 0), (5, 3, 5), (7, 5, 7), (10, 5, 10))]
+STEPS_BETWEEN_CHANGES = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured on which model: numbers of slots, of cached tokens, of tokens written, and how often."""
+
+    shape: dict[str, Any]
+    device: torch.device
+    dtype: torch.dtype
+    slots: tuple[int, ...] = (1, 8, 16, 32, 64, 120, 256)
+    cached: tuple[int, ...] = (512, 2048)
+    prompt: int = 128
+    tokens: int = 256
+    rounds: int = 5
+    passes: int = 20
+
+
+CHECK = Plan(TINY, torch.device("cpu"), torch.float32, (1, 8, 120), (20, 40), prompt=12, tokens=24, rounds=1, passes=2)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """A model and the ways to run its passes: None as it is, and by what is recorded or run anew."""
+
+    runner: EagerRunner
+    body: Body
+    record: Record
+    choose: Choose
+
+    def recorded(self) -> GraphPasses:
+        """No pass is recorded yet."""
+        return with_body(self.runner, self.body, self.record, self.choose)
+
+    def unrecorded(self) -> GraphPasses:
+        """The same passes, each run anew."""
+        return with_body(self.runner, self.body, unrecorded, self.choose)
+
+
+def random_model(plan: Plan) -> PreTrainedModel:
+    config = LlamaConfig(**plan.shape, max_position_embeddings=4096, eos_token_id=None, bos_token_id=None)
+    with plan.device:
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=plan.dtype).eval()
+    return model
+
+
+def ways_of(model: PreTrainedModel) -> Ways:
+    on_gpu = model.device.type == "cuda"
+    runner = EagerRunner(model, 4096)
+    body = choose_body(runner, compiling=on_gpu)
+    if not on_gpu:
+        return Ways(runner, body, unrecorded, lambda *_: "in two")
+    graphs = CudaGraphs(model.device)
+    return Ways(runner, body, graphs, by_measurement(runner, graphs.clock))
+
+
+def random_text(plan: Plan, length: int) -> list[int]:
+    dice = torch.Generator().manual_seed(length)
+    text: list[int] = torch.randint(3, plan.shape["vocab_size"], (length,), generator=dice).tolist()
+    return text
+
+
+def write(
+    runner: EagerRunner,
+    how: GraphPasses | None,
+    decoder: Decoder,
+    prompt: list[int],
+    plan: Plan,
+    changing: bool = False,
+) -> tuple[list[Step], list[float]]:
+    """The steps of a text from an empty cache on, and when each was over. With `changing`, W, N and G do, too."""
+    runner.compiled = how
+    for _ in runner.prefill(prompt[:1]):
+        pass
+    now, steps, times = clock(runner.model.device), list[Step](), list[float]()
+    for step in decoder.run(prompt, Limits(plan.tokens)):
+        steps.append(step)
+        times.append(now())
+        if changing and isinstance(decoder, LookaheadDecoder):
+            decoder.settings = CHANGES[len(steps) // STEPS_BETWEEN_CHANGES % len(CHANGES)]
+    return steps, times
+
+
+def decoders(runner: EagerRunner) -> dict[str, Callable[[], Decoder]]:
+    return {
+        "plain": lambda: AutoregressiveDecoder(runner),
+        "lookahead": lambda: LookaheadDecoder(runner, LOOKAHEAD),
+    }
+
+
+def tokens_of(steps: Sequence[Step]) -> list[int]:
+    return [token for step in steps for token in step.tokens]

@@ -1,0 +1,365 @@
+"""Recorded passes: the text and the logits of the model itself, whatever they are recorded with, and when they are.
+
+Without a GPU a recording is the same function run once more: that inputs reach it through fixed memory alone, that it
+is dropped when memory moves, and that it is the right one, is the same in both cases.
+"""
+
+import copy
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.step import Limits
+from ladechat.decoder.verify_mask import causal_layout
+from ladechat.model import compiler, graphs, llama_body
+from ladechat.model.attention import WAYS
+from ladechat.model.eager import EagerRunner
+from ladechat.model.fixed_pass import ModelBody
+from ladechat.model.graphs import SLOT_COUNTS, GraphPasses, Replay, choose_body, context_for, graph_passes, unrecorded
+from ladechat.model.llama_body import LlamaBody
+from tests.model.test_eager import random_layout
+from tests.tiny import SHAPE, VOCABULARY, generated, random_model, run, runner_for, tokens_of
+
+TOLERANCE = 1e-4
+HYBRID: dict[str, Any] = {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6}
+MODELS: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "llama, tied, biased": {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True},
+    "llama, one key head": {"num_key_value_heads": 1},
+    "qwen2": {"model_type": "qwen2"},
+    "qwen3": {"model_type": "qwen3"},
+    "mistral": {"model_type": "mistral", "sliding_window": None},
+    "mistral, window": {"model_type": "mistral", "sliding_window": 6},
+    "hybrid": HYBRID,
+    "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2},
+}
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boundaries that a short text crosses."""
+    monkeypatch.setattr(graphs, "SMALLEST_CONTEXT", 32)
+
+
+def model_of(name: str, seed: int = 1, **changes: Any) -> PreTrainedModel:
+    return random_model(seed, **{"max_position_embeddings": 2048, **MODELS[name], **changes})
+
+
+def recording(model: PreTrainedModel, way: str = "in one") -> tuple[EagerRunner, GraphPasses]:
+    runner = runner_for(model, context_length=2048)
+    passes = graph_passes(runner, compiling=False, record=unrecorded, choose=lambda slots, context: way)
+    assert passes is not None
+    runner.compiled = passes
+    return runner, passes
+
+
+def written(model: PreTrainedModel, prompt: list[int], limit: int) -> list[int]:
+    """What plain decoding writes, by the model as it is."""
+    return tokens_of(run(AutoregressiveDecoder(runner_for(model, context_length=2048)), prompt, limit))
+
+
+def read(runner: EagerRunner, text: list[int]) -> None:
+    for _ in runner.prefill(text):
+        pass
+
+
+@pytest.mark.parametrize(("name", "way"), [*((name, "in one") for name in MODELS), *(("llama", way) for way in WAYS)])
+def test_a_recorded_pass_gives_and_caches_what_the_model_does(name: str, way: str) -> None:
+    """Layouts with windows and trees, at lengths about the boundaries, in slabs that grow; and on from what is kept."""
+    dice = random.Random(name)
+    model = model_of(name)
+    ours, passes = recording(model, way)
+    theirs = runner_for(model, context_length=2048)
+    text = [dice.randrange(VOCABULARY) for _ in range(520)]
+    for length in (2, 25, 33, 47, 95, 490, 513, 60):
+        for runner in (ours, theirs):
+            read(runner, text[:length])
+        for _ in range(2):
+            layout = random_layout(dice, VOCABULARY)
+            passes._record_next(next(slots for slots in SLOT_COUNTS if slots >= len(layout)))
+            expected, found = theirs.forward(layout), ours.forward(layout)
+            assert found.data_ptr() == passes._logits.data_ptr()
+            assert (found - expected).abs().max() <= TOLERANCE * max(1.0, float(expected.abs().max()))
+            kept = sorted(dice.sample(range(len(layout)), min(len(layout), dice.randint(0, 3))))
+            for runner in (ours, theirs):
+                runner.keep(kept)
+            for mine, other in zip(*(one.cache.all_rows(one.cache.length) for one in (ours, theirs)), strict=True):
+                torch.testing.assert_close(mine, other, atol=TOLERANCE, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2", "mistral, window"])
+def test_texts_are_those_of_plain_decoding_and_of_generate(name: str) -> None:
+    model = model_of(name, 0)
+    prompt = [random.Random(0).randrange(3, VOCABULARY) for _ in range(20)]
+    expected = generated(model, prompt, 60)
+    for settings in (LookaheadSettings(0, 2, 0), LookaheadSettings(5, 4, 5), LookaheadSettings(15, 5, 15)):
+        runner, passes = recording(model)
+        assert tokens_of(run(LookaheadDecoder(runner, settings), prompt, 60)) == expected
+        assert len(passes.history) >= 2
+
+
+def test_w_n_and_g_may_change_while_an_answer_is_written() -> None:
+    model = model_of("llama")
+    dice = random.Random(1)
+    runner, passes = recording(model)
+    decoder = LookaheadDecoder(runner)
+    tokens: list[int] = []
+    for step in decoder.run([5, 6, 7], Limits(120)):
+        tokens += step.tokens
+        decoder.settings = LookaheadSettings(dice.randint(0, 15), dice.randint(2, 6), dice.randint(0, 15))
+    assert tokens == written(model, [5, 6, 7], 120)
+    assert len({made.slots for made in passes.history}) > 3
+
+
+class Watched:
+    """Records nothing, and counts what is recorded and played."""
+
+    def __init__(self) -> None:
+        self.recorded = 0
+        self.played = 0
+        self.fails: Callable[[], bool] = lambda: False
+
+    def __call__(self, function: Callable[[], None]) -> Replay:
+        if self.fails():
+            raise RuntimeError("operation not permitted when stream is capturing")
+        self.recorded += 1
+        function()
+
+        def replay() -> None:
+            self.played += 1
+            function()
+
+        return replay
+
+
+def watched(model: PreTrainedModel) -> tuple[EagerRunner, Watched]:
+    runner, record = runner_for(model, context_length=2048), Watched()
+    runner.compiled = graph_passes(runner, compiling=False, record=record)
+    return runner, record
+
+
+def one_pass(runner: EagerRunner, count: int = 1) -> None:
+    runner.forward(causal_layout([5] * count))
+    runner.keep([])
+
+
+def test_a_pass_is_recorded_between_two_steps_after_its_second_use() -> None:
+    runner, record = watched(model_of("llama"))
+    read(runner, list(range(10)))
+    assert record.recorded == 0
+    one_pass(runner)
+    assert record.recorded == 0
+    runner.forward(causal_layout([5]))
+    assert record.recorded == 0
+    runner.keep([])
+    assert (record.recorded, record.played) == (1, 0)
+    one_pass(runner)
+    assert (record.recorded, record.played) == (1, 1)
+    one_pass(runner, 5)
+    one_pass(runner, 8)
+    one_pass(runner, 6)
+    assert (record.recorded, record.played) == (2, 2)
+    one_pass(runner, SLOT_COUNTS[-1] + 1)
+    assert (record.recorded, record.played) == (2, 2)
+
+
+def test_all_sizes_are_recorded_before_they_are_timed() -> None:
+    runner, record = watched(model_of("llama"))
+    read(runner, list(range(10)))
+    assert runner.compiled is not None
+    runner.compiled.prepare()
+    assert (record.recorded, record.played) == (len(SLOT_COUNTS), 0)
+    for slots in runner.compiled.sizes:
+        one_pass(runner, slots)
+    assert (record.recorded, record.played) == (len(SLOT_COUNTS), len(SLOT_COUNTS))
+
+
+def test_the_pass_for_a_longer_text_is_there_when_it_is_needed() -> None:
+    runner, record = watched(model_of("llama"))
+    played = [len(run(AutoregressiveDecoder(runner), [5, 6, 7], 90)), record.played]
+    assert played == [90, 88]
+    assert record.recorded == 4  # 32, 48, 64 and 96 places
+
+
+def test_recordings_of_a_slab_that_was_replaced_are_not_played() -> None:
+    runner, record = watched(model_of("llama"))
+    assert runner.cache.capacity == 512
+    read(runner, list(range(90)) * 2)
+    for _ in range(3):
+        one_pass(runner)
+    assert (record.recorded, record.played) == (1, 1)
+    read(runner, (list(range(90)) * 8)[:600])
+    assert runner.cache.capacity > 512
+    read(runner, list(range(90)) * 2)
+    one_pass(runner)
+    assert (record.recorded, record.played) == (2, 1)
+    one_pass(runner)
+    assert (record.recorded, record.played) == (2, 2)
+
+
+def test_what_cannot_be_recorded_is_left_to_the_model_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    model = model_of("llama")
+    runner, record = watched(model)
+    calls = iter(range(10**6))
+    record.fails = lambda: next(calls) == 0
+    assert tokens_of(run(AutoregressiveDecoder(runner), [5, 6, 7], 100)) == written(model, [5, 6, 7], 100)
+    assert caplog.text.count("runs as the model does") == 1 and "not permitted" in caplog.text
+    assert record.recorded == 4  # those for longer texts: 48, 64, 96, 128
+
+
+def test_a_recording_that_breaks_is_left_to_the_model(caplog: pytest.LogCaptureFixture) -> None:
+    model = model_of("llama")
+    runner = runner_for(model, context_length=2048)
+    tried = Counter[str]()
+
+    def record(function: Callable[[], None]) -> Replay:
+        def replay() -> None:
+            tried["played"] += 1
+            raise RuntimeError("device-side failure")
+
+        return replay
+
+    runner.compiled = graph_passes(runner, compiling=False, record=record)
+    assert tokens_of(run(AutoregressiveDecoder(runner), [5, 6, 7], 20)) == written(model, [5, 6, 7], 20)
+    assert tried["played"] == 1 and "device-side failure" in caplog.text
+
+
+def test_the_recording_that_was_used_the_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "MOST_GRAPHS", 2)
+    runner, record = watched(model_of("llama"))
+    read(runner, list(range(10)))
+    for count in (1, 8, 1, 16):
+        for _ in range(3):
+            one_pass(runner, count)
+    assert record.recorded == 3
+    one_pass(runner, 1)
+    assert record.recorded == 3
+    one_pass(runner, 8)
+    assert record.recorded == 4
+
+
+def test_numbers_that_are_none_do_not_spoil_the_next_answer() -> None:
+    model = model_of("llama")
+    runner, _ = recording(model)
+    run(AutoregressiveDecoder(runner), [5, 6, 7], 20)
+    for row in runner.cache.all_rows(runner.cache.capacity):
+        row[runner.cache.length :] = torch.nan
+    assert runner.compiled is not None
+    runner.compiled.look()
+    assert tokens_of(run(AutoregressiveDecoder(runner), [5, 6, 7], 40)) == written(model, [5, 6, 7], 40)
+
+
+@pytest.mark.parametrize("places", [1, 32, 33, 48, 49, 64, 65, 96, 97, 1000])
+def test_a_context_has_room_and_wastes_no_more_than_half(places: int) -> None:
+    assert places <= context_for(places) <= max(32, 3 * places // 2)
+
+
+def test_which_models_are_put_together_anew() -> None:
+    bodies = {name: type(choose_body(runner_for(model_of(name)), compiling=False)) for name in MODELS}
+    assert {name for name, body in bodies.items() if body is LlamaBody} == {
+        "llama", "llama, tied, biased", "llama, one key head", "qwen2", "qwen3", "mistral",
+    }  # fmt: skip
+
+
+def test_putting_a_model_together_anew_changes_nothing_about_it() -> None:
+    model = copy.deepcopy(model_of("qwen2"))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with torch.inference_mode():
+        LlamaBody(model)
+    after = model.state_dict()
+    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    attention: Any = model.model.layers[0].self_attn
+    assert not attention.q_proj.weight.is_inference()
+    assert attention.q_proj.weight.untyped_storage().data_ptr() == attention.v_proj.weight.untyped_storage().data_ptr()
+
+
+def test_a_model_that_computes_something_else_runs_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    model = copy.deepcopy(model_of("llama"))
+    layer: Any = model.model.layers[1]
+    layer.mlp.act_fn = torch.nn.ReLU()
+    runner = runner_for(model)
+    assert isinstance(choose_body(runner, compiling=False), ModelBody)
+    assert "something else" in caplog.text
+
+
+def test_a_compiler_that_fails_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def compiler(_: object) -> Any:
+        raise ImportError("no C compiler")
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    body = choose_body(runner_for(model_of("llama")), compiling=True)
+    assert isinstance(body, LlamaBody) and body._before is llama_body.before
+    assert "no C compiler" in caplog.text
+
+
+def test_all_numbers_of_slots_and_all_layers_share_two_compiled_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for a single slot, one for several: nothing is compiled while an answer is written."""
+    compiled = Counter[str]()
+
+    def compile_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
+        def backend(module: Any, _: object) -> Any:
+            compiled[function.__name__] += 1
+            return module.forward
+
+        compiling: Callable[..., Any] = compile_with(function, backend=backend)
+        return compiling
+
+    torch._dynamo.reset()
+    compile_with: Any = torch.compile
+    monkeypatch.setattr(torch, "compile", compile_nothing)
+    model = model_of("llama", num_hidden_layers=4)
+    runner = runner_for(model, context_length=2048)
+    runner.compiled = graph_passes(runner, compiling=True, record=unrecorded)
+    assert compiled == {"before": 2, "between": 2, "last": 2}
+    decoder = LookaheadDecoder(runner)
+    tokens: list[int] = []
+    prompt = [number % VOCABULARY for number in range(500)]
+    for step in decoder.run(prompt, Limits(60)):  # the slab grows on the way
+        tokens += step.tokens
+        decoder.settings = LookaheadSettings(len(tokens) % 16, 5, len(tokens) % 13)
+    assert tokens == written(model, prompt, 60)
+    assert compiled == {"before": 2, "between": 2, "last": 2}
+    torch._dynamo.reset()
+
+
+@pytest.mark.full
+def test_a_compiled_pass_computes_what_the_model_does() -> None:
+    model = model_of("llama")
+    runner = runner_for(model, context_length=2048)
+    runner.compiled = graph_passes(runner, compiling=True, record=unrecorded)
+    steps = run(LookaheadDecoder(runner, LookaheadSettings(5, 4, 5)), [5, 6, 7], 60)
+    assert tokens_of(steps) == written(model, [5, 6, 7], 60)
+
+
+def test_models_whose_angles_change_or_that_attend_in_another_way_are_not_recorded() -> None:
+    stretched = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+    config = AutoConfig.for_model("llama", **{**SHAPE, "rope_parameters": stretched})
+    for model in (AutoModelForCausalLM.from_config(config).eval(), random_model(3, attn_implementation="eager")):
+        assert graph_passes(runner_for(model), compiling=False, record=unrecorded) is None
+
+
+def test_on_a_cuda_device_passes_are_recorded_unless_eager_ones_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    asked: list[bool] = []
+
+    class OnCuda(EagerRunner):
+        compilable = False
+
+    runner = OnCuda(model_of("llama"), 64)
+    passes: Any = object()
+    monkeypatch.setattr(PreTrainedModel, "device", torch.device("cuda"))
+    monkeypatch.setattr(compiler, "graph_passes", lambda runner, compiling: asked.append(compiling) or passes)  # type: ignore[func-returns-value]
+    assert compiler.use_compiled(runner, tmp_path, "eager") is None and runner.compiled is None
+    for way in ("compiled", "compile"):
+        assert compiler.use_compiled(runner, tmp_path, way) is None and runner.compiled is passes
+    assert asked == [False, True]
