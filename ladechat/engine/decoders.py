@@ -91,14 +91,9 @@ class Decoders:
         self._selector = Selector(prompt, selection(self._generator, **_sampling(self.settings)))
         return self._selector
 
-    @property
-    def follows_costs(self) -> bool:
-        """Whether what passes cost decides anything."""
-        return self.chosen() is self._tuned
-
     def measure(self) -> None:
         """Find out what passes cost, if that decides anything. The cache must hold a text."""
-        if self.follows_costs:
+        if self.chosen() is self._tuned:
             self._costs.refresh()
 
     def measure_at_rest(self) -> None:

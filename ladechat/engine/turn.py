@@ -172,8 +172,6 @@ class _Turn:
         passes = self.service.loaded.runner.compiled
         if passes is not None:
             passes.look()
-            if self.service.decoders.follows_costs:
-                passes.prepare()
         self.service.cost.refresh()
         self.service.decoders.measure()
         started = time.perf_counter()

@@ -124,6 +124,9 @@ class PassCosts:
         time of the steps. The cache stays as it is; one slot of the context must be free.
         """
         if not self._seconds or self._compiled != compiled_sizes(self._runner):
+            passes = getattr(self._runner, "compiled", None)
+            if passes is not None:
+                passes.prepare()
             self._compiled = compiled_sizes(self._runner)
             kept = read_costs(self._file, self._compiled) if self._file else None
             if kept is None:

@@ -69,6 +69,8 @@ def test_all_is_timed_anew_when_more_passes_are_compiled(monkeypatch: pytest.Mon
     class Compiled:
         sizes: Sequence[int] = []
 
+        def prepare(self) -> None: ...
+
     timed = Timed(monkeypatch, dict.fromkeys(SIZES, 0.01))
     compiled: Any = Compiled()
     timed.costs._runner.compiled = compiled  # type: ignore[attr-defined]  # no part of what a decoder needs
@@ -84,6 +86,8 @@ def test_all_is_timed_anew_when_more_passes_are_compiled(monkeypatch: pytest.Mon
 def test_a_pass_that_is_filled_up_costs_what_it_is_filled_up_to(monkeypatch: pytest.MonkeyPatch) -> None:
     class Compiled:
         sizes: Sequence[int] = (1, 4, 16)
+
+        def prepare(self) -> None: ...
 
     timed = Timed(monkeypatch, {size: 0.01 + 0.001 * size for size in SIZES})
     timed.costs._runner.compiled = Compiled()  # type: ignore[attr-defined]  # no part of what a decoder needs
