@@ -28,6 +28,12 @@ BY_RANK, BY_TOKEN = 0.4, 0.85
 NEGLIGIBLE = 0.02
 """A guess that adds so few tokens, and those after it, are not looked at."""
 
+RENEWED = 8
+"""For so many steps what a step of each size takes is taken as known: to work it out takes its time too."""
+
+SETTLING = 3
+"""So many plain steps may be slower behind one that was not."""
+
 FADING = 0.99
 """What a step counts, in the rate of late, for each step after it."""
 
@@ -73,6 +79,39 @@ class _Kind:
             self.adds[index] += ((right_before <= index < right) - self.adds[index]) / self.seen
 
 
+class _Aftermath:
+    """What a step that verified guesses costs the plain steps behind it.
+
+    Passes of different sizes read the weights from different places where they are compiled, and push each other's out
+    of the processor's cache: a plain pass is slower behind a larger one than behind its like.
+    """
+
+    def __init__(self) -> None:
+        self.settled = Mean(REMEMBERED)
+        """The seconds of plain steps behind plain ones."""
+        self.extra = Mean(REMEMBERED)
+        """By how many seconds all plain steps right behind one that verified guesses are longer."""
+        self._plain_in_a_row = 0
+        self._longer = 0.0
+
+    def add(self, plain: bool, seconds: float) -> None:
+        """The next step."""
+        if not plain:
+            if self._plain_in_a_row < SETTLING:  # else it was added when they had settled
+                self.extra.add(self._longer)
+            self._plain_in_a_row, self._longer = 0, 0.0
+            return
+        self._plain_in_a_row += 1
+        if self._plain_in_a_row > SETTLING:
+            self.settled.add(seconds)
+        elif self.settled.weight:
+            usual = self.settled.value
+            self._longer += min(max(seconds - usual, -usual), usual)
+            if self._plain_in_a_row == SETTLING:
+                self.extra.add(self._longer)
+                self._longer = 0.0
+
+
 class GuessWorth:
     """Learns what guesses yield, and picks those of a step.
 
@@ -84,12 +123,18 @@ class GuessWorth:
         self._cost = cost
         self._kinds: dict[tuple[int, int, bool], _Kind] = {}
         self._besides = {False: Mean(REMEMBERED), True: Mean(REMEMBERED)}
+        self._aftermath = _Aftermath()
         self._tokens = self._seconds = 0.0
+        self._expected: dict[int, float] = {}
+        self._asked = 0
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Those of a step that bring the most, the likeliest first in `guesses`."""
         if not guesses:
             return NOTHING
+        self._asked += 1
+        if self._asked % RENEWED == 0:
+            self._expected.clear()
         rate = self._tokens / self._seconds if self._seconds else 1 / self.seconds(1)
         best, picked = 1 - rate * self.seconds(1), NOTHING
         for length in LENGTHS:
@@ -117,13 +162,23 @@ class GuessWorth:
     def took(self, slots: int, tokens: int, seconds: float) -> None:
         """Take in what a step without a window took in all, and emitted."""
         self._besides[slots > 1].add(seconds - self._cost(slots))
+        self._aftermath.add(slots == 1, seconds)
         self._tokens = FADING * self._tokens + tokens
         self._seconds = FADING * self._seconds + seconds
 
     def seconds(self, slots: int) -> float:
-        """What a step of so many slots is expected to take: its pass, and all that is done besides."""
+        """What a step of so many slots is expected to take: its pass, all that is done besides, and what follows."""
+        expected = self._expected.get(slots)
+        if expected is None:
+            expected = self._expected[slots] = self._work_out(slots)
+        return expected
+
+    def _work_out(self, slots: int) -> float:
+        if slots == 1 and self._aftermath.settled.weight:
+            return self._aftermath.settled.value
         besides = self._besides[slots > 1]
-        return self._cost(slots) + (besides if besides.weight else self._besides[False]).value
+        own = self._cost(slots) + (besides if besides.weight else self._besides[False]).value
+        return own if slots == 1 else own + max(0.0, self._aftermath.extra.value)
 
     def _kind(self, guess: Guess, rank: int) -> _Kind:
         key = (guess.context, min(rank, 3), guess.source == "window")

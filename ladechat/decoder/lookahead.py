@@ -154,13 +154,13 @@ class _Generation:
     def pool_snapshot(self, draft: _StepDraft, path: Sequence[int], added: int) -> PoolSnapshot:
         """The pool as a panel shows it, with how far each candidate got."""
         candidates = []
-        for rank, (tail, source, context) in enumerate(draft.guesses):
+        for rank, (tail, source, _) in enumerate(draft.guesses):
             tried = rank < draft.tried
             matched = 0
             if tried:
                 while matched < min(len(path), len(tail)) and draft.tree.tokens[path[matched]] == tail[matched]:
                     matched += 1
-            candidates.append(Candidate(tail, source, tried, matched, context))
+            candidates.append(Candidate(tail, source, tried, matched))
         return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
 
     def _learn_prompt(self) -> None:

@@ -33,15 +33,13 @@ class WindowSnapshot:
 class Candidate:
     """An n-gram of the pool that starts with the last token (not repeated in `tail`), and how it fared.
 
-    `tried` is False for those beyond the guess limit; `matched` counts the leading tokens of `tail` that were accepted;
-    `context` is how many of the last tokens stood before it in a text, 1 or 2.
+    `tried` is False for those beyond the guess limit; `matched` counts the leading tokens of `tail` that were accepted.
     """
 
     tail: tuple[int, ...]
     source: Source
     tried: bool
     matched: int
-    context: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,8 @@ class Tuner:
         self._cost = cost
         self._worth = GuessWorth(cost)
         self._text: list[int] = []
-        self._offered: deque[tuple[int, int, list[Guess]]] = deque()
+        self._offered: deque[tuple[int, int, Sequence[Guess]]] = deque()
+        self._offer: Sequence[Guess] = ()
         self._without = _Tried()
         self._windows = {settings: _Tried() for settings in WITH_WINDOW}
         self._besides = Mean(REMEMBERED)
@@ -107,6 +108,7 @@ class Tuner:
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Which guesses the next step should verify. With a window, as many as its settings say."""
+        self._offer = guesses
         if self._settings.window:
             return Pick(self._settings.guesses, self._settings.ngram - 1)
         return self._worth.pick(guesses)
@@ -117,9 +119,7 @@ class Tuner:
         self._since += 1
         self._seconds += seconds
         self._exploring += 0.0 if self._known else seconds
-        if step.pool is not None:
-            offered = [Guess(one.tail, one.source, one.context) for one in step.pool.candidates[:MOST]]
-            self._offered.append((len(self._text), len(step.tokens), offered))
+        self._offered.append((len(self._text), len(step.tokens), self._offer[:MOST]))
         self._text.extend(step.tokens)
         if self._settings.window:
             self._learn_window(self._windows[self._settings], step, seconds)

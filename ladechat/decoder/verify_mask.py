@@ -66,8 +66,8 @@ def lay_out(last_token: int, window: JacobiWindow | None, tree: CandidateTree) -
     """
     if window is not None and window.rows[0][0] != last_token:
         raise ValueError("The window has to begin with the last accepted token.")
-    if window is None and not len(tree):
-        return causal_layout([last_token])
+    if window is None and tree.parents == list(range(-1, len(tree) - 1)):
+        return chain_layout(last_token, tree)
     if window is None:
         tokens, positions, branch_mask = [last_token], np.zeros(1, np.int64), np.ones((1, 1), np.bool_)
         fresh_slots: tuple[int, ...] = ()
@@ -103,10 +103,9 @@ def causal_layout(tokens: Sequence[int]) -> StepLayout:
 
 
 def chain_layout(last_token: int, chain: CandidateTree) -> StepLayout:
-    """The last token and one guess, a tree without branches."""
+    """The last token and at most one guess, a tree without branches."""
     count = 1 + len(chain)
-    mask = np.tri(count, dtype=np.bool_)
-    return StepLayout((last_token, *chain.tokens), np.arange(count), mask, (), tuple(range(1, count)))
+    return StepLayout((last_token, *chain.tokens), *_row(count), (), tuple(range(1, count)))
 
 
 @lru_cache(maxsize=64)

@@ -154,15 +154,19 @@ class SlabCache(Cache):
         for slab in self._slabs.values():
             slab[:, self.length :] = 0
 
-    @torch.inference_mode()
     def keep(self, slots: Sequence[int]) -> None:
         """Append these slots of the last pass, in this order, and forget its others."""
-        start, end = self.length, self.length + len(slots)
         if any(slot != place for place, slot in enumerate(slots)):
-            for slab in self._slabs.values():
-                source = on_device(np.asarray(slots) + start, slab.device)
-                slab[:, start:end] = slab.index_select(1, source)
-        self.length = end
+            self._move(slots)
+        self.length += len(slots)
+
+    @torch.inference_mode()
+    def _move(self, slots: Sequence[int]) -> None:
+        """Bring these slots, in this order, to the places right behind what is cached."""
+        start, end = self.length, self.length + len(slots)
+        for slab in self._slabs.values():
+            source = on_device(np.asarray(slots) + start, slab.device)
+            slab[:, start:end] = slab.index_select(1, source)
 
     def give_back(self) -> None:
         """Forget everything, and the slabs with it; `reserve` makes new ones."""

@@ -66,7 +66,7 @@ class World:
         tokens += int(self._adds + self._dice.random()) if settings.window else 0
         slots = 1 + length + (settings.ngram - 1) * settings.window
         seconds = self._cost(slots)
-        pool = PoolSnapshot(1, 1, 1, 0, 1, (Candidate(*guess[:2], length > 0, 0),))
+        pool = PoolSnapshot(1, 1, 1, 0, 1, (Candidate(*guess[:2], tried=length > 0, matched=0),))
         origins: tuple[Origin, ...] = tuple("model" for _ in range(tokens))
         step = Step((1,) * tokens, (0.0,) * tokens, origins, slots, 10, seconds, pool=pool)
         self.used[settings] += 1
