@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.decoder.candidate_tree import CandidateTree
-from ladechat.decoder.guess_worth import LONGEST, GuessWorth, Pick, outcome
+from ladechat.decoder.guess_worth import LONGEST, RENEWED, GuessWorth, Pick, outcome
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess, Tail
 from ladechat.decoder.step import Candidate, Limits, Origin, PoolSnapshot, Step
@@ -131,6 +131,27 @@ def test_a_kind_of_guess_that_is_right_is_taken_and_one_that_is_not_is_left() ->
     assert worth.pick([good, bad]) == Pick(1, LONGEST)
     assert worth.pick([bad]) == Pick(0, 0)
     assert worth.pick([]) == Pick(0, 0)
+
+
+def test_a_step_with_guesses_is_charged_for_the_plain_ones_that_it_slows_down() -> None:
+    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
+    for _ in range(40):
+        worth.took(4, 2, 0.012)
+        for after in (0.015, 0.013, 0.011, *[0.010] * 6):
+            worth.took(1, 1, after)
+    for _ in range(RENEWED):
+        worth.pick([Guess((1,), "prompt")])  # what was worked out before is not kept for long
+    assert worth.seconds(1) == pytest.approx(0.010)
+    assert worth.seconds(4) == pytest.approx(0.012 + 0.005 + 0.003 + 0.001, rel=0.05)
+
+
+def test_steps_with_guesses_one_behind_the_other_are_charged_nothing_more() -> None:
+    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
+    for _ in range(10):
+        worth.took(1, 1, 0.010)
+    for _ in range(60):
+        worth.took(4, 2, 0.012)
+    assert worth.seconds(4) == pytest.approx(0.012)
 
 
 def test_windows_that_do_not_pay_take_little_of_the_time() -> None:
