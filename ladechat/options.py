@@ -72,7 +72,10 @@ SETTINGS: dict[str, Any] = {
     "guesses": _pinning("--guesses", "-G", "G: how many n-grams a step verifies.", Settings().guesses),
     "auto": Annotated[
         bool | None,
-        typer.Option(show_default="on, unless W, N or G is given", help="Let W, N and G follow what they yield here."),
+        typer.Option(
+            show_default="on, but for the bundled model, or where W, N or G is given",
+            help="Let W, N and G follow what they yield here.",
+        ),
     ],
     "pool_prompt": Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")],
     "pool_accepted": Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")],
@@ -101,7 +104,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
         check_passes(places["passes"])
         check_quantize(places["quantize"])
         check_tensor_parallel(places["tensor_parallel"], places["quantize"])
-        settings = checked(with_auto({name: given.pop(name) for name in SETTINGS}))
+        settings = checked(with_auto({name: given.pop(name) for name in SETTINGS}, places["model"]))
         command(engine=EngineOptions(**places, settings=settings), **given)
 
     own = [one for one in inspect.signature(command).parameters.values() if one.name != "engine"]
@@ -111,12 +114,17 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def with_auto(given: dict[str, Any]) -> dict[str, Any]:
-    """The options with values of W, N and G, and `auto` on or off: on, unless one of them is given, or `--no-auto`."""
+def with_auto(given: dict[str, Any], model: str) -> dict[str, Any]:
+    """The options with values of W, N and G, and `auto` on or off.
+
+    It is on unless one of them is given. With the bundled model it is off: that is there to be looked at, and so small
+    that on a CPU nothing of the method would pay, and nothing would be seen.
+    """
     pinned = any(given[name] is not None for name in PINNED)
-    auto = given["auto"] if given["auto"] is not None else not pinned and given["decoder"] == "lookahead"
-    usual = msgspec.structs.asdict(Settings())
-    return {**given, "auto": auto} | {name: usual[name] for name in PINNED if given[name] is None}
+    usual = not pinned and given["decoder"] == "lookahead" and model != "demo"
+    auto = given["auto"] if given["auto"] is not None else usual
+    defaults = msgspec.structs.asdict(Settings())
+    return {**given, "auto": auto} | {name: defaults[name] for name in PINNED if given[name] is None}
 
 
 def checked(given: dict[str, Any]) -> Settings:

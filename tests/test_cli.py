@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from ladechat import ask, cli, protocol
+from ladechat.options import with_auto
 from ladechat.protocol import (
     Closed,
     DraftTree,
@@ -282,3 +284,30 @@ def test_a_replay_in_a_pipe_says_that_it_needs_a_terminal() -> None:
     golden = Path(__file__).parent / "session" / "golden-1.1.ladechat.jsonl"
     result = CliRunner().invoke(cli.app, ["replay", str(golden)])
     assert result.exit_code == 2 and "needs a terminal" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "model", "auto"),
+    [
+        ({}, "some/model", True),
+        ({}, "demo", False),
+        ({"auto": True}, "demo", True),
+        ({"window": 7}, "some/model", False),
+        ({"guesses": 0}, "some/model", False),
+        ({"ngram": 4, "auto": True}, "some/model", True),
+        ({"auto": False}, "some/model", False),
+        ({"decoder": "jacobi"}, "some/model", False),
+    ],
+)
+def test_w_n_and_g_follow_what_they_yield_unless_they_are_given(given: dict[str, Any], model: str, auto: bool) -> None:
+    unset: dict[str, Any] = {"decoder": "lookahead", "window": None, "ngram": None, "guesses": None, "auto": None}
+    found = with_auto({**unset, **given}, model)
+    assert found["auto"] is auto
+    usual = {"window": 5, "ngram": 3, "guesses": 5}
+    assert {name: found[name] for name in usual} == {name: given.get(name, value) for name, value in usual.items()}
+
+
+def test_auto_with_a_decoder_that_it_does_nothing_for_is_refused() -> None:
+    result = CliRunner().invoke(cli.app, ["ask", QUESTION, "--auto", "--decoder", "jacobi"])
+    assert result.exit_code == 2
+    assert "not of jacobi" in result.output

@@ -38,19 +38,20 @@ BETTER = 1.03
 
 @dataclass
 class _Tried:
-    """What settings were worth, by token: the part of a step that it takes, the seconds, and the slots of a pass.
+    """What settings were worth, by token: the part of a step that it takes, and the time; and the slots of a pass.
 
-    Of a window, the seconds are a part of what the same tokens would have taken without it.
+    Times are parts of others of the same moment, for a machine is not equally fast all the time: without a window, of a
+    plain step; with one, of what the same tokens would have taken without it.
     """
 
     steps: Mean = field(default_factory=lambda: Mean(REMEMBERED))
-    seconds: Mean = field(default_factory=lambda: Mean(REMEMBERED))
+    share: Mean = field(default_factory=lambda: Mean(REMEMBERED))
     slots: Mean = field(default_factory=lambda: Mean(REMEMBERED))
     last: int = -FORGOTTEN
 
-    def add(self, tokens: int, seconds: float, slots: int) -> None:
+    def add(self, tokens: int, share: float, slots: int) -> None:
         self.steps.add(1 / tokens, tokens)
-        self.seconds.add(seconds / tokens, tokens)
+        self.share.add(share / tokens, tokens)
         self.slots.add(slots)
 
 
@@ -125,7 +126,7 @@ class Tuner:
             self._learn_window(self._windows[self._settings], step, seconds)
         else:
             self._worth.took(step.slots, len(step.tokens), seconds)
-            self._without.add(len(step.tokens), self._worth.seconds(step.slots), step.slots)
+            self._without.add(len(step.tokens), self._in_plain_steps(step.slots), step.slots)
         self._judge_guesses()
         if self._since >= STAY:
             self._choose()
@@ -135,16 +136,20 @@ class Tuner:
         plain = self._worth.seconds(1)
         yield Estimate(PLAIN, 1, 1.0, plain, known=True)
         without = self._without
-        tokens, seconds = 1 / (without.steps.value or 1.0), without.seconds.value or plain
+        tokens, seconds = 1 / (without.steps.value or 1.0), (without.share.value or 1.0) * plain
         yield Estimate(WITHOUT_WINDOW, without.slots.value or 1.0, tokens, seconds, known=True)
         for settings, tried in self._windows.items():
-            if tried.seconds.weight and self._steps - tried.last < FORGOTTEN:
-                share = tried.seconds.value
-                yield Estimate(settings, tried.slots.value, 1 / tried.steps.value, share * seconds, known=True)
+            if tried.share.weight and self._steps - tried.last < FORGOTTEN:
+                own = tried.share.value * seconds
+                yield Estimate(settings, tried.slots.value, 1 / tried.steps.value, own, known=True)
             else:
                 hoped = tokens + HOPE * (1 + settings.window).bit_length()
                 slots = tried.slots.value or float((settings.ngram - 1) * settings.window + settings.guesses)
                 yield Estimate(settings, slots, hoped, (self._cost(round(slots)) + self._host()) / hoped, known=False)
+
+    def _in_plain_steps(self, slots: int) -> float:
+        """What a step without a window takes, as a part of a plain one."""
+        return self._worth.seconds(slots) / self._worth.seconds(1)
 
     def _host(self) -> float:
         """What a step with a window takes besides its pass."""
@@ -163,13 +168,13 @@ class Tuner:
                 of_text = [guess for guess in guesses if guess.source != "window"]
                 tokens, slots = outcome(of_text, self._worth.pick(of_text), following)
                 self._without.steps.add(1 / tokens, stands_for)
-                self._without.seconds.add(self._worth.seconds(slots) / tokens, stands_for)
+                self._without.share.add(self._in_plain_steps(slots) / tokens, stands_for)
             self._worth.learn(guesses, following)
 
     def _learn_window(self, tried: _Tried, step: Step, seconds: float) -> None:
         self._besides.add(seconds - self._cost(step.slots))
         tried.last = self._steps
-        without = self._without.seconds.value
+        without = self._without.share.value * self._worth.seconds(1)
         if self._since >= self._settings.ngram and without:
             tried.add(len(step.tokens), (self._cost(step.slots) + self._host()) / without, step.slots)
 
