@@ -160,6 +160,21 @@ def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
     return [round(value, 3) for value in (ratio(pairs), drawn[DRAWS // 40], drawn[-DRAWS // 40])]
 
 
+def page_table(report: Mapping[str, Any], field: str) -> str:
+    """The table of a page, Markdown: one row for each decoder, one column for each kind of prompts.
+
+    Args:
+        report: what was written as JSON.
+        field: "to_transformers" or "to_plain".
+    """
+    kinds = ["all", *report["prompts"]]
+    lines = [f"| | {' | '.join(kind.replace('_', ' ') for kind in kinds)} |", f"|---|{'---|' * len(kinds)}"]
+    for name, by_kind in report["contenders"].items():
+        cells = ("{:.2f} ({:.2f}–{:.2f})".format(*by_kind[kind][field]) for kind in kinds)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def show(report: Mapping[str, Any]) -> None:
     """The figures as tables: everything over transformers, and over plain decoding in the same way."""
     kinds = ["all", *report["prompts"]]

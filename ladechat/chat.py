@@ -19,6 +19,7 @@ from ladechat.protocol import (
     Loading,
     Ready,
     Settings,
+    SettingsApplied,
     TurnFinished,
     TurnStarted,
 )
@@ -73,6 +74,7 @@ class Chat(Viewer):
         self._new_engine = new_engine
         self._engine: EngineSource | None = None
         self._wanted = settings
+        self._made_smaller = False
         self._conversation = conversation
         self._model = model
         self._recorder = recorder or Recorder()
@@ -203,7 +205,10 @@ class Chat(Viewer):
                 self._in_turn = False
                 self._conversation.answered(event)
                 self._next_question()
+            case SettingsApplied() if self._made_smaller:
+                self._wanted, self._made_smaller = event.settings, False
             case Failed():
+                self._made_smaller = event.code == "out_of_memory" and not event.fatal
                 self._in_turn = self._in_turn and not event.fatal
                 if event.fatal or (event.turn is not None and not self._in_turn):  # else the end of the turn follows
                     self._next_question(answer_more=not event.fatal)

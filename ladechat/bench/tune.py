@@ -42,7 +42,7 @@ def _tune(model: str, device: str, dtype: str, passes: str) -> int:
         progress.begin("answering by plain decoding", turns)
         prompts = make_prompts(loaded, questions, MAX_NEW_TOKENS, progress.advance)
         progress.begin("timing passes")
-        costs = PassCosts(loaded.runner, costs_file(loaded.runner.model))
+        costs = PassCosts(loaded.runner, costs_file(loaded.runner.model, loaded.device, passes))
         costs.refresh()
         costs.measure()
         measured = costs.known()
@@ -55,7 +55,7 @@ def _tune(model: str, device: str, dtype: str, passes: str) -> int:
     console = tables_console()
     console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}")
     _show_costs(measured, console)
-    _show_estimates(decoder.tuner, console)
+    _show_estimates(decoder.tuner, console, demo=model == "demo")
     return 0
 
 
@@ -68,7 +68,7 @@ def _show_costs(measured: dict[int, float], console: Console) -> None:
     console.print(table)
 
 
-def _show_estimates(tuner: "Tuner", console: Console) -> None:
+def _show_estimates(tuner: "Tuner", console: Console, demo: bool) -> None:
     plain, *others = tuner.estimates()
     tried = sorted((one for one in others if one.known), key=lambda one: one.seconds_per_token)
     table = Table("settings", "slots", "tok/step", "tok/s", "× plain", title="What they yield", title_justify="left")
@@ -83,7 +83,8 @@ def _show_estimates(tuner: "Tuner", console: Console) -> None:
     if left:
         console.print(f"Not tried, for little hope of a gain: {', '.join(left)}.")
     best = min((*tried, plain), key=lambda one: one.seconds_per_token)
-    console.print(f"Fastest here: {_name(best, plain)}. ladechat finds that by itself; --no-auto keeps W, N and G.")
+    asked = " with --auto" if demo else ""
+    console.print(f"Fastest here: {_name(best, plain)}. ladechat finds that by itself{asked}.")
 
 
 def _name(one: "Estimate", plain: "Estimate") -> str:

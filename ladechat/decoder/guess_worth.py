@@ -34,6 +34,9 @@ RENEWED = 8
 SETTLING = 3
 """So many plain steps may be slower behind one that was not."""
 
+OPEN_AGAIN = 200
+"""After so many steps without guesses, what they take besides their pass is open again."""
+
 FADING = 0.99
 """What a step counts, in the rate of late, for each step after it."""
 
@@ -122,11 +125,16 @@ class GuessWorth:
     def __init__(self, cost: Callable[[int], float]) -> None:
         self._cost = cost
         self._kinds: dict[tuple[int, int, bool], _Kind] = {}
+        self._asked = 0
+        self.forget_times()
+
+    def forget_times(self) -> None:
+        """What passes cost has changed: only what guesses yield is still known."""
         self._besides = {False: Mean(REMEMBERED), True: Mean(REMEMBERED)}
         self._aftermath = _Aftermath()
         self._tokens = self._seconds = 0.0
         self._expected: dict[int, float] = {}
-        self._asked = 0
+        self._since_guesses = 0
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Those of a step that bring the most, the likeliest first in `guesses`."""
@@ -161,8 +169,13 @@ class GuessWorth:
 
     def took(self, slots: int, tokens: int, seconds: float) -> None:
         """Take in what a step without a window took in all, and emitted."""
-        self._besides[slots > 1].add(seconds - self._cost(slots))
+        cost = self._cost(slots)
+        # Within limits: a machine that pauses once must not have all guesses look dear from then on.
+        self._besides[slots > 1].add(min(max(seconds - cost, -cost / 2), cost / 2))
         self._aftermath.add(slots == 1, seconds)
+        self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
+        if self._since_guesses == OPEN_AGAIN:
+            self._besides[True], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
         self._tokens = FADING * self._tokens + tokens
         self._seconds = FADING * self._seconds + seconds
 
@@ -177,8 +190,9 @@ class GuessWorth:
         if slots == 1 and self._aftermath.settled.weight:
             return self._aftermath.settled.value
         besides = self._besides[slots > 1]
-        own = self._cost(slots) + (besides if besides.weight else self._besides[False]).value
-        return own if slots == 1 else own + max(0.0, self._aftermath.extra.value)
+        own = self._cost(slots) + (besides if besides.weight >= ASSUMED else self._besides[False]).value
+        known = self._aftermath.extra.weight >= ASSUMED
+        return own if slots == 1 or not known else own + max(0.0, self._aftermath.extra.value)
 
     def _kind(self, guess: Guess, rank: int) -> _Kind:
         key = (guess.context, min(rank, 3), guess.source == "window")

@@ -25,8 +25,12 @@ class Costs(Protocol):
         """The seconds of a pass of so many slots, as far as is known."""
         ...
 
-    def refresh(self) -> None:
-        """Measure what is not known yet. Called between two steps, with one slot of the context free at least."""
+    def refresh(self) -> bool:
+        """Measure what is not known yet. Called between two steps, with one slot of the context free at least.
+
+        Returns:
+            Whether all is new, so that what was timed before does not compare with it.
+        """
         ...
 
     def observe(self, slots: int, seconds: float) -> None:
@@ -61,7 +65,8 @@ class TunedDecoder:
                 self._costs.observe(step.slots, step.forward_seconds)
                 self.tuner.observe(step, seconds)
             yield step
-            self._costs.refresh()
+            if self._costs.refresh():
+                self.tuner.forget_times()
             self._follow()
             started = time.perf_counter()
 

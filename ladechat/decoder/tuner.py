@@ -107,6 +107,11 @@ class Tuner:
         self._text.clear()
         self._offered.clear()
 
+    def forget_times(self) -> None:
+        """What passes cost has changed at once, as when others of them are compiled: what was timed is of no use."""
+        self._worth.forget_times()
+        self._besides = Mean(REMEMBERED)
+
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Which guesses the next step should verify. With a window, as many as its settings say."""
         self._offer = guesses

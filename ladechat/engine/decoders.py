@@ -27,8 +27,10 @@ def smaller(settings: Settings) -> Settings:
     if settings.decoder == "autoregressive":
         return settings
     least = {name: min(most, getattr(settings, name)) for name, most in SMALL.items()}
+    auto = settings.auto and settings.decoder == "lookahead"
+    saved = auto or any(getattr(settings, name) != value for name, value in least.items())
     saving = replace(settings, auto=False, **least)
-    return saving if saving != settings else replace(settings, decoder="autoregressive")
+    return saving if saved else replace(saving, decoder="autoregressive")
 
 
 class Decoders:
@@ -124,7 +126,7 @@ class Decoders:
                     guesses=one.settings.guesses,
                     slots=round(one.slots, 2),
                     tokens_per_step=round(one.tokens_per_step, 3),
-                    tokens_per_second=round(one.rate, 2),
+                    tokens_per_second=float(f"{one.rate:.4g}"),
                     known=one.known,
                 )
                 for one in tuner.estimates()

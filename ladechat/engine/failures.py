@@ -40,7 +40,7 @@ def follower_ended(exit_code: int) -> Failed:
     return Failed(code="internal", message=message, hint="The engine's log may say why.", fatal=True)
 
 
-def passes_made_smaller(settings: Settings, turn: int) -> Failed:
+def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:
     """The memory was used up in an answer; these are the settings that the engine goes on with."""
     plain = settings.decoder == "autoregressive"
     now = "plain decoding" if plain else f"W {settings.window}, N {settings.ngram}, G {settings.guesses}"

@@ -84,9 +84,8 @@ def serve(
         return 1
     from ladechat.engine.pool_file import PoolFileError, read, write
     from ladechat.engine.turn import Service
-    from ladechat.model.compiler import use_compiled
 
-    service = Service.of(loaded, settings)
+    service = Service.of(loaded, settings, passes)
     if pool is not None:
         try:
             read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
@@ -95,12 +94,32 @@ def serve(
             stream.emit(pool_file(error, fatal=True))
             return 1
     stream.emit(_ready(loaded, service.decoders.settings))
-    compiling = use_compiled(loaded.runner, loaded.folder, passes)
+    compiling = _make_fast(service, passes, stream)
     gc.collect()
     gc.freeze()  # libraries and model are no garbage: to look through them again would hold a step up
-    service.decoders.measure_at_rest()
     Engine(service, stream, inbox, pool, compiling).run()
     return 0
+
+
+def _make_fast(service: "Service", passes: str, stream: EventStream) -> "Compiling | None":
+    """What may be done before the first answer so that it is a fast one. Where that fails, the model runs as it is."""
+    from ladechat.engine.turn import save_memory
+    from ladechat.model.compiler import use_compiled
+    from ladechat.model.memory import memory_is_used_up
+
+    runner, compiling, used_up = service.loaded.runner, None, False
+    try:
+        compiling = use_compiled(runner, service.loaded.folder, passes)
+        service.decoders.measure_at_rest()
+    except Exception as error:
+        traceback.print_exc()
+        used_up = memory_is_used_up(error)
+        runner.compiled = None
+        if not used_up:
+            stream.emit(unexpected(error, turn=None, fatal=False))
+    if used_up:  # not before: while an error is handled, it holds what had been allocated
+        save_memory(service, None, stream.emit)
+    return compiling
 
 
 class Engine:

@@ -55,11 +55,12 @@ class Service:
     cost: PlainPassCost
 
     @classmethod
-    def of(cls, loaded: LoadedModel, settings: Settings) -> "Service":
-        """The service of a model that has just been loaded."""
+    def of(cls, loaded: LoadedModel, settings: Settings, passes: str = "") -> "Service":
+        """The service of a model that has just been loaded, and whose passes run in one of the ways that there are."""
+        costs = costs_file(loaded.runner.model, loaded.device, passes)
         return cls(
             loaded=loaded,
-            decoders=Decoders(loaded.runner, loaded.runner.model.device, settings, costs_file(loaded.runner.model)),
+            decoders=Decoders(loaded.runner, loaded.runner.model.device, settings, costs),
             chat=ChatFormat(loaded.tokenizer),
             names=TokenNames(loaded.tokenizer),
             cost=PlainPassCost(loaded.runner),
@@ -96,11 +97,11 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         if not memory_used_up:
             emit(unexpected(error, turn=command.turn, fatal=False))
     if memory_used_up:  # not before: while an error is handled, it holds all that the pass had allocated
-        _save_memory(service, command.turn, emit)
+        save_memory(service, command.turn, emit)
     emit(turn.finished(reason))
 
 
-def _save_memory(service: Service, turn: int, emit: Emit) -> None:
+def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
     """After the memory was used up: give back what the cache takes, and have the next answers take less."""
     service.loaded.runner.save_memory()
     service.decoders.apply(smaller(service.decoders.settings))

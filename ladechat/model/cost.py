@@ -101,6 +101,7 @@ class PassCosts:
         self._sizes: list[int] = []
         self._seconds: dict[int, float] = {}
         self._compiled: list[int] = []
+        self._unseen: set[int] = set()
         self._allowance = 0.0
         self._turn = 0
 
@@ -117,11 +118,14 @@ class PassCosts:
         """Seconds of a pass of so many slots: in between the sizes that were measured, in proportion beyond them."""
         return sum(part * self._seconds[size] for size, part in self._parts(slots))
 
-    def refresh(self) -> None:
+    def refresh(self) -> bool:
         """Time passes of all sizes, if that was not done or if others of them are compiled by now; else one, if due.
 
         The first takes `MEASURED_SECONDS` or little more, but never fewer than two sizes; the others `BUDGET` of the
         time of the steps. The cache stays as it is; one slot of the context must be free.
+
+        Returns:
+            Whether all sizes are new.
         """
         if not self._seconds or self._compiled != compiled_sizes(self._runner):
             passes = getattr(self._runner, "compiled", None)
@@ -132,15 +136,18 @@ class PassCosts:
             if kept is None:
                 self.measure()
             else:
-                self._seconds, self._sizes = kept, sorted(kept)
-            return
+                self._seconds, self._sizes, self._unseen = kept, sorted(kept), set(kept)
+            return True
         size = self._sizes[self._turn % len(self._sizes)]
-        if self._seconds[size] > WATCHED * self._seconds[1] or size > self._runner.reach:
+        dear = self._seconds[size] > WATCHED * self._seconds[1] and size not in self._unseen
+        if dear or size > self._runner.reach:
             self._turn += 1
         elif self._allowance > self._seconds[size]:
             self._turn += 1
             self._allowance -= self._seconds[size]
+            self._unseen.discard(size)
             self._correct(size, self._time(size))
+        return False
 
     def observe(self, slots: int, seconds: float) -> None:
         """Take in a pass that was timed anyway."""
@@ -151,7 +158,8 @@ class PassCosts:
     def _parts(self, slots: int) -> list[tuple[int, float]]:
         """Of which measured sizes, and of how much of each, the cost of a pass is made up."""
         # A compiled pass has one of a few sizes, and what is smaller is filled up.
-        slots = next((size for size in self._compiled if size >= slots), slots)
+        if slots > 1:
+            slots = next((size for size in self._compiled if size >= slots), slots)
         index = bisect_left(self._sizes, slots)
         if index == len(self._sizes):
             return [(self._sizes[-1], slots / self._sizes[-1])]
@@ -196,7 +204,7 @@ class PassCosts:
         filled_up = [
             size for size in SIZES if self._compiled and size < self._compiled[-1] and size not in self._compiled
         ]
-        return [size for size in SIZES if size <= self._runner.reach and size not in filled_up]
+        return [size for size in SIZES if size <= self._runner.reach and (size == 1 or size not in filled_up)]
 
     def _time(self, slots: int) -> float:
         started = time.perf_counter()

@@ -18,12 +18,20 @@ LONGEST_KEPT = 64
 """So many files stay; those that were written the longest ago make room."""
 
 
-def costs_file(model: PreTrainedModel) -> Path:
-    """Where the costs of a model's passes are kept, as it runs here."""
+def costs_file(model: PreTrainedModel, on: str = "", passes: str = "") -> Path:
+    """Where the costs of a model's passes are kept, as it runs here.
+
+    Args:
+        model: whose passes they are.
+        on: the device in words, which say how many share the model.
+        passes: how passes run, one of `ladechat.options.PASSES`, where that is more than which are compiled.
+    """
     device = model.device
     about = {
         "config": {key: value for key, value in model.config.to_dict().items() if key != "_name_or_path"},
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else [device.type, processor()],
+        "shared": on,
+        "passes": passes if device.type == "cuda" else "",
         "dtype": str(model.dtype),
         "attention": model.config._attn_implementation,
         "threads": torch.get_num_threads(),

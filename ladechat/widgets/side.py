@@ -41,6 +41,7 @@ class SidePanels(Vertical):
         super().__init__(id=id)
         self._settings = settings
         self._windowless = True
+        self._ngram: int | None = None
 
     def compose(self) -> ComposeResult:
         yield TunerPanel(id="tuner")
@@ -70,6 +71,9 @@ class SidePanels(Vertical):
         for panel in (self.query_one(WindowPanel), self.query_one(PoolPanel), self.query_one(SpeedPanel)):
             for step in steps:
                 panel.show_step(step)
+        if self._ngram is None and any(step.window is not None for step in steps):  # auto of before it told
+            self._windowless = False
+            self._arrange()
 
     def show_context(self, tokens: int) -> None:
         """How many tokens prompt and answer may have together."""
@@ -79,7 +83,7 @@ class SidePanels(Vertical):
         """What `auto` has taken. One that tries a window for a moment leaves the panels where they are."""
         self.query_one(TunerPanel).show(event)
         if not event.exploring:
-            self._windowless = not event.window
+            self._windowless, self._ngram = not event.window, event.ngram
             self._arrange()
 
     def show_finished(self, event: TurnFinished) -> None:
@@ -102,11 +106,12 @@ class SidePanels(Vertical):
         self.query_one(TunerPanel).display = tuning
         window = self.query_one(WindowPanel)
         window.display = not (tuning and self._windowless)
-        window.styles.height = self._settings.ngram + WINDOW_FRAME_ROWS
+        ngram = self._ngram if tuning and self._ngram is not None else self._settings.ngram
+        window.styles.height = ngram + WINDOW_FRAME_ROWS
 
     def clear(self) -> None:
         """Begin to count anew."""
-        self._windowless = True
+        self._windowless, self._ngram = True, None
         self._arrange()
         self.query_one(TunerPanel).clear()
         self.query_one(WindowPanel).clear()

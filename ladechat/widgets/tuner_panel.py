@@ -39,10 +39,10 @@ class TunerPanel(Panel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("auto · cost and gain of a pass", "auto · cost and gain", "auto")
-        tuned = self._tuned
-        if tuned is None:
+        tuned, taken = self._tuned, _taken(self._tuned)
+        if tuned is None or taken is None or not tuned.costs or not tuned.expectations[0].tokens_per_second:
             return [self.header(width, titles, [""]), *self.sentence("W, N and G follow what they yield here.", width)]
-        taken, plain = _taken(tuned), tuned.expectations[0]
+        plain = tuned.expectations[0]
         worth = taken.tokens_per_second / plain.tokens_per_second
         header = self.header(width, titles, [f"≈{worth:.2f}× plain"], Style(bold=True))
         says = longest(width, _in_words(tuned, taken))
@@ -83,10 +83,12 @@ class TunerPanel(Panel):
         return rows
 
 
-def _taken(tuned: Tuned) -> Expectation:
-    """What is expected of the settings that were taken."""
+def _taken(tuned: Tuned | None) -> Expectation | None:
+    """What is expected of the settings that were taken, if that was told."""
+    if tuned is None:
+        return None
     now = (tuned.window, tuned.ngram, tuned.guesses)
-    return next(one for one in tuned.expectations if (one.window, one.ngram, one.guesses) == now)
+    return next((one for one in tuned.expectations if (one.window, one.ngram, one.guesses) == now), None)
 
 
 def _in_words(tuned: Tuned, taken: Expectation) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.decoder.candidate_tree import CandidateTree
-from ladechat.decoder.guess_worth import LONGEST, RENEWED, GuessWorth, Pick, outcome
+from ladechat.decoder.guess_worth import LONGEST, OPEN_AGAIN, RENEWED, GuessWorth, Pick, outcome
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess, Tail
 from ladechat.decoder.step import Candidate, Limits, Origin, PoolSnapshot, Step
@@ -154,6 +154,44 @@ def test_steps_with_guesses_one_behind_the_other_are_charged_nothing_more() -> N
     assert worth.seconds(4) == pytest.approx(0.012)
 
 
+def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
+    worth = GuessWorth(lambda slots: 0.010 + 0.0005 * slots)
+    good = Guess((1,) * LONGEST, "prompt", 2)
+    for _ in range(30):
+        worth.learn([good], (1,) * LONGEST)
+        worth.took(1, 1, 0.0105)
+    worth.took(8, 8, 0.5)
+    for _ in range(RENEWED):
+        picked = worth.pick([good])
+    assert picked.number == 1
+
+
+def test_what_guesses_cost_besides_is_open_again_after_a_long_time_without_any() -> None:
+    worth = GuessWorth(lambda slots: 0.010)
+    for _ in range(20):
+        worth.took(8, 1, 0.014)
+    assert worth.seconds(8) == pytest.approx(0.014)
+    for _ in range(OPEN_AGAIN):
+        worth.took(1, 1, 0.010)
+    for _ in range(RENEWED):
+        worth.pick([Guess((1,), "prompt")])
+    assert worth.seconds(8) == pytest.approx(0.010)
+
+
+def test_when_passes_become_faster_what_was_timed_is_forgotten_and_what_guesses_yield_is_not() -> None:
+    cost = {"pass": 0.010}
+    worth = GuessWorth(lambda slots: cost["pass"])
+    good = Guess((1,) * LONGEST, "prompt", 2)
+    for _ in range(50):
+        worth.learn([good], (1,) * LONGEST)
+        worth.took(1, 1, 0.010)
+    cost["pass"] = 0.002
+    assert worth.seconds(1) == pytest.approx(0.010)
+    worth.forget_times()
+    assert worth.seconds(1) == pytest.approx(0.002)
+    assert worth.pick([good]) == Pick(1, LONGEST)
+
+
 def test_windows_that_do_not_pay_take_little_of_the_time() -> None:
     world = World(lambda slots: 0.01 if slots < 6 else 0.012, window_adds=0.0).run(3000)
     windows = sum(count for settings, count in world.used.items() if settings.window)
@@ -186,7 +224,8 @@ class Drawn:
     def __call__(self, slots: int) -> float:
         return self._dice.random()
 
-    def refresh(self) -> None: ...
+    def refresh(self) -> bool:
+        return self._dice.random() < 0.1
 
     def observe(self, slots: int, seconds: float) -> None: ...
 

@@ -63,3 +63,25 @@ def test_a_second_session_times_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     second.refresh()
     assert second.measured and not timed
     assert second.known() == first.known()
+
+
+def test_what_was_kept_is_looked_at_again_even_if_it_is_too_dear_to_be_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[int] = []
+
+    def time(_: PassCosts, slots: int) -> float:
+        timed.append(slots)
+        return 0.01
+
+    monkeypatch.setattr(cost.PassCosts, "_time", time)
+    write_costs(tmp_path / "costs.json", [], {1: 0.01, 4: 0.5, 16: 0.9})
+    costs = PassCosts(runner_for(random_model(1)), tmp_path / "costs.json")
+    assert costs.refresh() is True
+    for _ in range(20_000):
+        costs.observe(1, 0.01)
+        assert costs.refresh() is False
+        if {4, 16} <= set(timed):
+            break
+    assert {4, 16} <= set(timed)
+    assert costs(4) < 0.5 and costs(16) < 0.9

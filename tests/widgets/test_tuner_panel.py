@@ -1,5 +1,6 @@
 """Claims about the panel of `auto`: what was taken stands out, and lies where its slots and tokens are."""
 
+import msgspec
 import pytest
 
 from ladechat.protocol import Expectation, PassCost, Tuned
@@ -105,6 +106,19 @@ async def test_it_says_what_it_does(taken: Expectation, exploring: bool, words: 
     )
     async with Host(panel, 60, 12).run_test():
         assert words in lines(panel)[-1]
+
+
+async def test_a_recording_that_tells_too_little_shows_what_auto_does() -> None:
+    event = tuned(GUESSES)
+    for changed in (
+        msgspec.structs.replace(event, costs=[]),
+        msgspec.structs.replace(event, expectations=[]),
+        msgspec.structs.replace(event, window=33),
+        msgspec.structs.replace(event, expectations=[msgspec.structs.replace(PLAIN, tokens_per_second=0.0), GUESSES]),
+    ):
+        panel = shown(changed)
+        async with Host(panel, 50, 8).run_test():
+            assert "follow what they yield" in " ".join(lines(panel))
 
 
 @pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 6, 8, 20])
