@@ -143,7 +143,8 @@ class GuessWorth:
         self._asked += 1
         if self._asked % RENEWED == 0:
             self._expected.clear()
-        rate = self._tokens / self._seconds if self._seconds else 1 / self.seconds(1)
+        # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
+        rate = max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.seconds(1))
         best, picked = 1 - rate * self.seconds(1), NOTHING
         for length in LENGTHS:
             expected, nodes = 1.0, set[Tail]()
