@@ -161,7 +161,7 @@ def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
 
 
 def page_table(report: Mapping[str, Any], field: str) -> str:
-    """The table of a page, Markdown: one row for each decoder, one column for each kind of prompts.
+    """The table of a page, Markdown: a row for each decoder but those of the grid, a column for each kind of prompts.
 
     Args:
         report: what was written as JSON.
@@ -170,9 +170,23 @@ def page_table(report: Mapping[str, Any], field: str) -> str:
     kinds = ["all", *report["prompts"]]
     lines = [f"| | {' | '.join(kind.replace('_', ' ') for kind in kinds)} |", f"|---|{'---|' * len(kinds)}"]
     for name, by_kind in report["contenders"].items():
+        if name[0].isdigit():
+            continue
         cells = ("{:.2f} ({:.2f}–{:.2f})".format(*by_kind[kind][field]) for kind in kinds)
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def beside_the_best(report: Mapping[str, Any], way: str) -> dict[str, tuple[str, float]]:
+    """For each kind of prompts the fastest of plain decoding and fixed settings, and auto's speed divided by its."""
+    rates = {
+        name.removesuffix(f", {way}"): {kind: one["tokens_per_second"] for kind, one in by_kind.items()}
+        for name, by_kind in report["contenders"].items()
+        if name.endswith(f", {way}")
+    }
+    auto = rates.pop("auto")
+    best = {kind: max(rates, key=lambda name: rates[name][kind]) for kind in report["prompts"]}
+    return {kind: (name, round(auto[kind] / rates[name][kind], 3)) for kind, name in best.items()}
 
 
 def show(report: Mapping[str, Any]) -> None:

@@ -203,13 +203,6 @@ class GuessWorth:
         return kind
 
 
-def outcome(guesses: Sequence[Guess], picked: Pick, following: Tail) -> tuple[int, int]:
-    """Tokens and slots of a step that verifies what was picked, where the text goes on with `following`."""
-    tails = [guess.tail[: picked.length] for guess in guesses[: picked.number]]
-    nodes = {tail[:end] for tail in tails for end in range(1, len(tail) + 1)}
-    return 1 + max((agreeing(tail, following) for tail in tails), default=0), 1 + len(nodes)
-
-
 def agreeing(tail: Tail, following: Tail) -> int:
     """How many tokens two texts begin with in common."""
     count = 0

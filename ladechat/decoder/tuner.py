@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ladechat.decoder.guess_worth import LONGEST, MOST, GuessWorth, Mean, Pick, outcome
+from ladechat.decoder.guess_worth import LONGEST, MOST, GuessWorth, Mean, Pick
 from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.step import Step
@@ -26,6 +26,8 @@ REMEMBERED = 200
 """Older tokens count less and less: a text changes."""
 STAY = 16
 """How many steps settings are kept at least: columns tell after N − 1 passes, and the pool has to fill."""
+COMPARED = 8
+"""A window that was chosen so often in a row is left out once, to see what the text is like without it by now."""
 EXPLORED = 0.02
 """The part of the time that windows may be tried in without knowing whether they pay."""
 FORGOTTEN = 1000
@@ -40,8 +42,8 @@ BETTER = 1.03
 class _Tried:
     """What settings were worth, by token: the part of a step that it takes, and the time; and the slots of a pass.
 
-    Times are parts of others of the same moment, for a machine is not equally fast all the time: without a window, of a
-    plain step; with one, of what the same tokens would have taken without it.
+    Times are parts of others, for a machine is not equally fast all the time: without a window, of a plain step; with
+    one, of what tokens took without it just before.
     """
 
     steps: Mean = field(default_factory=lambda: Mean(REMEMBERED))
@@ -82,12 +84,12 @@ class Tuner:
         self._cost = cost
         self._worth = GuessWorth(cost)
         self._text: list[int] = []
-        self._offered: deque[tuple[int, int, Sequence[Guess]]] = deque()
+        self._offered: deque[tuple[int, Sequence[Guess]]] = deque()
         self._offer: Sequence[Guess] = ()
         self._without = _Tried()
         self._windows = {settings: _Tried() for settings in WITH_WINDOW}
         self._besides = Mean(REMEMBERED)
-        self._steps = self._since = 0
+        self._steps = self._since = self._chosen_again = 0
         self._seconds = self._exploring = 0.0
         self._settings = WITHOUT_WINDOW
         self._known = True
@@ -125,7 +127,7 @@ class Tuner:
         self._since += 1
         self._seconds += seconds
         self._exploring += 0.0 if self._known else seconds
-        self._offered.append((len(self._text), len(step.tokens), self._offer[:MOST]))
+        self._offered.append((len(self._text), self._offer[:MOST]))
         self._text.extend(step.tokens)
         if self._settings.window:
             self._learn_window(self._windows[self._settings], step, seconds)
@@ -161,20 +163,10 @@ class Tuner:
         return self._besides.value if self._besides.weight else self._worth.seconds(2) - self._cost(2)
 
     def _judge_guesses(self) -> None:
-        """Compare what was offered with the text, as soon as that is long enough.
-
-        While a window is tried, this is also how fast the same tokens would have come without it: a step that emitted n
-        of them stands for n.
-        """
+        """Compare what was offered with the text, as soon as that is long enough."""
         while self._offered and self._offered[0][0] + LONGEST <= len(self._text):
-            place, stands_for, guesses = self._offered.popleft()
-            following = tuple(self._text[place : place + LONGEST])
-            if self._settings.window:
-                of_text = [guess for guess in guesses if guess.source != "window"]
-                tokens, slots = outcome(of_text, self._worth.pick(of_text), following)
-                self._without.steps.add(1 / tokens, stands_for)
-                self._without.share.add(self._in_plain_steps(slots) / tokens, stands_for)
-            self._worth.learn(guesses, following)
+            place, guesses = self._offered.popleft()
+            self._worth.learn(guesses, tuple(self._text[place : place + LONGEST]))
 
     def _learn_window(self, tried: _Tried, step: Step, seconds: float) -> None:
         self._besides.add(seconds - self._cost(step.slots))
@@ -193,5 +185,8 @@ class Tuner:
         hoped = min(estimates.values(), key=lambda one: one.seconds_per_token)
         if not hoped.known and hoped.rate > BETTER * best.rate and self._exploring <= EXPLORED * self._seconds:
             best = hoped
+        self._chosen_again = self._chosen_again + 1 if best is now and now.settings.window else 0
+        if self._chosen_again == COMPARED:
+            best, self._chosen_again = estimates[WITHOUT_WINDOW], 0
         self._since = 0
         self._settings, self._known = best.settings, best.known

@@ -1,13 +1,17 @@
 """The benchmark of speed: its ratios, their intervals, and that a slip in a text ends it."""
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 
-from benchmarks.speed import Pair, check, figures, interval
+from benchmarks.speed import Pair, beside_the_best, check, figures, interval, page_table
 from benchmarks.speed_contenders import BASE
 from ladechat.bench.contenders import Answer
 from ladechat.bench.prompts import Prompt
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_an_interval_is_a_point_where_all_prompts_agree() -> None:
@@ -48,3 +52,28 @@ def test_ratios_are_those_of_tokens_per_second_behind_the_first_step() -> None:
 def test_another_text_is_found() -> None:
     with pytest.raises(AssertionError, match="two"):
         check({BASE: [[answer(11, 1, 11, 2.0)], [answer(5, 1, 5, 1.0)]]}, PROMPTS)
+
+
+def test_auto_is_compared_with_the_best_of_each_kind() -> None:
+    def rates(code: float, random: float) -> dict[str, dict[str, float]]:
+        return {"code": {"tokens_per_second": code}, "random": {"tokens_per_second": random}}
+
+    contenders = {
+        "plain, eager": rates(10, 10),
+        "0,4,1, eager": rates(12, 8),
+        "auto, eager": rates(11.4, 11),
+        "plain, compiled": rates(99, 99),
+    }
+    report = {"prompts": {"code": 1, "random": 1}, "contenders": contenders}
+    assert beside_the_best(report, "eager") == {"code": ("0,4,1", 0.95), "random": ("plain", 1.1)}
+
+
+def test_the_page_has_the_figures_that_were_measured() -> None:
+    report = json.loads((ROOT / "benchmarks" / "results" / "speed_demo.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    for field in ("to_transformers", "to_plain"):
+        assert page_table(report, field) in page
+    for way in ("eager", "compiled"):
+        for kind, (_, ratio) in beside_the_best(report, way).items():
+            row = next(line for line in page.splitlines() if line.startswith(f"| {kind.replace('_', ' ')} | "))
+            assert f"{ratio:.2f}" in row

@@ -5,34 +5,14 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ladechat.decoder.candidate_tree import CandidateTree
-from ladechat.decoder.guess_worth import LONGEST, OPEN_AGAIN, RENEWED, GuessWorth, Pick, outcome
+from ladechat.decoder.guess_worth import LONGEST, OPEN_AGAIN, RENEWED, GuessWorth, Pick
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.ngram_pool import Guess, Tail
+from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.step import Candidate, Limits, Origin, PoolSnapshot, Step
 from ladechat.decoder.tuned import TunedDecoder
-from ladechat.decoder.tuner import EXPLORED, STAY, WITH_WINDOW, Tuner
+from ladechat.decoder.tuner import EXPLORED, STAY, WITH_WINDOW, WITHOUT_WINDOW, Tuner
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, plain, random_model, runner_for, tokens_of
-
-guesses_drawn = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=LONGEST).map(tuple), max_size=8)
-
-
-@given(guesses_drawn, st.integers(0, 8), st.integers(1, LONGEST), st.lists(st.integers(0, 2), min_size=LONGEST))
-def test_what_guesses_would_have_yielded_is_what_their_tree_would_have(
-    offered: list[Tail], number: int, length: int, text: list[int]
-) -> None:
-    following = tuple(text[:LONGEST])
-    tree = CandidateTree()
-    for tail in offered[:number]:
-        tree.add(tail[:length], "prompt")
-    node, accepted = -1, 0
-    while accepted < LONGEST and (child := tree.child(node, following[accepted])) is not None:
-        node, accepted = child, accepted + 1
-    guesses = [Guess(tail, "prompt") for tail in offered]
-    assert outcome(guesses, Pick(number, length), following) == (1 + accepted, 1 + len(tree))
 
 
 class World:
@@ -92,6 +72,14 @@ def test_where_every_slot_costs_it_decodes_plainly() -> None:
 def test_where_slots_are_free_it_takes_the_window_that_adds_most_or_as_much() -> None:
     world = World(flat, known=0.3, window_adds=1.0).run(900)
     assert world.tuner.settings in WITH_WINDOW
+
+
+def test_a_window_that_pays_is_left_out_now_and_then_to_see_what_it_is_worth() -> None:
+    world = World(flat, known=0.05, window_adds=1.0).run(900)
+    used = Counter(world.used)
+    world.run(1000)
+    without = world.used[WITHOUT_WINDOW] - used[WITHOUT_WINDOW]
+    assert 0 < without < 250
 
 
 def test_guesses_without_a_window_are_taken_where_those_alone_pay() -> None:
