@@ -111,7 +111,7 @@ def _make_fast(service: "Service", passes: str, stream: EventStream) -> "Compili
     try:
         compiling = use_compiled(runner, service.loaded.folder, passes)
         service.decoders.measure_at_rest()
-    except Exception as error:
+    except Exception as error:  # whatever it is, the model answers as it is
         traceback.print_exc()
         used_up = memory_is_used_up(error)
         runner.compiled = None

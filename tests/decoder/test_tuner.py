@@ -9,7 +9,7 @@ import pytest
 from ladechat.decoder.guess_worth import LONGEST, OPEN_AGAIN, RENEWED, GuessWorth, Pick
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
-from ladechat.decoder.step import Candidate, Limits, Origin, PoolSnapshot, Step
+from ladechat.decoder.step import Limits, Origin, Step
 from ladechat.decoder.tuned import TunedDecoder
 from ladechat.decoder.tuner import EXPLORED, STAY, WITH_WINDOW, WITHOUT_WINDOW, Tuner
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, plain, random_model, runner_for, tokens_of
@@ -46,9 +46,8 @@ class World:
         tokens += int(self._adds + self._dice.random()) if settings.window else 0
         slots = 1 + length + (settings.ngram - 1) * settings.window
         seconds = self._cost(slots)
-        pool = PoolSnapshot(1, 1, 1, 0, 1, (Candidate(*guess[:2], tried=length > 0, matched=0),))
         origins: tuple[Origin, ...] = tuple("model" for _ in range(tokens))
-        step = Step((1,) * tokens, (0.0,) * tokens, origins, slots, 10, seconds, pool=pool)
+        step = Step((1,) * tokens, (0.0,) * tokens, origins, slots, 10, seconds)
         self.used[settings] += 1
         self.guessing += length > 0
         self.tokens += tokens

@@ -22,6 +22,7 @@ def card() -> str:
     runs = _runs(recipe)
     steps, tokens = sum(run["step"] for run in runs), sum(run["step"] * run["batch_tokens"] for run in runs)
     hours = _seconds(runs, losses) / 3600
+    lengths = [phase["length"] for run in runs for phase in run["phases"]]
     return f"""# The bundled model
 
 A Llama of {_parameters() / 1e6:.1f} million parameters that talks about lookahead decoding and about ladechat,
@@ -51,7 +52,7 @@ here as what the method does, not as what to expect elsewhere.
 {recipe["layers"]} layers of width {recipe["hidden"]}, {recipe["heads"]} heads, a tokenizer of 3,072 byte-level
 pieces trained on the corpus, the chat format of Llama 2, a context of 2,048 tokens. {steps:,} steps of
 {recipe["batch_tokens"]:,} tokens ({tokens / 1e6:.0f} million in all) in {_as_words(runs)}, with sequences of
-256 to 2,048 tokens; Muon for the matrices, AdamW for the rest; the rate falls to nothing over
+{min(lengths)} to {max(lengths):,} tokens; Muon for the matrices, AdamW for the rest; the rate falls to nothing over
 {recipe["decay_share"]:.0%} of the steps of a run. The weights are the mean of those that the last two runs ended
 with, since the last one had lost some of what the one before could. {hours:.1f} hours on two CPU cores. Loss of the
 last run on conversations that no step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and

@@ -168,7 +168,7 @@ class Function:
 
     def example(self, again: bool = False) -> str:
         """A sentence with a call and what it returns; another call than the first, if an example is asked for."""
-        arguments = other_arguments(self) if again else example_arguments(self)
+        arguments = example_arguments(self)[again]
         scope: dict[str, Callable[..., Any]] = {}
         exec(self.source(), scope)
         call = f"{self.name}({', '.join(map(shown, arguments))})"
@@ -185,86 +185,45 @@ _KEPT = re.compile(r"^    (count|total|result|product|counts) = (0|1|\[\]|\{\})$
 _AT_FIRST = {"0": "zero", "1": "one", "[]": "an empty list", "{}": "an empty dictionary"}
 
 
-def example_arguments(function: Function) -> tuple[Any, ...]:
-    """What the function is called with in its example: near its number, if it has one."""
-    k = function.k
-    match function.family.takes, function.family.k:
-        case "numbers", "number":
-            assert isinstance(k, int)
-            return ([k - 1, k, k + 1, k + 2],)
-        case "numbers", "factor":
-            assert isinstance(k, int)
-            return ([1, k, k + 1, 2 * k],)
-        case "numbers", "few":
-            return ([2, 4, 6, 8, 10, 12],)
-        case "numbers", _:
-            return ([3, 8, 5, 8, 2],)
-        case "numbers, value", _:
-            return [3, 8, 5, 8, 2], 8
-        case "numbers, limit", _:
-            return [3, 8, 5, 8, 2], 4
-        case "numbers, factor", _:
-            return [1, 2, 5], 3
-        case "text, letter", _:
-            return "a small level", "l"
-        case "text, times", _:
-            return "ab", 3
-        case "words", "word":
-            return (["river", k, "sun", k],)
-        case "words", _:
-            return (["river", "sun", "window", "sun"],)
-        case "text", _:
-            return ("a small level",)
-        case "pair", _:
-            return (12, 8)
-        case "table", "number":
-            assert isinstance(k, int)
-            return ({"Ann": k + 1, "Bob": k - 1},)
-        case "table", _:
-            return ({"Ann": 3, "Bob": 9},)
-        case _:
-            return (7,)
+Arguments = tuple[Any, ...]
 
 
-def other_arguments(function: Function) -> tuple[Any, ...]:
-    """What the function is called with in another example: other values of the same kind."""
-    k = function.k
+def example_arguments(function: Function) -> tuple[Arguments, Arguments]:
+    """What the function is called with in its example, near its number if it has one, and in another one."""
+    k: Any = function.k
     match function.family.takes, function.family.k:
         case "numbers", "number":
-            assert isinstance(k, int)
-            return ([k + 3, k, k - 2],)
+            return ([k - 1, k, k + 1, k + 2],), ([k + 3, k, k - 2],)
         case "numbers", "factor":
-            assert isinstance(k, int)
-            return ([k, 3 * k, 5],)
+            return ([1, k, k + 1, 2 * k],), ([k, 3 * k, 5],)
         case "numbers", "few":
-            return ([9, 7, 5, 3, 1],)
+            return ([2, 4, 6, 8, 10, 12],), ([9, 7, 5, 3, 1],)
         case "numbers", _:
-            return ([4, 1, 6],)
+            return ([3, 8, 5, 8, 2],), ([4, 1, 6],)
         case "numbers, value", _:
-            return [4, 1, 6], 5
+            return ([3, 8, 5, 8, 2], 8), ([4, 1, 6], 5)
         case "numbers, limit", _:
-            return [4, 1, 6], 3
+            return ([3, 8, 5, 8, 2], 4), ([4, 1, 6], 3)
         case "numbers, factor", _:
-            return [4, 1, 6], 3
+            return ([1, 2, 5], 3), ([4, 1, 6], 3)
         case "text, letter", _:
-            return "banana", "a"
+            return ("a small level", "l"), ("banana", "a")
         case "text, times", _:
-            return "no", 2
+            return ("ab", 3), ("no", 2)
         case "words", "word":
-            return ([k, "moon"],)
+            return (["river", k, "sun", k],), ([k, "moon"],)
         case "words", _:
-            return (["tree", "moon", "tree"],)
+            return (["river", "sun", "window", "sun"],), (["tree", "moon", "tree"],)
         case "text", _:
-            return ("noon",)
+            return ("a small level",), ("noon",)
         case "pair", _:
-            return (9, 6)
+            return (12, 8), (9, 6)
         case "table", "number":
-            assert isinstance(k, int)
-            return ({"Tom": k - 2, "Eve": k + 2},)
+            return ({"Ann": k + 1, "Bob": k - 1},), ({"Tom": k - 2, "Eve": k + 2},)
         case "table", _:
-            return ({"Tom": 7, "Eve": 2},)
+            return ({"Ann": 3, "Bob": 9},), ({"Tom": 7, "Eve": 2},)
         case _:
-            return (4,)
+            return (7,), (4,)
 
 
 def shown(value: object) -> str:
