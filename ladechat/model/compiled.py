@@ -1,10 +1,11 @@
 """Forward passes compiled ahead of time, for small models on a CPU.
 
 Such a model spends much of a pass between its operations: in Python, in the dispatch of torch, in memory for what lies
-in between. A pass that is exported and compiled once has none of that. It is compiled for a fixed number of slots and
-any number of cached tokens, by a program of its own (`ladechat.model.compiler`), at low priority, while the model
-answers as it is; what is on disk when an answer begins is used. A pass of fewer slots is filled up with slots
-that nobody sees.
+in between; and the rest in products of a few rows, which the usual libraries are not made for. A pass that is exported
+and compiled once has none of that, and calls kernels of its own (`ladechat.model.kernels`). There are two, for one slot
+and for any number from two on, both behind any number of cached tokens. A program of its own compiles them
+(`ladechat.model.compiler`), at low priority, while the model answers as it is; what is on disk when an answer begins is
+used.
 """
 
 import contextlib
@@ -18,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 from platformdirs import user_cache_path
@@ -27,20 +27,26 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ladechat.decoder.verify_mask import StepLayout
+from ladechat.model import kernels
 from ladechat.model.kv_cache import SlabCache, with_states
 from ladechat.model.passes import Masks
 
-SLOT_COUNTS = (1, 4, 8, 16, 32)
-"""The numbers of slots that passes are compiled for. A larger pass runs uncompiled: its time goes into arithmetic."""
+LEAST_SLOTS = (1, 2)
+"""There is a pass of one slot, and one of two and more."""
+
+MOST_SLOTS = 256
+"""Larger passes run as the model does: for many rows the usual libraries are made."""
 
 MOST_PARAMETERS = 32_000_000
 """Passes of larger models are limited by memory and arithmetic: there is little between the operations to save, and
-each compiled pass holds the weights once more, in the order in which it reads them."""
+the weights are held once more, in the order in which they are read."""
 
 FOLDERS_KEPT = 4
 """So many folders of compiled passes stay on disk; those that were used the longest ago make room."""
 
-FORMAT = 1
+KERNELS = "kernels.so"
+
+FORMAT = 2
 """Raised when the compiler is asked to go about it in another way."""
 
 logger = logging.getLogger(__name__)
@@ -118,46 +124,48 @@ class CompiledPasses:
 
     Args:
         folder: where the compiler puts them, see `folder_for`.
+        model: whose passes they are. They hold no weights of their own, but read one copy of its.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, model: PreTrainedModel) -> None:
         self._folder = folder
+        self._model = model
+        self._weights: dict[str, Tensor] = {}
         self._passes: dict[int, torch._C._aoti.AOTIModelContainerRunnerCpu] = {}
         self._useless: set[int] = set()
 
     @property
     def sizes(self) -> list[int]:
-        """The numbers of slots for which there is a pass."""
+        """See `ladechat.model.passes.Passes.sizes`: nothing is filled up, so these are those that they begin with."""
         return sorted(self._passes)
 
     def look(self) -> None:
         """Load what the compiler has put in its place since the last time."""
-        for slots in SLOT_COUNTS:
-            library = library_of(self._folder, slots)
-            if slots in self._passes or slots in self._useless or not library.exists():
+        for least in LEAST_SLOTS:
+            library = library_of(self._folder, least)
+            if least in self._passes or least in self._useless or not library.exists():
                 continue
             try:
-                self._passes[slots] = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)
-            except RuntimeError as error:
-                self._leave(slots, error)
+                self._passes[least] = load_pass(library, self._weights_read())
+            except (RuntimeError, OSError, LookupError) as error:
+                self._leave(least, error)
         with contextlib.suppress(OSError):
             os.utime(self._folder)  # which ones were used last, see FOLDERS_KEPT
 
     def forward(self, layout: StepLayout, cache: SlabCache, masks: Masks) -> Tensor | None:
         """See `ladechat.model.passes.Passes.forward`."""
-        slots = self.slots_for(len(layout))
-        if slots is None:
+        slots = len(layout)
+        least = 1 if slots == 1 else 2
+        if least not in self._passes or slots > MOST_SLOTS:
             return None
         cache.reserve(slots)
-        full = filled_up(layout, slots)
-        logits = self.run(
-            slots,
-            tokens=torch.tensor([full.tokens]),
-            positions=torch.from_numpy(full.positions + cache.length)[None],
-            masks=masks(full),
+        return self.run(
+            least,
+            tokens=torch.tensor([layout.tokens]),
+            positions=torch.from_numpy(layout.positions + cache.length)[None],
+            masks=masks(layout),
             rows=cache.all_rows(cache.length + slots),
         )
-        return None if logits is None else logits[: len(layout)]
 
     def prepare(self) -> None:
         """See `ladechat.model.passes.Passes.prepare`: nothing can be done, another process compiles."""
@@ -165,26 +173,48 @@ class CompiledPasses:
     def rest(self) -> None:
         """See `ladechat.model.passes.Passes.rest`: there is nothing to do."""
 
-    def slots_for(self, count: int) -> int | None:
-        """How many slots the compiled pass for a layout of `count` slots has; None if there is no such pass."""
-        slots = next((slots for slots in SLOT_COUNTS if slots >= count), None)
-        return slots if slots in self._passes else None
-
     def run(
-        self, slots: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]
+        self, least: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]
     ) -> Tensor | None:
-        """See `SlotPass.forward`, for tensors of `slots` slots. None if it fails."""
+        """See `SlotPass.forward`, by the pass of `least` slots and more. None if it fails."""
         try:
-            (logits,) = self._passes[slots].run([tokens, positions, *masks, *rows])
+            (logits,) = self._passes[least].run([tokens, positions, *masks, *rows])
         except RuntimeError as error:
-            del self._passes[slots]
-            self._leave(slots, error)
+            del self._passes[least]
+            self._leave(least, error)
             return None
         return logits
 
-    def _leave(self, slots: int, error: RuntimeError) -> None:
-        self._useless.add(slots)
-        logger.warning("The compiled pass of %s slots is not used: %s", slots, error)
+    def _weights_read(self) -> dict[str, Tensor]:
+        """What compiled passes read, made when the first of them is there."""
+        if not self._weights:
+            kernels.load(self._folder / KERNELS)
+            self._weights = weights_of(SlotPass(kernels.with_kernels(self._model), ()))
+        return self._weights
+
+    def _leave(self, least: int, error: Exception) -> None:
+        self._useless.add(least)
+        logger.warning("The compiled pass of %s slots or more is not used: %s", least, error)
+
+
+def weights_of(slot_pass: SlotPass) -> dict[str, Tensor]:
+    """All parameters and buffers of a pass by their names, those under several names under each."""
+    named = (slot_pass.named_parameters(remove_duplicate=False), slot_pass.named_buffers(remove_duplicate=False))
+    return {name: tensor.detach() for names in named for name, tensor in names}
+
+
+def load_pass(library: Path, weights: dict[str, Tensor]) -> torch._C._aoti.AOTIModelContainerRunnerCpu:
+    """A compiled pass that reads these weights, where they are: they have to stay as long as it does.
+
+    Raises:
+        RuntimeError: it cannot be loaded.
+        LookupError: it wants weights that are not there.
+    """
+    loaded = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)
+    wanted = loaded.get_constant_names_to_original_fqns()
+    constants = {name: weights[weight] for name, weight in wanted.items()}
+    loaded.update_constant_buffer(constants, use_inactive=False, validate_full_updates=True, user_managed=True)
+    return loaded
 
 
 def folder_for(model: PreTrainedModel) -> Path:
@@ -196,7 +226,8 @@ def folder_for(model: PreTrainedModel) -> Path:
         "threads": torch.get_num_threads(),
         "versions": [FORMAT, torch.__version__, transformers.__version__],
         "processor": [platform.system(), platform.machine(), processor()],
-        "source": [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states)],
+        "source": [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states, kernels)],
+        "kernels": kernels.SOURCE.read_text(encoding="utf-8"),
     }
     digest.update(json.dumps(about, sort_keys=True, default=str).encode())
     for name, tensor in model.state_dict().items():
@@ -205,24 +236,9 @@ def folder_for(model: PreTrainedModel) -> Path:
     return user_cache_path("ladechat") / "passes" / digest.hexdigest()
 
 
-def library_of(folder: Path, slots: int) -> Path:
-    """The file of the compiled pass of so many slots."""
-    return folder / f"{slots}.so"
-
-
-def filled_up(layout: StepLayout, slots: int) -> StepLayout:
-    """The layout with slots at its end that see themselves only and are seen by no other."""
-    more = slots - len(layout)
-    mask = np.zeros((slots, slots), np.bool_)
-    mask[: len(layout), : len(layout)] = layout.mask
-    mask[range(len(layout), slots), range(len(layout), slots)] = True
-    return StepLayout(
-        tokens=(*layout.tokens, *[0] * more),
-        positions=np.append(layout.positions, np.zeros(more, np.int64)),
-        mask=mask,
-        fresh_slots=layout.fresh_slots,
-        node_slots=layout.node_slots,
-    )
+def library_of(folder: Path, least: int) -> Path:
+    """The file of the compiled pass of so many slots and more."""
+    return folder / f"{least}.so"
 
 
 def processor() -> str:

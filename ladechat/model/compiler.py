@@ -1,11 +1,12 @@
 """The program that compiles passes of a model.
 
-Run as `python -m ladechat.model.compiler CHECKPOINT INTO DTYPE THREADS SLOTS …`. It ends when its standard input does:
+Run as `python -m ladechat.model.compiler CHECKPOINT INTO DTYPE THREADS LEAST …`. It ends when its standard input does:
 with the engine that started it.
 """
 
 import contextlib
 import fcntl
+import itertools
 import logging
 import os
 import shutil
@@ -24,26 +25,32 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from ladechat.decoder.runner import Runner
+from ladechat.model import kernels
 from ladechat.model.cache_probe import probe_cache
 from ladechat.model.compiled import (
     FOLDERS_KEPT,
-    SLOT_COUNTS,
+    KERNELS,
+    LEAST_SLOTS,
     CompiledPasses,
     SlotPass,
     folder_for,
     library_of,
+    load_pass,
+    weights_of,
 )
 from ladechat.model.eager import EagerRunner
 from ladechat.model.graphs import graph_passes
 from ladechat.model.weights import load_weights
 
 EXAMPLE_CACHED = 300
-"""Cached tokens of the inputs that a pass is traced with; it then takes any number."""
+EXAMPLE_SLOTS = {1: 1, 2: 6}
+"""Cached tokens and slots of the inputs that a pass is traced with; it then takes others too."""
 
 COMPARED_CACHED = (1, 7, 333)
+COMPARED_SLOTS = {1: (1,), 2: (2, 7, 32)}
 TOLERANCE = 1e-3
-"""With so many cached tokens a compiled pass is compared with the model, and how far it may be off: a wrong sum is off
-by much more, another order of the same sums by much less."""
+"""Where a compiled pass is compared with the model, and how far it may be off: a wrong sum is off by much more, another
+order of the same sums by much less."""
 
 WORK = "work"
 
@@ -55,9 +62,11 @@ Compiling = subprocess.Popen[bytes]
 logger = logging.getLogger(__name__)
 
 HOW: dict[str, Any] = {
-    "freezing": True,  # weights in the order in which they are read
-    "max_autotune": True,  # products of a few rows with a matrix: what is fastest here
-    "max_autotune_gemm_backends": "CPP,ATEN",
+    "aot_inductor.custom_ops_to_c_shims": {
+        getattr(torch.ops.ladechat, name).default: [declaration] for name, declaration in kernels.DECLARATIONS.items()
+    },
+    # The engine has the weights: one copy, for all passes. Copies would push each other out of the processor's cache.
+    "aot_inductor.package_constants_in_so": False,
     "compile_threads": 1,
 }
 """How torch's compiler is asked to go about it."""
@@ -82,7 +91,7 @@ def use_compiled(runner: Runner, checkpoint: Path, passes: str) -> Compiling | N
     if not runner.compilable:
         return None
     folder = folder_for(runner.model)
-    runner.compiled = CompiledPasses(folder)
+    runner.compiled = CompiledPasses(folder, runner.model)
     runner.compiled.look()
     return start(checkpoint, folder, runner.model.dtype) if passes == "compile" else None
 
@@ -93,10 +102,9 @@ def start(checkpoint: Path, into: Path, dtype: torch.dtype) -> Compiling | None:
     Returns:
         The process; None if there is nothing left to compile, no compiler, or no place for what it would make.
     """
-    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     done = (library_of, _failed)
-    missing = [slots for slots in SLOT_COUNTS if not any(path(into, slots).exists() for path in done)]
-    if not missing or shutil.which(compiler) is None:
+    missing = [least for least in LEAST_SLOTS if not any(path(into, least).exists() for path in done)]
+    if not missing or kernels.compiler() is None:
         return None
     what = [checkpoint, into, str(dtype).removeprefix("torch."), torch.get_num_threads(), *missing]
     work = str(into / WORK)
@@ -118,8 +126,8 @@ def start(checkpoint: Path, into: Path, dtype: torch.dtype) -> Compiling | None:
         return None
 
 
-def main(checkpoint: Path, into: Path, dtype: torch.dtype, threads: int, slot_counts: Sequence[int]) -> None:
-    """Compile the passes of so many slots, unless another process is at it."""
+def main(checkpoint: Path, into: Path, dtype: torch.dtype, threads: int, leasts: Sequence[int]) -> None:
+    """Compile the passes of so many slots and more, unless another process is at it."""
     torch.set_num_threads(threads)
     lock = (into / "lock").open("w")
     try:
@@ -132,44 +140,44 @@ def main(checkpoint: Path, into: Path, dtype: torch.dtype, threads: int, slot_co
         print("The checkpoint has changed since the engine loaded it.", file=sys.stderr)
         return
     model.requires_grad_(False)
-    for slots in slot_counts:
+    for least in leasts:
         try:
-            compile_pass(model, slots, into)
+            _make_kernels(into, threads)
+            compile_pass(model, least, into)
         except Exception:  # whatever the exporter or the compiler make of a model: it runs as it is
             traceback.print_exc()
-            _failed(into, slots).touch()
+            _failed(into, least).touch()
     shutil.rmtree(into / WORK, ignore_errors=True)
 
 
-def compile_pass(model: PreTrainedModel, slots: int, into: Path) -> None:
-    """Export the pass of so many slots, compile it, compare it with the model, and put it in its place.
+def compile_pass(model: PreTrainedModel, least: int, into: Path) -> None:
+    """Export the pass of so many slots and more, compile it, compare it with the model, and put it in its place.
 
     Raises:
         ArithmeticError: it computes something else.
     """
-    slot_pass = SlotPass(model, _kinds(model))
-    arguments = _example(model, slots, EXAMPLE_CACHED)
-    length = torch.export.Dim.DYNAMIC
-    shapes = (None, None, [{3: length} for _ in arguments[2]], [{0: length} for _ in arguments[3]])
+    slot_pass = SlotPass(kernels.with_kernels(model), _kinds(model))
+    arguments = _example(model, EXAMPLE_SLOTS[least], EXAMPLE_CACHED)
+    any_number = torch.export.Dim.DYNAMIC
+    slots = {} if least == 1 else {1: any_number}
+    seen = {3: any_number} if least == 1 else {2: any_number, 3: any_number}
+    shapes = (slots, slots, [seen for _ in arguments[2]], [{0: any_number} for _ in arguments[3]])
     with torch.no_grad():
         exported = torch.export.export(slot_pass, arguments, dynamic_shapes=shapes, strict=False)
-    package = into / WORK / f"{slots}.pt2"
+    package = into / WORK / f"{least}.pt2"
     package.parent.mkdir(exist_ok=True)
     torch._inductor.aoti_compile_and_package(exported, package_path=str(package), inductor_configs=HOW)
-    half_done = into / WORK / library_of(into, slots).name
+    half_done = into / WORK / library_of(into, least).name
     with zipfile.ZipFile(package) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".so"))
         half_done.write_bytes(archive.read(name))
-    _compare(slot_pass, half_done, slots)
-    with half_done.open("rb") as written:
-        os.fsync(written.fileno())
-    half_done.rename(library_of(into, slots))
+    _compare(SlotPass(model, _kinds(model)), load_pass(half_done, weights_of(slot_pass)), COMPARED_SLOTS[least])
+    _put_in_place(half_done, into)
 
 
-def _compare(slot_pass: SlotPass, library: Path, slots: int) -> None:
+def _compare(slot_pass: SlotPass, compiled: Any, slot_counts: Sequence[int]) -> None:
     """Logits, keys and values of a compiled pass and of the model itself, for texts of several lengths."""
-    compiled = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)
-    for cached in COMPARED_CACHED:
+    for slots, cached in itertools.product(slot_counts, COMPARED_CACHED):
         theirs = _example(slot_pass.model, slots, cached)
         ours = _example(slot_pass.model, slots, cached)
         with torch.inference_mode():
@@ -178,6 +186,22 @@ def _compare(slot_pass: SlotPass, library: Path, slots: int) -> None:
         for mine, other in zip((logits, *ours[3]), (expected, *theirs[3]), strict=True):
             if not torch.allclose(mine, other, atol=TOLERANCE * float(other.abs().max()), rtol=TOLERANCE):
                 raise ArithmeticError(f"The compiled pass of {slots} slots differs at {cached} cached tokens.")
+
+
+def _make_kernels(into: Path, threads: int) -> None:
+    """Build the kernels, if that is not done, and have the operators use them."""
+    if not (into / KERNELS).exists():
+        (into / WORK).mkdir(exist_ok=True)
+        kernels.build(into / WORK / KERNELS, threads)
+        _put_in_place(into / WORK / KERNELS, into)
+    kernels.load(into / KERNELS)
+
+
+def _put_in_place(half_done: Path, into: Path) -> None:
+    """What others find is whole, even if the machine stops now."""
+    with half_done.open("rb") as written:
+        os.fsync(written.fileno())
+    half_done.rename(into / half_done.name)
 
 
 def _example(model: PreTrainedModel, slots: int, cached: int) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor]]:
@@ -202,9 +226,9 @@ def _kinds(model: PreTrainedModel) -> list[str]:
     return kinds if any(layer.window for layer in layers) else kinds[:1]
 
 
-def _failed(folder: Path, slots: int) -> Path:
+def _failed(folder: Path, least: int) -> Path:
     """Says that this pass cannot be compiled."""
-    return folder / f"{slots}.failed"
+    return folder / f"{least}.failed"
 
 
 def _make_room(into: Path) -> None:
@@ -226,5 +250,5 @@ def _end_with_the_input() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_the_input, daemon=True).start()
-    _, source, target, number_type, threads, *slot_counts = sys.argv
-    main(Path(source), Path(target), getattr(torch, number_type), int(threads), [int(slots) for slots in slot_counts])
+    _, source, target, number_type, threads, *leasts = sys.argv
+    main(Path(source), Path(target), getattr(torch, number_type), int(threads), [int(least) for least in leasts])

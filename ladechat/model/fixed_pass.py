@@ -16,6 +16,21 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from ladechat.decoder.verify_mask import StepLayout
 
 
+def filled_up(layout: StepLayout, slots: int) -> StepLayout:
+    """The layout with slots at its end that see themselves only and are seen by no other."""
+    more = slots - len(layout)
+    mask = np.zeros((slots, slots), np.bool_)
+    mask[: len(layout), : len(layout)] = layout.mask
+    mask[range(len(layout), slots), range(len(layout), slots)] = True
+    return StepLayout(
+        tokens=(*layout.tokens, *[0] * more),
+        positions=np.append(layout.positions, np.zeros(more, np.int64)),
+        mask=mask,
+        fresh_slots=layout.fresh_slots,
+        node_slots=layout.node_slots,
+    )
+
+
 class Given(NamedTuple):
     """The inputs of a pass of T slots at L cached tokens, on its device.
 

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from ladechat.decoder.verify_mask import StepLayout, causal_layout
 from ladechat.model.attention import Clock, fastest
-from ladechat.model.compiled import filled_up
 from ladechat.model.eager import EagerRunner
-from ladechat.model.fixed_pass import Body, Inputs, ModelBody
+from ladechat.model.fixed_pass import Body, Inputs, ModelBody, filled_up
 from ladechat.model.kv_cache import SlabCache
 from ladechat.model.llama_body import Compile, LlamaBody, as_it_is
 from ladechat.model.passes import Masks

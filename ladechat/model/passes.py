@@ -17,7 +17,10 @@ class Passes(Protocol):
 
     @property
     def sizes(self) -> list[int]:
-        """The numbers of slots for which there is a pass; what passes cost is measured anew when they change."""
+        """The numbers of slots that passes are made for; what passes cost is measured anew when they change.
+
+        A layout of fewer slots is filled up to the next of them; one of more than the last costs what it has.
+        """
         ...
 
     def look(self) -> None:
