@@ -272,7 +272,10 @@ class Candidate(Record, frozen=True):
 
 
 class PoolView(Record, frozen=True):
-    """The pool at one step: its size, how often it had an answer, and what it holds after the last token."""
+    """The pool at one step: its size, how often it had an answer, and what it holds after the last token.
+
+    `asked` is False where a step of `auto` did not look it up.
+    """
 
     ngrams: int
     lookups: int
@@ -280,6 +283,7 @@ class PoolView(Record, frozen=True):
     added: int
     after: str
     candidates: list[Candidate]
+    asked: bool = True
 
 
 class Timing(Record, frozen=True):

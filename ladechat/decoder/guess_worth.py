@@ -9,7 +9,7 @@ trying it: the text that follows says how much of it was right.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ladechat.decoder.ngram_pool import Guess, Tail
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
 
 LENGTHS = (3, 7)
 """To how many tokens guesses may be cut."""
@@ -21,21 +21,31 @@ REMEMBERED = 60
 """Of how many guesses of one kind the mean is taken; older ones count less and less."""
 ASSUMED = 3
 """As how many guesses what is assumed of a kind counts, before any was seen."""
-FIRST_TOKEN = {1: 0.25, 2: 0.55}
+FIRST_TOKEN = {1: 0.25, 2: 0.5, 3: 0.65, 4: 0.75}
 """The part of the guesses whose first token is assumed to be right, by context."""
 BY_RANK, BY_TOKEN = 0.4, 0.85
 """What is assumed of the next guess, and of the next token, as a part of the one before."""
 NEGLIGIBLE = 0.02
 """A guess that adds so few tokens, and those after it, are not looked at."""
 
+MARGIN = 0.1
+"""By how many tokens guesses must be expected to be better than none: the best of several expectations is often one
+that is too high."""
+
 RENEWED = 8
 """For so many steps what a step of each size takes is taken as known: to work it out takes its time too."""
 
-SETTLING = 3
-"""So many plain steps may be slower behind one that was not."""
+SELDOM, SELDOMER = 16, 64
+"""One step in so many asks the pool whether that pays or not, and one does not."""
+
+FIRST = 32
+"""The first steps all ask: nothing is known yet."""
+
+NEVER = LONGEST_CONTEXT + 1
+"""A context that nothing has."""
 
 OPEN_AGAIN = 200
-"""After so many steps without guesses, what they take besides their pass is open again."""
+"""After so many steps that asked and tried no guess, what they take besides their pass is open again."""
 
 FADING = 0.99
 """What a step counts, in the rate of late, for each step after it."""
@@ -69,50 +79,19 @@ class Mean:
 class _Kind:
     """Guesses of one context, rank and source: how often each of their tokens adds one to what those before gave."""
 
-    __slots__ = ("adds", "seen")
+    __slots__ = ("adds", "hope", "seen")
 
     def __init__(self, context: int, rank: int, of_window: bool) -> None:
         first = FIRST_TOKEN[context] * BY_RANK**rank * (0.5 if of_window else 1.0)
         self.adds = [first * BY_TOKEN**index for index in range(LONGEST)]
+        self.hope = sum(self.adds)
         self.seen = ASSUMED
 
     def learn(self, length: int, right_before: int, right: int) -> None:
         self.seen = min(self.seen + 1, REMEMBERED)
         for index in range(min(length, LONGEST)):
             self.adds[index] += ((right_before <= index < right) - self.adds[index]) / self.seen
-
-
-class _Aftermath:
-    """What a step that verified guesses costs the plain steps behind it.
-
-    Passes of different sizes read the weights from different places where they are compiled, and push each other's out
-    of the processor's cache: a plain pass is slower behind a larger one than behind its like.
-    """
-
-    def __init__(self) -> None:
-        self.settled = Mean(REMEMBERED)
-        """The seconds of plain steps behind plain ones."""
-        self.extra = Mean(REMEMBERED)
-        """By how many seconds all plain steps right behind one that verified guesses are longer."""
-        self._plain_in_a_row = 0
-        self._longer = 0.0
-
-    def add(self, plain: bool, seconds: float) -> None:
-        """The next step."""
-        if not plain:
-            if self._plain_in_a_row < SETTLING:  # else it was added when they had settled
-                self.extra.add(self._longer)
-            self._plain_in_a_row, self._longer = 0, 0.0
-            return
-        self._plain_in_a_row += 1
-        if self._plain_in_a_row > SETTLING:
-            self.settled.add(seconds)
-        elif self.settled.weight:
-            usual = self.settled.value
-            self._longer += min(max(seconds - usual, -usual), usual)
-            if self._plain_in_a_row == SETTLING:
-                self.extra.add(self._longer)
-                self._longer = 0.0
+        self.hope = sum(self.adds)
 
 
 class GuessWorth:
@@ -125,32 +104,55 @@ class GuessWorth:
     def __init__(self, cost: Callable[[int], float]) -> None:
         self._cost = cost
         self._kinds: dict[tuple[int, int, bool], _Kind] = {}
-        self._asked = 0
+        self._steps = self._context = 0
         self.forget_times()
 
     def forget_times(self) -> None:
         """What passes cost has changed: only what guesses yield is still known."""
-        self._besides = {False: Mean(REMEMBERED), True: Mean(REMEMBERED)}
-        self._aftermath = _Aftermath()
+        self._besides = {of: Mean(REMEMBERED) for of in ("rest", "plain", "guesses")}
         self._tokens = self._seconds = 0.0
         self._expected: dict[int, float] = {}
         self._since_guesses = 0
+
+    def context(self) -> int:
+        """So many of the last tokens must have been seen in a row for guesses that may be worth asking the pool for.
+
+        To ask takes time too. Now and then any step asks, so that all kinds are judged, or none does, so that it is
+        known what such a step takes.
+        """
+        self._steps += 1
+        if self._steps % RENEWED == 1:
+            self._expected.clear()
+            self._context = self._least_context()
+        if self._steps <= FIRST or self._steps % SELDOM == 0:
+            return 1
+        return NEVER if self._steps % SELDOMER == 1 else self._context
+
+    def _least_context(self) -> int:
+        rate, asking = self._rate(), 0.0
+        if self._besides["rest"].weight >= ASSUMED:
+            asking = rate * (self._besides["plain"].value - self._besides["rest"].value)
+        for context in range(1, LONGEST_CONTEXT + 1):
+            adds = self._kind((context, 0, False)).adds
+            gain = max(sum(adds[:length]) - rate * (self.seconds(1 + length) - self.seconds(1)) for length in LENGTHS)
+            if gain > MARGIN + asking:
+                return context
+        return NEVER
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Those of a step that bring the most, the likeliest first in `guesses`."""
         if not guesses:
             return NOTHING
-        self._asked += 1
-        if self._asked % RENEWED == 0:
-            self._expected.clear()
-        # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
-        rate = max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.seconds(1))
-        best, picked = 1 - rate * self.seconds(1), NOTHING
+        rate = self._rate()
+        hope = sum(self._kind_of(guess, rank).hope for rank, guess in enumerate(guesses[:MOST]))
+        if hope < MARGIN + rate * (self.seconds(2) - self.seconds(1)):
+            return NOTHING
+        best, picked = 1 - rate * self.seconds(1) + MARGIN, NOTHING
         for length in LENGTHS:
             expected, nodes = 1.0, set[Tail]()
             for count, guess in enumerate(guesses[:MOST], start=1):
                 tail = guess.tail[:length]
-                gain = sum(self._kind(guess, count - 1).adds[: len(tail)])
+                gain = sum(self._kind_of(guess, count - 1).adds[: len(tail)])
                 if gain < NEGLIGIBLE:
                     break
                 expected += gain
@@ -165,38 +167,54 @@ class GuessWorth:
         right_before = 0
         for rank, guess in enumerate(guesses[:MOST]):
             right = agreeing(guess.tail, following)
-            self._kind(guess, rank).learn(len(guess.tail), right_before, right)
+            self._kind_of(guess, rank).learn(len(guess.tail), right_before, right)
             right_before = max(right_before, right)
 
     def took(self, slots: int, tokens: int, seconds: float) -> None:
-        """Take in what a step without a window took in all, and emitted."""
-        cost = self._cost(slots)
-        # Within limits: a machine that pauses once must not have all guesses look dear from then on.
-        self._besides[slots > 1].add(min(max(seconds - cost, -cost / 2), cost / 2))
-        self._aftermath.add(slots == 1, seconds)
-        self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
+        """Take in what a step without a window took in all, that asked the pool, and how many tokens it emitted."""
+        with_guesses = slots > 1
+        self._time(self._besides["guesses" if with_guesses else "plain"], slots, seconds)
+        self._since_guesses = 0 if with_guesses else self._since_guesses + 1
         if self._since_guesses == OPEN_AGAIN:
-            self._besides[True], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
+            self._besides["guesses"] = Mean(REMEMBERED)
+        self._count(tokens, seconds)
+
+    def rested(self, seconds: float) -> None:
+        """Take in what a step took that did not ask the pool."""
+        self._time(self._besides["rest"], 1, seconds)
+        self._count(1, seconds)
+
+    def _time(self, besides: Mean, slots: int, seconds: float) -> None:
+        cost = self._cost(slots)
+        # Within limits: a machine that pauses once must not have all such steps look dear from then on.
+        besides.add(min(max(seconds - cost, -cost / 2), cost))
+
+    def _count(self, tokens: int, seconds: float) -> None:
         self._tokens = FADING * self._tokens + tokens
         self._seconds = FADING * self._seconds + seconds
 
     def seconds(self, slots: int) -> float:
-        """What a step of so many slots is expected to take: its pass, all that is done besides, and what follows."""
+        """What a step of so many slots is expected to take: its pass, and all that is done besides."""
         expected = self._expected.get(slots)
         if expected is None:
-            expected = self._expected[slots] = self._work_out(slots)
+            besides = self._besides["guesses" if slots > 1 else "plain"]
+            known = besides if besides.weight >= ASSUMED else self._besides["plain"]
+            expected = self._expected[slots] = self._cost(slots) + known.value
         return expected
 
-    def _work_out(self, slots: int) -> float:
-        if slots == 1 and self._aftermath.settled.weight:
-            return self._aftermath.settled.value
-        besides = self._besides[slots > 1]
-        own = self._cost(slots) + (besides if besides.weight >= ASSUMED else self._besides[False]).value
-        known = self._aftermath.extra.weight >= ASSUMED
-        return own if slots == 1 or not known else own + max(0.0, self._aftermath.extra.value)
+    def plain_seconds(self) -> float:
+        """What a step of plain decoding is expected to take, which does not ask the pool."""
+        resting = self._besides["rest"]
+        return self._cost(1) + (resting if resting.weight >= ASSUMED else self._besides["plain"]).value
 
-    def _kind(self, guess: Guess, rank: int) -> _Kind:
-        key = (guess.context, min(rank, 3), guess.source == "window")
+    def _rate(self) -> float:
+        # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
+        return max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
+
+    def _kind_of(self, guess: Guess, rank: int) -> _Kind:
+        return self._kind((guess.context, min(rank, 3), guess.source == "window"))
+
+    def _kind(self, key: tuple[int, int, bool]) -> _Kind:
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = _Kind(*key)

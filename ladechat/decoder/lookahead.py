@@ -1,18 +1,22 @@
 """Lookahead decoding: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.guess_worth import Pick
 from ladechat.decoder.jacobi import JacobiWindow
-from ladechat.decoder.ngram_pool import Guess, NGramPool
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Candidate, Limits, PoolSnapshot, Step, WindowSnapshot
 from ladechat.decoder.verification import begin, verify
-from ladechat.decoder.verify_mask import StepLayout, column_guess, lay_out
+from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess, lay_out
+
+NO_TREE = CandidateTree()
+"""What a step without drafts verifies."""
 
 SHOWN_UNTRIED = 8
 """How many n-grams beyond the guess limit a step reports."""
@@ -39,6 +43,18 @@ class LookaheadSettings:
                 raise ValueError(f"{name} must be at least {least}, not {value}.")
 
 
+class Picker(Protocol):
+    """Decides on guesses, step by step, instead of G."""
+
+    def context(self) -> int:
+        """So many of the last tokens the pool must have seen in a row, or the next step is one of plain decoding."""
+        ...
+
+    def pick(self, guesses: Sequence[Guess]) -> Pick:
+        """Which of the guesses that the pool has this step should verify."""
+        ...
+
+
 class LookaheadDecoder:
     """Lookahead decoding, one to N tokens a step.
 
@@ -57,14 +73,22 @@ class LookaheadDecoder:
         limits: Limits,
         selector: Selector | None = None,
         generated: int = 0,
-        pick: Callable[[Sequence[Guess]], Pick] | None = None,
+        picker: Picker | None = None,
     ) -> Iterator[Step]:
-        """See `ladechat.decoder.step.Decoder.run`. `pick` says which of the pool's guesses a step verifies, not G."""
+        """See `ladechat.decoder.step.Decoder.run`. A picker says which of the pool's guesses a step verifies, not G."""
         selector, ending = begin(self.runner, prompt, limits, selector, drafting="Lookahead decoding")
         generation = _Generation(prompt, generated, self.pool, self.settings)
         while ending.room > 0:
             generation.follow(self.settings)
-            draft = generation.draft(ending.room, self.runner.reach, pick)
+            if picker is not None and not generation.knows(picker.context()):
+                key = generation.last
+                verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
+                added = generation.extend(verified.tokens)
+                yield verified.step(NO_TREE, pool=generation.unasked_pool(key, added))
+                if verified.ended:
+                    return
+                continue
+            draft = generation.draft(ending.room, self.runner.reach, picker)
             verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
             fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
             window, added = generation.learn(draft, fresh, verified.tokens)
@@ -116,19 +140,36 @@ class _Generation:
         else:
             self._window.resize(settings.window, settings.ngram, self._successor)
 
-    def draft(self, room: int, reach: int, pick: Callable[[Sequence[Guess]], Pick] | None) -> _StepDraft:
+    @property
+    def last(self) -> int:
+        """The last token of the text, which the cache lacks."""
+        return self._text[-1]
+
+    def knows(self, context: int) -> bool:
+        """Whether the pool knows what followed so many of the last tokens."""
+        return not context or (context <= LONGEST_CONTEXT and self._pool.goes_on(self._text[-context:]))
+
+    def extend(self, tokens: Sequence[int]) -> int:
+        """Take in tokens that were emitted; how many n-grams that brought into the pool."""
+        self._text.extend(tokens)
+        if not self._settings.pool_accepted:
+            return 0
+        ngram = self._settings.ngram
+        return self._pool.add_all(self._text[-(len(tokens) + ngram - 1) :], ngram, "accepted")
+
+    def draft(self, room: int, reach: int, picker: Picker | None) -> _StepDraft:
         """Look guesses up for the last token and lay out a pass over at most `reach` positions."""
         settings, key = self._settings, self._text[-1]
-        before = self._text[-2] if len(self._text) > 1 else None
-        length, limit = min(settings.ngram, room, reach) - 1, settings.guesses + SHOWN_UNTRIED
-        guesses = self._pool.guesses(key, length, limit, before)
-        self._lookups += 1
-        self._hits += bool(guesses)
         window = self._window if settings.window + settings.ngram - 2 <= reach else None
         tree = CandidateTree()
         if window is not None:
             tree.add(column_guess(window), "window")
-        count, cut = (settings.guesses, length) if pick is None else pick(guesses)
+        before = self._text[-LONGEST_CONTEXT:-1]
+        length, limit = min(settings.ngram, room, reach) - 1, settings.guesses + SHOWN_UNTRIED
+        guesses = self._pool.guesses(key, length, limit, before)
+        self._lookups += 1
+        self._hits += bool(guesses)
+        count, cut = (settings.guesses, length) if picker is None else picker.pick(guesses)
         for guess in guesses[:count]:
             tree.add(guess.tail[:cut], guess.source)
         return _StepDraft(key, window, guesses, count, tree, lay_out(key, window, tree))
@@ -141,13 +182,12 @@ class _Generation:
         if draft.window is not None:
             snapshot = WindowSnapshot(tuple(tuple(row) for row in draft.window.rows), fresh)
             added = sum(self._pool.add(ngram, "window") for ngram in draft.window.ngrams(fresh))
-        self._text.extend(tokens)
-        if self._settings.pool_accepted:
-            ngram = self._settings.ngram
-            added += self._pool.add_all(self._text[-(len(tokens) + ngram - 1) :], ngram, "accepted")
+        added += self.extend(tokens)
         if draft.window is not None:
             draft.window.advance(fresh, tokens[-1])
-        else:  # it was too large for the reach, which may grow, and it may come to fit if W or N is lowered
+        elif (
+            self._settings.window
+        ):  # too large for the reach, which may grow; or it may come to fit, if W or N is lowered
             self._window = self._new_window()
         return snapshot, added
 
@@ -162,6 +202,10 @@ class _Generation:
                     matched += 1
             candidates.append(Candidate(tail, source, tried, matched))
         return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
+
+    def unasked_pool(self, key: int, added: int) -> PoolSnapshot:
+        """The pool at a step that did not ask it."""
+        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, (), asked=False)
 
     def _learn_prompt(self) -> None:
         """Once for each N: the pool keeps n-grams of all lengths."""

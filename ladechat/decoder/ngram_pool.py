@@ -11,7 +11,9 @@ Tail = tuple[int, ...]
 
 CAPACITY_BYTES = 32 * 1024 * 1024
 LOOKED_AT = 64
-"""Of the tails of a token, how many of the latest are looked at for two tokens: a frequent one has thousands."""
+"""Of the tails of a token, how many of the latest are looked at for several tokens: a frequent one has thousands."""
+LONGEST_CONTEXT = 4
+"""So many of the last tokens are looked for at most: what followed more of them is likelier to follow again."""
 BYTES_PER_NGRAM = 1200
 BYTES_PER_TOKEN = 40
 """What an n-gram takes in two ordered dictionaries, generously; a test measures it."""
@@ -23,7 +25,7 @@ class _Origin(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """What may follow: a tail, who brought it, and how many of the last tokens stood in front of it before, 1 or 2."""
+    """What may follow: a tail, who brought it, and how many of the last tokens stood in front of it before, 1 to 4."""
 
     tail: Tail
     source: Source
@@ -78,19 +80,24 @@ class NGramPool:
 
     def add_all(self, tokens: Sequence[int], ngram: int, source: Source) -> int:
         """Remember every n-gram of a text, in order; how many were new."""
-        return sum(self.add(tokens[i : i + ngram], source) for i in range(len(tokens) - ngram + 1))
+        added = 0
+        for start in range(len(tokens) - ngram + 1):
+            added += self.add(tokens[start : start + ngram], source)
+        return added
 
-    def guesses(self, key: int, length: int, limit: int, before: int | None = None) -> list[Guess]:
+    def guesses(self, key: int, length: int, limit: int, before: Sequence[int] = ()) -> list[Guess]:
         """Up to `limit` tails of at most `length` tokens that have followed `key`, latest used first.
 
-        Tails that have followed `key` where the token `before` stood in front of it come before all others: two tokens
-        tell more than one. A tail that an earlier one begins with would verify nothing new and is left out.
+        Tails that have followed `key` where the last tokens of `before` stood in front of it come before all others,
+        those that followed the most of them first: two tokens tell more than one. A tail that an earlier one begins
+        with would verify nothing new and is left out.
         """
         found: list[Guess] = []
         if key not in self._tails:
             return found
         begun: set[Tail] = {()}
-        for tail, source, context in chain(self._after_pair(before, key), self._latest(self._tails[key])):
+        contexts = (self._after(before[-more:], key) for more in range(min(len(before), LONGEST_CONTEXT - 1), 0, -1))
+        for tail, source, context in chain(*contexts, self._latest(self._tails[key])):
             if len(found) == limit:
                 break
             cut = tail[: max(length, 0)]
@@ -99,16 +106,26 @@ class NGramPool:
                 begun.update(cut[:end] for end in range(1, len(cut) + 1))
         return found
 
-    def _after_pair(self, before: int | None, key: int) -> Iterator[Guess]:
-        """What has followed the two tokens, each with the latest tail of `key` that goes on like it."""
-        if before is None or before not in self._tails:
+    def goes_on(self, tokens: Sequence[int]) -> bool:
+        """Whether something is known to have followed these tokens, 1 to `LONGEST_CONTEXT` of them."""
+        tails, rest = self._tails.get(tokens[0]), tuple(tokens[1:])
+        if tails is None:
+            return False
+        count = len(rest)
+        return any(tail[:count] == rest and len(tail) > count for tail in islice(reversed(tails), LOOKED_AT))
+
+    def _after(self, before: Sequence[int], key: int) -> Iterator[Guess]:
+        """What has followed these tokens and `key`, each with the latest tail of `key` that goes on like it."""
+        tails, between = self._tails.get(before[0]), (*before[1:], key)
+        if tails is None:
             return
-        latest = list(islice(self._latest(self._tails[key]), LOOKED_AT))
-        for pair_tail, source, _ in islice(self._latest(self._tails[before]), LOOKED_AT):
-            start = pair_tail[1:]
-            if pair_tail[0] == key and start:
-                longer = (Guess(one, of, 2) for one, of, _ in latest if one[: len(start)] == start)
-                yield next(longer, Guess(start, source, 2))
+        context = len(between)
+        for tail, source, _ in islice(self._latest(tails), LOOKED_AT):
+            start = tail[context:]
+            if start and tail[:context] == between:
+                latest = islice(self._latest(self._tails[key]), LOOKED_AT)
+                longer = (Guess(one, of, context + 1) for one, of, _ in latest if one[: len(start)] == start)
+                yield next(longer, Guess(start, source, context + 1))
 
     def _latest(self, tails: Tails) -> Iterator[Guess]:
         for tail, origin in reversed(tails.items()):

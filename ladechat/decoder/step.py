@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from ladechat.decoder.selection import Selector
 
@@ -42,9 +42,10 @@ class Candidate:
     matched: int
 
 
-@dataclass(frozen=True, slots=True)
-class PoolSnapshot:
-    """The pool at one step. `lookups` and `hits` count steps of this run that asked it, and got a guess."""
+class PoolSnapshot(NamedTuple):
+    """The pool at one step. `lookups` and `hits` count steps of this run that asked it, and got a guess; `asked` says
+    whether this one did.
+    """
 
     ngrams: int
     lookups: int
@@ -52,6 +53,7 @@ class PoolSnapshot:
     added: int
     key: int
     candidates: tuple[Candidate, ...]
+    asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,10 +59,15 @@ class TunedDecoder:
         self.tuner.begin()
         self._follow()
         started = None  # the first step takes the prompt's time too
-        for step in self.lookahead.run(prompt, limits, selector, generated, self._pick):
+        for step in self.lookahead.run(prompt, limits, selector, generated, self):
             seconds = step.forward_seconds if started is None else time.perf_counter() - started
             if self._costs.measured:
                 self._costs.observe(step.slots, step.forward_seconds)
+                if step.pool is not None and not step.pool.asked:
+                    self.tuner.rested(step, seconds)
+                    yield step
+                    started = time.perf_counter()
+                    continue
                 self.tuner.observe(step, seconds)
             yield step
             if self._costs.refresh():
@@ -70,7 +75,12 @@ class TunedDecoder:
             self._follow()
             started = time.perf_counter()
 
-    def _pick(self, guesses: Sequence[Guess]) -> Pick:
+    def context(self) -> int:
+        """See `ladechat.decoder.lookahead.Picker`."""
+        return self.tuner.context() if self._costs.measured else 0
+
+    def pick(self, guesses: Sequence[Guess]) -> Pick:
+        """See `ladechat.decoder.lookahead.Picker`."""
         return self.tuner.pick(guesses) if self._costs.measured else NOTHING
 
     def _follow(self) -> None:

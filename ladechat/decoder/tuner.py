@@ -56,6 +56,11 @@ class _Tried:
         self.share.add(share / tokens, tokens)
         self.slots.add(slots)
 
+    def add_plain(self, steps: int) -> None:
+        """So many steps of plain decoding."""
+        for mean in (self.steps, self.share, self.slots):
+            mean.add(1.0, steps)
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -89,7 +94,7 @@ class Tuner:
         self._without = _Tried()
         self._windows = {settings: _Tried() for settings in WITH_WINDOW}
         self._besides = Mean(REMEMBERED)
-        self._steps = self._since = self._chosen_again = 0
+        self._steps = self._since = self._chosen_again = self._resting = 0
         self._seconds = self._exploring = 0.0
         self._settings = WITHOUT_WINDOW
         self._known = True
@@ -114,6 +119,10 @@ class Tuner:
         self._worth.forget_times()
         self._besides = Mean(REMEMBERED)
 
+    def context(self) -> int:
+        """So many of the last tokens the pool must have seen in a row for a step to ask it. With a window all do."""
+        return 0 if self._settings.window else self._worth.context()
+
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Which guesses the next step should verify. With a window, as many as its settings say."""
         self._offer = guesses
@@ -127,20 +136,33 @@ class Tuner:
         self._since += 1
         self._seconds += seconds
         self._exploring += 0.0 if self._known else seconds
-        self._offered.append((len(self._text), self._offer[:MOST]))
+        if self._offer:
+            self._offered.append((len(self._text), self._offer[:MOST]))
         self._text.extend(step.tokens)
+        if self._offered:
+            self._judge_guesses()
         if self._settings.window:
             self._learn_window(self._windows[self._settings], step, seconds)
         else:
+            self._count_rests()
             self._worth.took(step.slots, len(step.tokens), seconds)
             self._without.add(len(step.tokens), self._in_plain_steps(step.slots), step.slots)
-        self._judge_guesses()
         if self._since >= STAY:
             self._choose()
 
+    def rested(self, step: Step, seconds: float) -> None:
+        """Learn from a step that did not ask the pool. Such steps choose nothing anew: little time is all they take."""
+        self._steps += 1
+        self._since += 1
+        self._seconds += seconds
+        self._text.extend(step.tokens)
+        self._worth.rested(seconds)
+        self._resting += 1
+
     def estimates(self) -> Iterator[Estimate]:
         """What is expected of plain decoding, of guesses without a window, and of every window."""
-        plain = self._worth.seconds(1)
+        self._count_rests()
+        plain = self._worth.plain_seconds()
         yield Estimate(PLAIN, 1, 1.0, plain, known=True)
         without = self._without
         tokens, seconds = 1 / (without.steps.value or 1.0), (without.share.value or 1.0) * plain
@@ -154,9 +176,15 @@ class Tuner:
                 slots = tried.slots.value or float((settings.ngram - 1) * settings.window + settings.guesses)
                 yield Estimate(settings, slots, hoped, (self._cost(round(slots)) + self._host()) / hoped, known=False)
 
+    def _count_rests(self) -> None:
+        """Take the steps in, together, that did not ask the pool."""
+        if self._resting:
+            self._without.add_plain(self._resting)
+            self._resting = 0
+
     def _in_plain_steps(self, slots: int) -> float:
         """What a step without a window takes, as a part of a plain one."""
-        return self._worth.seconds(slots) / self._worth.seconds(1)
+        return self._worth.seconds(slots) / self._worth.plain_seconds()
 
     def _host(self) -> float:
         """What a step with a window takes besides its pass."""
@@ -171,7 +199,7 @@ class Tuner:
     def _learn_window(self, tried: _Tried, step: Step, seconds: float) -> None:
         self._besides.add(seconds - self._cost(step.slots))
         tried.last = self._steps
-        without = self._without.share.value * self._worth.seconds(1)
+        without = self._without.share.value * self._worth.plain_seconds()
         if self._since >= self._settings.ngram and without:
             tried.add(len(step.tokens), (self._cost(step.slots) + self._host()) / without, step.slots)
 

@@ -14,6 +14,8 @@ from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Draft, Ending, Limits, Origin, PoolSnapshot, Step, Verdict, WindowSnapshot
 from ladechat.decoder.verify_mask import StepLayout
 
+NOTHING_DRAFTED = Draft((), (), (), ())
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:
@@ -153,6 +155,8 @@ def in_one_piece(logits: Tensor) -> tuple[list[int], list[float]]:
 
 def judged(tree: CandidateTree, path: Sequence[int]) -> Draft:
     """The tree with a verdict on each node, given the accepted ones."""
+    if not tree.tokens:
+        return NOTHING_DRAFTED
     on_path = {ROOT, *path}
 
     def verdict(node: int, parent: int) -> Verdict:

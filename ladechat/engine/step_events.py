@@ -55,6 +55,7 @@ def _pool(pool: PoolSnapshot, names: TokenNames) -> protocol.PoolView:
         hits=pool.hits,
         added=pool.added,
         after=names.name(pool.key),
+        asked=pool.asked,
         candidates=[
             protocol.Candidate(
                 token_ids=list(candidate.tail),

@@ -116,6 +116,8 @@ class PassCosts:
 
     def __call__(self, slots: int) -> float:
         """Seconds of a pass of so many slots: in between the sizes that were measured, in proportion beyond them."""
+        if slots == 1:  # asked for at every step
+            return self._seconds[1]
         return sum(part * self._seconds[size] for size, part in self._parts(slots))
 
     def refresh(self) -> bool:
@@ -152,7 +154,9 @@ class PassCosts:
     def observe(self, slots: int, seconds: float) -> None:
         """Take in a pass that was timed anyway."""
         self._allowance += BUDGET * seconds
-        if slots <= self._sizes[-1]:
+        if slots == 1:
+            self._seconds[1] += (seconds - self._seconds[1]) / KEPT_SAMPLES
+        elif slots <= self._sizes[-1]:
             self._correct(slots, seconds)
 
     def _parts(self, slots: int) -> list[tuple[int, float]]:

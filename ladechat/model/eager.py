@@ -50,6 +50,9 @@ class EagerRunner:
         if len({layer.window for layer in layers} - {None}) > 1:
             raise plain_only(model, "has sliding windows of different lengths")
         self._rope = rope_boundary(model.config.get_text_config(decoder=True))
+        # Kept: to ask a model for them takes longer than to use them.
+        self._device = model.device
+        self._adds_masks = model.config._attn_implementation == "eager"
         self._cache = SlabCache(
             [(layer.keys, layer.values) for layer in layers],
             dtype=layers[0].dtype,
@@ -91,7 +94,7 @@ class EagerRunner:
     def compilable(self) -> bool:
         """Whether compiled passes are for this model: a small one, on a CPU, in whole precision, whose angles stay."""
         return (
-            self.model.device.type == "cpu"
+            self._device.type == "cpu"
             and self.fixed_angles
             and self.model.config._attn_implementation == "sdpa"
             and self.model.dtype in (torch.float32, torch.float64)
@@ -168,7 +171,7 @@ class EagerRunner:
         self._pending = None
         self._cache.give_back()
         self._chunk = min(self._chunk, SMALL_CHUNK)
-        hand_back(self.model.device)
+        hand_back(self._device)
 
     def _read(self, tokens: Sequence[int], length: int) -> None:
         """Append the next tokens of a prompt of `length` tokens to the cache."""
@@ -195,7 +198,7 @@ class EagerRunner:
     @torch.inference_mode()
     def _forget_stretched_angles(self) -> None:
         """Bring back the usual angles: a model with dynamic ones keeps those of the longest text until a short one."""
-        zero = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
+        zero = torch.zeros((1, 1), dtype=torch.long, device=self._device)
         self.model(input_ids=zero, position_ids=zero, use_cache=False)
 
     @torch.inference_mode()
@@ -207,7 +210,7 @@ class EagerRunner:
                 return compiled
         self._cache.reserve(len(layout))
         self._pending = layout
-        device = self.model.device
+        device = self._device
         output = self.model(
             input_ids=torch.tensor([layout.tokens], device=device),
             position_ids=torch.from_numpy(layout.positions + len(self._tokens))[None].to(device),
@@ -239,8 +242,10 @@ class EagerRunner:
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _as_attention_mask(self, visible: np.ndarray[Any, np.dtype[np.bool_]]) -> torch.Tensor:
-        mask = torch.from_numpy(visible)[None, None].to(self.model.device)
-        if self.model.config._attn_implementation != "eager":
+        mask = torch.from_numpy(visible)[None, None]
+        if self._device.type != "cpu":
+            mask = mask.to(self._device)
+        if not self._adds_masks:
             return mask
         # Eager attention adds its mask to the scores.
         lowest = torch.finfo(self.model.dtype).min

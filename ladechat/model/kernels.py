@@ -36,7 +36,7 @@ DECLARATIONS = {
 }
 """The functions of the library by their operators, as torch's compiler wants them declared."""
 
-_operators = torch.library.Library("ladechat", "DEF")
+_operators: Any = torch.library.Library("ladechat", "DEF")  # type: ignore[no-untyped-call]  # torch leaves it untyped
 _operators.define("packed_linear(Tensor x, Tensor packed, int columns) -> Tensor")
 _operators.define("slot_attention(Tensor query, Tensor keys, Tensor values, Tensor mask, float scale) -> Tensor")
 _library: ctypes.CDLL | None = None
@@ -163,12 +163,12 @@ AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 # --- the operators ---------------------------------------------------------------------------------------------------
 
 
-@torch.library.register_fake("ladechat::packed_linear", lib=_operators)
+@torch.library.register_fake("ladechat::packed_linear", lib=_operators)  # type: ignore[untyped-decorator]  # as above
 def _shape_of_linear(x: Tensor, _packed: Tensor, columns: int) -> Tensor:
     return x.new_empty((*x.shape[:-1], columns))
 
 
-@torch.library.register_fake("ladechat::slot_attention", lib=_operators)
+@torch.library.register_fake("ladechat::slot_attention", lib=_operators)  # type: ignore[untyped-decorator]  # as above
 def _shape_of_attention(query: Tensor, _keys: Tensor, values: Tensor, _mask: Tensor, _scale: float) -> Tensor:
     return query.new_empty((1, query.shape[2], query.shape[1], values.shape[3]))
 

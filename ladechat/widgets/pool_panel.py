@@ -58,7 +58,8 @@ class PoolPanel(Panel):
     def _known(self, pool: protocol.PoolView, width: int, height: int) -> list[Row]:
         after = f"‹{visible(pool.after)}›"
         if not pool.candidates:
-            return _filled([[(shorten(f"nothing known after {after}", width), self.muted)]], height)
+            what = f"nothing known after {after}" if pool.asked else f"not asked after {after}: seldom pays here"
+            return _filled([[(shorten(what, width), self.muted)]], height)
         shown = pool.candidates if len(pool.candidates) < height else pool.candidates[: max(height - 1, 0)]
         hidden = len(pool.candidates) - len(shown)
         more = f"+{hidden} more" if hidden else ""

@@ -115,23 +115,45 @@ def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> N
     pool.add((1, 2, 4), "prompt")
     pool.add((1, 3, 5), "window")
     assert [one.tail for one in pool.guesses(1, 2, 5)] == [(3, 5), (2, 4)]
-    assert [one.tail for one in pool.guesses(1, 2, 5, before=7)] == [(2, 4), (3, 5)]
-    assert [one.context for one in pool.guesses(1, 2, 5, before=7)] == [2, 1]
-    assert [one.tail for one in pool.guesses(1, 2, 5, before=8)] == [(3, 5), (2, 4)]
+    assert [one.tail for one in pool.guesses(1, 2, 5, before=[7])] == [(2, 4), (3, 5)]
+    assert [one.context for one in pool.guesses(1, 2, 5, before=[7])] == [2, 1]
+    assert [one.tail for one in pool.guesses(1, 2, 5, before=[8])] == [(3, 5), (2, 4)]
 
 
-@given(st.lists(ngrams), tokens, tokens)
-def test_the_token_in_front_changes_the_order_and_at_most_adds_what_it_knows_itself(
-    added: list[tuple[int, ...]], before: int, key: int
+def test_what_followed_more_of_the_last_tokens_comes_first() -> None:
+    pool = NGramPool()
+    for ngram in ((9, 8, 7, 1, 2), (8, 7, 1, 3), (7, 1, 4), (1, 5)):
+        pool.add(ngram, "prompt")
+    asked = pool.guesses(1, 9, 9, before=[0, 9, 8, 7])
+    assert [(one.tail, one.context) for one in asked] == [((2,), 4), ((3,), 3), ((4,), 2), ((5,), 1)]
+
+
+@given(st.lists(ngrams), st.lists(tokens, max_size=3), tokens)
+def test_the_tokens_in_front_change_the_order_and_at_most_add_what_they_know_themselves(
+    added: list[tuple[int, ...]], before: list[int], key: int
 ) -> None:
     pool = NGramPool()
     for ngram in added:
         pool.add(ngram, "window")
     without = {one.tail for one in pool.guesses(key, 9, 99)}
-    known = {ngram[2:] for ngram in added if ngram[:2] == (before, key)}
-    given_before = [one.tail for one in pool.guesses(key, 9, 99, before)]
-    assert all(tail in without or tail in known for tail in given_before)
-    assert all(any(tail == one[: len(tail)] for one in given_before) for tail in without)
+    asked = pool.guesses(key, 9, 99, before)
+    for tail, _, context in asked:
+        seen = (*before[len(before) - context + 1 :], key) if context > 1 else (key,)
+        assert tail in without or any(ngram == (*seen, *tail) for ngram in added)
+        assert any(ngram[: len(seen) + 1] == (*seen, tail[0]) for ngram in added)
+    assert [one.context for one in asked] == sorted((one.context for one in asked), reverse=True)
+    assert all(any(tail == one.tail[: len(tail)] for one in asked) for tail in without)
+
+
+@given(st.lists(ngrams), st.lists(tokens, min_size=1, max_size=4))
+def test_it_says_whether_something_followed_tokens_without_being_asked_what(
+    added: list[tuple[int, ...]], last: list[int]
+) -> None:
+    pool = NGramPool()
+    for ngram in added:
+        pool.add(ngram, "window")
+    goes_on = any(ngram[: len(last)] == tuple(last) and len(ngram) > len(last) for ngram in added)
+    assert pool.goes_on(last) == goes_on
 
 
 def test_ngrams_come_out_in_the_order_of_their_use() -> None:

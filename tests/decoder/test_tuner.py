@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ladechat.decoder.guess_worth import LONGEST, OPEN_AGAIN, RENEWED, GuessWorth, Pick
+from ladechat.decoder.guess_worth import FIRST, LONGEST, NOTHING, OPEN_AGAIN, RENEWED, GuessWorth, Pick
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.ngram_pool import Guess
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess
 from ladechat.decoder.step import Limits, Origin, Step
 from ladechat.decoder.tuned import TunedDecoder
 from ladechat.decoder.tuner import EXPLORED, STAY, WITH_WINDOW, WITHOUT_WINDOW, Tuner
@@ -29,7 +29,7 @@ class World:
         self._cost, self._known, self._adds = cost, known, window_adds
         self._dice = random.Random(0)
         self.used: Counter[LookaheadSettings] = Counter()
-        self.tokens, self.seconds, self.guessing = 0, 0.0, 0
+        self.tokens, self.seconds, self.guessing, self.asked = 0, 0.0, 0, 0
 
     def run(self, steps: int) -> "World":
         for _ in range(steps):
@@ -40,7 +40,8 @@ class World:
         settings = self.tuner.settings
         right = self._dice.random() < self._known
         guess = Guess((1,) * LONGEST if right else (2,) * LONGEST, "prompt")
-        picked = self.tuner.pick([guess])
+        asked = self.tuner.context() <= guess.context
+        picked = self.tuner.pick([guess]) if asked else NOTHING
         length = min(picked.length, LONGEST) if picked.number else 0
         tokens = 1 + length * right
         tokens += int(self._adds + self._dice.random()) if settings.window else 0
@@ -52,7 +53,11 @@ class World:
         self.guessing += length > 0
         self.tokens += tokens
         self.seconds += seconds
-        self.tuner.observe(step, seconds)
+        self.asked += asked
+        if asked:
+            self.tuner.observe(step, seconds)
+        else:
+            self.tuner.rested(step, seconds)
 
 
 def flat(slots: int) -> float:
@@ -120,25 +125,39 @@ def test_a_kind_of_guess_that_is_right_is_taken_and_one_that_is_not_is_left() ->
     assert worth.pick([]) == Pick(0, 0)
 
 
-def test_a_step_with_guesses_is_charged_for_the_plain_ones_that_it_slows_down() -> None:
-    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
-    for _ in range(40):
-        worth.took(4, 2, 0.012)
-        for after in (0.015, 0.013, 0.011, *[0.010] * 6):
-            worth.took(1, 1, after)
+def renew(worth: GuessWorth) -> None:
+    """What was worked out before is not kept for long."""
     for _ in range(RENEWED):
-        worth.pick([Guess((1,), "prompt")])  # what was worked out before is not kept for long
-    assert worth.seconds(1) == pytest.approx(0.010)
-    assert worth.seconds(4) == pytest.approx(0.012 + 0.005 + 0.003 + 0.001, rel=0.05)
+        worth.context()
 
 
-def test_steps_with_guesses_one_behind_the_other_are_charged_nothing_more() -> None:
-    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
-    for _ in range(10):
+def test_to_ask_the_pool_is_charged_too_and_where_it_brings_less_hardly_a_step_asks() -> None:
+    worth = GuessWorth(lambda slots: 0.010 + 0.001 * slots)
+    never, sometimes = Guess((2,) * LONGEST, "prompt", 1), Guess((1,) * LONGEST, "prompt", 2)
+    for _ in range(FIRST):
+        worth.context()
+    for _ in range(200):
+        worth.learn([never], (1,) * LONGEST)
+        for right in (True, *[False] * 5):
+            worth.learn([sometimes], (int(right),) * LONGEST)
+        worth.took(1, 1, 0.011)
+        worth.rested(0.011)
+    renew(worth)
+    assert worth.context() == 2
+    for _ in range(200):
+        worth.took(1, 1, 0.021)
+    asked = [worth.context() <= 2 for _ in range(320)]
+    assert 0 < sum(asked) <= 20
+
+
+def test_all_kinds_are_judged_now_and_then_and_steps_without_the_pool_timed() -> None:
+    asks_none = GuessWorth(lambda slots: 0.010 * slots)
+    asks_all = GuessWorth(lambda slots: 0.010)
+    for worth in (asks_none, asks_all):
         worth.took(1, 1, 0.010)
-    for _ in range(60):
-        worth.took(4, 2, 0.012)
-    assert worth.seconds(4) == pytest.approx(0.012)
+        assert {worth.context() for _ in range(FIRST)} == {1}
+    assert {asks_none.context() for _ in range(100)} == {1, LONGEST_CONTEXT + 1}
+    assert {asks_all.context() for _ in range(100)} == {1, LONGEST_CONTEXT + 1}
 
 
 def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
@@ -148,9 +167,8 @@ def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
         worth.learn([good], (1,) * LONGEST)
         worth.took(1, 1, 0.0105)
     worth.took(8, 8, 0.5)
-    for _ in range(RENEWED):
-        picked = worth.pick([good])
-    assert picked.number == 1
+    renew(worth)
+    assert worth.pick([good]).number == 1
 
 
 def test_what_guesses_cost_besides_is_open_again_after_a_long_time_without_any() -> None:
@@ -160,8 +178,7 @@ def test_what_guesses_cost_besides_is_open_again_after_a_long_time_without_any()
     assert worth.seconds(8) == pytest.approx(0.014)
     for _ in range(OPEN_AGAIN):
         worth.took(1, 1, 0.010)
-    for _ in range(RENEWED):
-        worth.pick([Guess((1,), "prompt")])
+    renew(worth)
     assert worth.seconds(8) == pytest.approx(0.010)
 
 
@@ -171,9 +188,9 @@ def test_when_passes_become_faster_what_was_timed_is_forgotten_and_what_guesses_
     good = Guess((1,) * LONGEST, "prompt", 2)
     for _ in range(50):
         worth.learn([good], (1,) * LONGEST)
-        worth.took(1, 1, 0.010)
+        worth.took(1, 1, 0.012)
+    assert worth.seconds(1) == pytest.approx(0.012)
     cost["pass"] = 0.002
-    assert worth.seconds(1) == pytest.approx(0.010)
     worth.forget_times()
     assert worth.seconds(1) == pytest.approx(0.002)
     assert worth.pick([good]) == Pick(1, LONGEST)
