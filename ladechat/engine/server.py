@@ -93,7 +93,7 @@ def serve(
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
-    stream.emit(_ready(loaded, service.decoders.settings))
+    stream.emit(_ready(service))
     compiling = _make_fast(service, passes, stream)
     gc.collect()
     gc.freeze()  # libraries and model are no garbage: to look through them again would hold a step up
@@ -259,7 +259,8 @@ def _check_window(settings: Settings, context_length: int) -> None:
         raise LoadError("load_failed", message, "Start with a smaller --window or --ngram.")
 
 
-def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
+def _ready(service: "Service") -> protocol.Ready:
+    loaded = service.loaded
     sampling = loaded.sampling_defaults
     return protocol.Ready(
         model=loaded.name,
@@ -274,8 +275,9 @@ def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
         chat_template="checkpoint" if loaded.tokenizer.chat_template else "llama-2 (built in)",
         eos_ids=sorted(loaded.eos_ids),
         load_seconds=loaded.load_seconds,
-        settings=settings,
+        settings=service.decoders.settings,
         quantization=loaded.quantization,
         sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
         plain_only=loaded.plain_only,
+        memory=service.memory(),
     )
