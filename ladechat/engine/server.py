@@ -15,7 +15,7 @@ from ladechat import __version__, protocol
 from ladechat.engine.failures import bad_command, busy, follower_ended, pool_file, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
-from ladechat.model.checkpoint import LoadError, fetch, local_folder, tokenizer_fingerprint
+from ladechat.model.checkpoint import LoadError, fetch, local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.followers import Followers
 from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settings, Stop
 
@@ -238,7 +238,8 @@ def _load(
 ) -> "LoadedModel":
     report = LoadingReport(stream)
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
-    report.begin("looking for the checkpoint" if local_folder(model) else f"fetching {model}")
+    here = local_folder(model) or local_gguf(model)
+    report.begin("looking for the checkpoint" if here else f"fetching {model}")
     folder = fetch(model, report.bytes_done)
     report.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
