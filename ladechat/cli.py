@@ -212,12 +212,19 @@ def bench(
 
 
 @app.command()
-def tune(model: Model = "demo", device: Device = "auto", dtype: Dtype = "auto", passes: Passes = "compiled") -> None:
+def tune(
+    model: Model = "demo",
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    quantize: Quantize = None,
+    passes: Passes = "compiled",
+) -> None:
     """Time passes of several sizes here, and see which W, N and G that makes the fastest."""
     check_passes(passes)
+    check_quantize(quantize)
     from ladechat.bench.tune import run
 
-    raise typer.Exit(run(model, device, dtype, passes))
+    raise typer.Exit(run(model, device, dtype, passes, quantize))
 
 
 def in_terminal() -> bool:

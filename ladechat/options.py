@@ -23,7 +23,9 @@ from ladechat.session.live import EngineOptions
 
 USAGE_ERROR = 2
 
-Model = Annotated[str, typer.Option("--model", "-m", help="A folder, a hub id, or demo, the bundled model.")]
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="A folder, a GGUF file, a hub id, or demo, the bundled model.")
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
 Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what is fast there.")]
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 FORMAT = "ladechat"
-VERSION = "2.2"
+VERSION = "2.3"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -171,6 +171,19 @@ class SamplingDefaults(Record, frozen=True):
     top_k: int | None = None
 
 
+class Memory(Record, frozen=True):
+    """What the engine takes. Each number is None where there is no such thing, or where it is not told.
+
+    `peak_bytes` is told in place of `resident_bytes` by systems that tell only that.
+    """
+
+    resident_bytes: int | None
+    peak_bytes: int | None
+    device_bytes: int | None
+    reserved_bytes: int | None
+    cache_bytes: int | None
+
+
 class Ready(Event, frozen=True, tag="ready"):
     """The model is loaded: facts about it, as they were found."""
 
@@ -190,6 +203,7 @@ class Ready(Event, frozen=True, tag="ready"):
     quantization: str | None = None
     sampling_defaults: SamplingDefaults | None = None
     plain_only: str | None = None
+    memory: Memory | None = None
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):
@@ -359,6 +373,7 @@ class TurnFinished(Event, frozen=True, tag="turn_finished"):
     prefill_seconds: float
     decode_seconds: float
     estimated_speedup: float | None = None
+    memory: Memory | None = None
 
 
 FailureCode = Literal[

@@ -24,6 +24,17 @@ def tokens(text: str) -> list[str]:
     return re.findall(r" ?\w{1,6}|\s|[^\w\s]", text)
 
 
+def memory(cache_bytes: int) -> protocol.Memory:
+    """As of an engine on a CPU, with a cache of this size."""
+    return protocol.Memory(
+        resident_bytes=610_000_000 + cache_bytes,
+        peak_bytes=None,
+        device_bytes=None,
+        reserved_bytes=None,
+        cache_bytes=cache_bytes,
+    )
+
+
 class FakeEngine:
     """An `EngineSource` that answers each question with the next of its answers. It says one thing a second.
 
@@ -135,6 +146,7 @@ class FakeEngine:
                 eos_ids=[2],
                 load_seconds=0.5,
                 settings=self.settings,
+                memory=memory(2_097_152),
             )
         )
         self._work()
@@ -261,6 +273,7 @@ class FakeEngine:
                 prefill_seconds=0.1,
                 decode_seconds=self.steps_done * 0.014,
                 estimated_speedup=1.4,
+                memory=memory(4_194_304),
             )
         )
         self._turn = None

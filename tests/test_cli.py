@@ -35,7 +35,9 @@ def events_in(output: str) -> list[Event]:
 
 
 @pytest.mark.parametrize(
-    "command", [["ask", QUESTION], [], ["bench"], ["engine"]], ids=["ask", "app", "bench", "engine"]
+    "command",
+    [["ask", QUESTION], [], ["bench"], ["tune"], ["engine"]],
+    ids=["ask", "app", "bench", "tune", "engine"],
 )
 def test_without_torchao_quantising_names_what_brings_it(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -25,7 +25,7 @@ from ladechat.widgets.transcript import Transcript
 ROOT = Path(__file__).parent.parent
 RECORDS = [protocol.Message, protocol.Settings, protocol.Timing, protocol.DraftTree, protocol.WindowView]
 RECORDS += [protocol.PoolView, protocol.Candidate, protocol.SamplingDefaults]
-RECORDS += [protocol.Expectation, protocol.PassCost]
+RECORDS += [protocol.Expectation, protocol.PassCost, protocol.Memory]
 
 
 def spaced(name: str) -> str:

@@ -36,7 +36,7 @@ def screen_of(app: Viewer) -> Cells:
     strips: list[Strip] = app.screen._compositor.render_strips()
     body = app.query_one("#body").region
     status = app.query_one(StatusLine)
-    parts = ("model", "device", "dtype", "decoder", "facts", "activity")
+    parts = ("model", "device", "dtype", "decoder", "facts", "memory", "activity")
     return [
         *([(segment.text, str(segment.style)) for segment in strips[y].simplify()] for y in body.line_range),
         [(part, getattr(status, part)) for part in parts],

@@ -62,6 +62,14 @@ output layer: each row of a matrix gets a scale, and a pass unpacks one matrix a
 less time, and says something else than the model it was made from. Every decoder writes what plain decoding of the same
 quantised model writes, up to near ties, as without it: `tests/model/test_weight_only.py`. `--quantize int4` needs a
 CUDA GPU, for torchao 0.18 has no such kernel for a CPU; no test runs it.
+
+A GGUF file (`--model path/to/file.gguf`, with `pip install "ladechat[gguf]"`) is unpacked by transformers into the type
+that the model computes in: that saves the download, not the memory, and what it needs is looked at before. Of Llama,
+Qwen2 and Qwen3, plain (F32) and packed (Q8_0), every token is that of the same weights in safetensors, the factors of
+Llama 3's rotary angles included: `tests/model/test_gguf.py`. Others go as far as transformers 5.17 reads them from
+GGUF, untried here. transformers leaves out what it does not know, which would be another model: a tensor without a
+place or of another size, stretched rotary positions, a file in parts are refused in a sentence. The tokenizer is built
+here, from SentencePiece vocabularies and from byte-level ones that cut a text as GPT-2, Llama 3, Qwen2 or SmolLM do.
 """
 
 

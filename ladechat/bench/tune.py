@@ -15,17 +15,17 @@ QUESTIONS = ("chat", "code", "multi_turn")
 MAX_NEW_TOKENS = 64
 
 
-def run(model: str, device: str, dtype: str, passes: str) -> int:
+def run(model: str, device: str, dtype: str, passes: str, quantize: str | None = None) -> int:
     """Time passes, let the tuner learn from questions, and print what it knows. The exit code, as for `bench`.
 
     What passes cost is kept, so that no session has to time them again.
     """
-    return in_words(lambda: _tune(model, device, dtype, passes), "Use a smaller model, or --dtype bfloat16.")
+    return in_words(lambda: _tune(model, device, dtype, passes, quantize), "Use a smaller model, or --dtype bfloat16.")
 
 
-def _tune(model: str, device: str, dtype: str, passes: str) -> int:
+def _tune(model: str, device: str, dtype: str, passes: str, quantize: str | None) -> int:
     with stages() as progress:
-        loaded = load_model(model, device, dtype, progress)
+        loaded = load_model(model, device, dtype, progress, quantize)
         from ladechat.bench.options import Refused
         from ladechat.bench.prompts import make_prompts
         from ladechat.decoder.lookahead import LookaheadDecoder
@@ -53,7 +53,8 @@ def _tune(model: str, device: str, dtype: str, passes: str) -> int:
                 pass
             progress.advance()
     console = tables_console()
-    console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}")
+    quantised = f", {loaded.quantization}" if loaded.quantization else ""
+    console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}{quantised}")
     _show_costs(measured, console)
     _show_estimates(decoder.tuner, console, demo=model == "demo")
     return 0

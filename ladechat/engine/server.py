@@ -15,7 +15,7 @@ from ladechat import __version__, protocol
 from ladechat.engine.failures import bad_command, busy, follower_ended, pool_file, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
-from ladechat.model.checkpoint import LoadError, fetch, local_folder, tokenizer_fingerprint
+from ladechat.model.checkpoint import LoadError, fetch, local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.followers import Followers
 from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settings, Stop
 
@@ -93,7 +93,7 @@ def serve(
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
-    stream.emit(_ready(loaded, service.decoders.settings))
+    stream.emit(_ready(service))
     compiling = _make_fast(service, passes, stream)
     gc.collect()
     gc.freeze()  # libraries and model are no garbage: to look through them again would hold a step up
@@ -238,7 +238,8 @@ def _load(
 ) -> "LoadedModel":
     report = LoadingReport(stream)
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
-    report.begin("looking for the checkpoint" if local_folder(model) else f"fetching {model}")
+    here = local_folder(model) or local_gguf(model)
+    report.begin("looking for the checkpoint" if here else f"fetching {model}")
     folder = fetch(model, report.bytes_done)
     report.begin("starting PyTorch and transformers")
     from ladechat.model.loading import load
@@ -259,7 +260,8 @@ def _check_window(settings: Settings, context_length: int) -> None:
         raise LoadError("load_failed", message, "Start with a smaller --window or --ngram.")
 
 
-def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
+def _ready(service: "Service") -> protocol.Ready:
+    loaded = service.loaded
     sampling = loaded.sampling_defaults
     return protocol.Ready(
         model=loaded.name,
@@ -274,8 +276,9 @@ def _ready(loaded: "LoadedModel", settings: Settings) -> protocol.Ready:
         chat_template="checkpoint" if loaded.tokenizer.chat_template else "llama-2 (built in)",
         eos_ids=sorted(loaded.eos_ids),
         load_seconds=loaded.load_seconds,
-        settings=settings,
+        settings=service.decoders.settings,
         quantization=loaded.quantization,
         sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
         plain_only=loaded.plain_only,
+        memory=service.memory(),
     )

@@ -4,7 +4,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 from ladechat import protocol
@@ -20,6 +20,7 @@ from ladechat.model.cost import PlainPassCost
 from ladechat.model.cost_file import costs_file
 from ladechat.model.loading import LoadedModel
 from ladechat.model.memory import memory_is_used_up
+from ladechat.model.memory_use import memory_use
 from ladechat.protocol import Settings
 
 DEFAULT_MAX_NEW_TOKENS = 512
@@ -65,6 +66,10 @@ class Service:
             names=TokenNames(loaded.tokenizer),
             cost=PlainPassCost(loaded.runner),
         )
+
+    def memory(self) -> protocol.Memory:
+        """What the engine takes now."""
+        return protocol.Memory(**asdict(memory_use(self.loaded.runner)))
 
     def seed(self, turn: int) -> int:
         """Of the random numbers of this answer: another one for each, unless the settings say where they begin."""
@@ -254,4 +259,5 @@ class _Turn:
             prefill_seconds=self.prefill_seconds,
             decode_seconds=self.decode_ms / 1000,
             estimated_speedup=self.plain_ms / self.compared_ms if self.compared_ms else None,
+            memory=self.service.memory(),
         )

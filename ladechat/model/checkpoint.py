@@ -1,6 +1,7 @@
 """Where a model's files are, and whether they are such as can be loaded. Imports no torch: the engine asks at once."""
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -18,8 +19,11 @@ INDEX = "model.safetensors.index.json"
 
 OTHER_WEIGHTS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), "a format that can run code when it is read"),
-    ".gguf": "a format that transformers has to unpack first",
 }
+
+GGUF = ".gguf"
+GGUF_PACKAGES = ("gguf", "accelerate")
+"""What transformers unpacks such a file with."""
 
 LoadErrorCode = Literal[
     "model_not_found",
@@ -54,25 +58,32 @@ def local_folder(name: str) -> Path | None:
     return path if path.is_dir() else None
 
 
+def local_gguf(name: str) -> Path | None:
+    """The GGUF file of this name on this machine, if there is one."""
+    path = Path(name).expanduser()
+    return path if is_gguf(path) and path.is_file() else None
+
+
+def is_gguf(checkpoint: Path) -> bool:
+    """Whether a checkpoint is a GGUF file rather than a folder."""
+    return checkpoint.suffix.lower() == GGUF and not checkpoint.is_dir()
+
+
 def fetch(name: str, progress: ByteProgress) -> Path:
-    """The folder that holds a checkpoint, after a download if it is a hub id that is not cached yet.
+    """The folder that holds a checkpoint, or the GGUF file, after a download if it is of the hub and not cached yet.
 
     Args:
-        name: "demo", a folder, or a hub id as in owner/name.
+        name: "demo", a folder, a GGUF file, or a hub id as in owner/name.
         progress: told of a download's bytes.
 
     Raises:
-        LoadError: there is no such folder or hub id, it has no safetensors weights, it is a GGUF file, or it cannot be
-            downloaded.
+        LoadError: there is no such folder, file or hub id, it has no safetensors weights, a GGUF file cannot be read
+            without a package that is missing, or it cannot be downloaded.
     """
     folder = local_folder(name)
     if folder is None:
-        if name.lower().endswith(".gguf"):
-            raise LoadError(
-                "no_safetensors",
-                f"{name} is a GGUF file, and only checkpoints in the safetensors format are read here.",
-                "Give the folder or the hub id of the model that it was made from; --quantize int8 makes that smaller.",
-            )
+        if is_gguf(Path(name)):
+            return _fetch_gguf(name)
         if _looks_like_a_path(name):
             raise LoadError(
                 "model_not_found", f"There is no folder {name}.", "Check the path, or give a hub id such as owner/name."
@@ -84,12 +95,27 @@ def fetch(name: str, progress: ByteProgress) -> Path:
     return folder
 
 
+def _fetch_gguf(name: str) -> Path:
+    missing = [package for package in GGUF_PACKAGES if importlib.util.find_spec(package) is None]
+    if missing:
+        message = f"{name} is a GGUF file, and what reads it is not installed: {' and '.join(missing)}."
+        raise LoadError("missing_package", message, 'pip install "ladechat[gguf]" brings it.')
+    path = local_gguf(name)
+    if path is None:
+        raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")
+    return path
+
+
 def check_names(name: str, found: list[str]) -> None:
     """Refuse what is no checkpoint, by the names of its files.
 
     Raises:
         LoadError: no config.json, or no weights in the safetensors format.
     """
+    packed = sorted(file for file in found if file.lower().endswith(GGUF))
+    if packed and not any(file.endswith(".safetensors") for file in found):
+        message = f"{name} has no *.safetensors file, but GGUF files such as {packed[0]}."
+        raise LoadError("no_safetensors", message, f"Name one of them, as in --model {name.rstrip('/')}/{packed[0]}.")
     if "config.json" not in found:
         raise LoadError(
             "model_not_found",

@@ -107,6 +107,11 @@ class SlabCache(Cache):
             for (heads, dim), rows in rows_by_shape.items()
         }
 
+    @property
+    def nbytes(self) -> int:
+        """What the slabs take, in bytes: for `capacity` tokens, whether they are cached or not."""
+        return sum(slab.nbytes for slab in self._slabs.values())
+
     def rows(self, layer: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of the first `end` tokens in a layer, (end, heads, head_dim) each: views."""
         keys, values = (self._slabs[shape][row, :end] for shape, row in self._places[layer])

@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 from ladechat.decoder.verify_mask import StepLayout
 from ladechat.model.eager import EagerRunner
 from ladechat.model.followers import Followers
+from ladechat.model.kv_cache import SlabCache
 from ladechat.model.stepwise import StepwiseRunner
 
 AnyRunner = EagerRunner | StepwiseRunner
@@ -88,6 +89,11 @@ class LeadingRunner:
     def plain_only(self) -> str | None:
         """See `Runner.plain_only`."""
         return self._runner.plain_only
+
+    @property
+    def cache(self) -> SlabCache | None:
+        """Keys and values of the heads of this process."""
+        return self._runner.cache
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
         """How many of the first of these tokens need not be read again."""

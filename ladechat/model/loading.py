@@ -13,9 +13,11 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedT
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from ladechat.model.cache_probe import PlainDecodingOnly, UnsupportedModel
-from ladechat.model.checkpoint import LoadError, first_sentence, tokenizer_fingerprint
+from ladechat.model.checkpoint import LoadError, first_sentence, is_gguf, tokenizer_fingerprint
 from ladechat.model.eager import EagerRunner
 from ladechat.model.followers import Followers
+from ladechat.model.gguf_file import GgufFile, gguf_config, read_gguf
+from ladechat.model.gguf_tokenizer import gguf_tokenizer
 from ladechat.model.leading import LeadingRunner
 from ladechat.model.memory import check_memory, useful_cache_bytes
 from ladechat.model.quantization import check_quantization, described_parameters, quantization_method
@@ -74,10 +76,10 @@ def load(
     followers: Followers | None = None,
     quantize: str | None = None,
 ) -> LoadedModel:
-    """Load a checkpoint, safetensors only, running no code that comes with it.
+    """Load a checkpoint, safetensors or GGUF, running no code that comes with it.
 
     Args:
-        folder: where its files are (see `ladechat.model.checkpoint.fetch`).
+        folder: where its files are, or the GGUF file (see `ladechat.model.checkpoint.fetch`).
         name: what it is called in messages.
         device: "auto", or what torch calls a device.
         dtype: "auto", or the name of a floating-point type of torch.
@@ -92,8 +94,11 @@ def load(
     started = time.perf_counter()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    packed = read_gguf(folder, name) if is_gguf(folder) else None
+    if packed is not None:
+        _check_packed(packed, quantize, followers)
     leave_a_core_free(followers.processes if followers else 1)
-    config = _config(folder, name)
+    config = _config(folder, name, packed)
     devices = devices_for(followers.processes, device) if followers else [choose_device(device)]
     place = devices[0]
     number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
@@ -102,17 +107,18 @@ def load(
     unpacked = check_quantization(name, config, place)
     method = quantization_method(config)
     parameters = described_parameters(config) if method else None
+    plain_parameters = packed.parameters if packed else parameters if unpacked else None
     cache_bytes = useful_cache_bytes(text, context_length, number_type)
     quantised_bytes = None
     if quantize is not None:
         check_weight_only(quantize, name, method, place, number_type)
         parameters, quantised_bytes = described_parameters(config), weight_only_bytes(config, number_type, quantize)
     if followers is None:
-        check_memory(folder, name, place, number_type, cache_bytes, parameters if unpacked else None, quantised_bytes)
+        check_memory(folder, name, place, number_type, cache_bytes, plain_parameters, quantised_bytes)
     else:
         check_shards(folder, name, config, devices, number_type, cache_bytes)
     report(WEIGHTS_STAGE)
-    tokenizer = _tokenizer(folder, name)
+    tokenizer = _tokenizer(folder, name) if packed is None else gguf_tokenizer(packed)
     mesh = first_shard(followers, folder, name, devices, number_type, context_length) if followers else None
     model = load_weights(folder, name, place, number_type, method is not None, progress, mesh, quantize)
     report(CHECK_STAGE)
@@ -126,14 +132,14 @@ def load(
         folder=folder,
         name=name,
         model_type=config.model_type,
-        tokenizer_fingerprint=tokenizer_fingerprint(folder) or "unknown",
+        tokenizer_fingerprint=(packed.tokenizer_fingerprint if packed else tokenizer_fingerprint(folder)) or "unknown",
         parameters=parameters or model.num_parameters(),
         layers=int(text.num_hidden_layers),
         vocabulary=int(text.vocab_size),
         context_length=context_length,
         device=_device_name(place) if followers is None else f"{len(devices)} × {_device_name(place)}",
         dtype=str(model.dtype).removeprefix("torch."),
-        quantization=method or quantize,
+        quantization=packed.quantization if packed else method or quantize,
         sampling_defaults=sampling_defaults(folder),
         eos_ids=_eos_ids(model, tokenizer),
         load_seconds=time.perf_counter() - started,
@@ -205,9 +211,23 @@ def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
     return torch.float16 if own == torch.float32 or device.type == "mps" else own
 
 
-def _config(folder: Path, name: str) -> Any:
+def _check_packed(file: GgufFile, quantize: str | None, followers: Followers | None) -> None:
+    """Refuse what cannot be done with a GGUF file."""
+    option = "--quantize" if quantize else "--tensor-parallel" if followers else None
+    if option is not None:
+        message = f"{file.name} is a GGUF file, which transformers can only unpack, on one device."
+        raise LoadError("load_failed", message, f"Leave {option} away, or give the model that it was made from.")
+
+
+def _config(folder: Path, name: str, packed: GgufFile | None) -> Any:
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        config = (
+            AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+            if packed is None
+            else gguf_config(packed)
+        )
+    except LoadError:
+        raise
     except Exception as error:  # reading what others wrote, the libraries raise anything
         message = f"transformers finds no model that it knows in the config.json of {name}: {first_sentence(error)}"
         raise _unsupported(message) from error

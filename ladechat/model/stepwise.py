@@ -37,6 +37,8 @@ class StepwiseRunner:
 
     compiled = None
     """Its passes run as the model is."""
+    cache = None
+    """It has a memory of its own."""
 
     def __init__(self, model: PreTrainedModel, context_length: int, plain_only: str) -> None:
         self.model = model

@@ -7,12 +7,15 @@ from typing import Any
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, GgufConfig, PreTrainedModel, modeling_gguf_pytorch_utils
 from transformers.distributed.configuration_utils import DistributedConfig
+from transformers.integrations.gguf import GGUF_ARCHS
+from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_hf_weights_map
 from transformers.utils import logging
 from transformers.utils.import_utils import is_accelerate_available
 
-from ladechat.model.checkpoint import LoadError, first_sentence
+from ladechat.model.checkpoint import LoadError, first_sentence, is_gguf
+from ladechat.model.gguf_file import GgufFile, check_tensors, gguf_config, read_gguf, unreadable
 from ladechat.model.memory import memory_is_used_up
 from ladechat.model.weight_only import freed_at_once, weight_only_config
 
@@ -33,10 +36,10 @@ def load_weights(
     mesh: DeviceMesh | None = None,
     quantize: str | None = None,
 ) -> PreTrainedModel:
-    """The model of a checkpoint in evaluation mode, from safetensors only, running no code that comes with it.
+    """The model of a checkpoint in evaluation mode, from safetensors or GGUF, running no code that comes with it.
 
     Args:
-        folder: its files.
+        folder: its files, or the GGUF file.
         name: what it is called in messages.
         device: where it shall be.
         dtype: what its weights are converted to, those that are not packed.
@@ -59,6 +62,10 @@ def load_weights(
     }
     if quantize is not None:
         options["quantization_config"] = weight_only_config(quantize)
+    packed = is_gguf(folder)
+    if packed:
+        options |= _unpacking(read_gguf(folder, name))
+        folder = folder.parent
     # Straight to its place, which takes no main memory. transformers wants accelerate for that.
     placed = is_accelerate_available() and (quantised or quantize is not None or device.type != "cpu")
     if mesh is not None:
@@ -69,7 +76,8 @@ def load_weights(
     read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
     model: PreTrainedModel
     try:
-        with _told_of(progress), freed_at_once() if quantize is not None else nullcontext():
+        told = _told_of_unpacking(progress) if packed else _told_of(progress)
+        with told, freed_at_once() if quantize is not None else nullcontext():
             try:
                 model, found = read(folder, attn_implementation="sdpa", **options)
             except ValueError:  # the architecture has no SDPA attention
@@ -104,6 +112,41 @@ def _told_of(progress: FractionProgress) -> Iterator[None]:
         yield
     finally:
         logging.set_tqdm_hook(before)
+
+
+def _unpacking(file: GgufFile) -> dict[str, Any]:
+    """What transformers takes for unpacking a GGUF file, of which every tensor has to have its place in the model."""
+    config = gguf_config(file)
+    if file.architecture not in GGUF_ARCHS:  # those are read in another way, which leaves nothing out without a word
+        check_tensors(file, *_places(file, config))
+    how = GgufConfig(gguf_file=str(file.path), dequantize=True)
+    return {"gguf_file": str(file.path), "config": config, "quantization_config": how}
+
+
+def _places(file: GgufFile, config: Any) -> tuple[dict[str, str], dict[str, int]]:
+    """The weights that tensors of a file go into, and how many numbers the weights of the model have."""
+    rules: Any = modeling_gguf_pytorch_utils.TENSOR_PROCESSORS
+    names: Any = get_gguf_hf_weights_map  # which transformers leaves untyped
+    try:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+        rule = rules.get(file.architecture, TensorProcessor)
+        places: dict[str, str] = names(model, rule(config=config.to_dict()))
+    except Exception as error:  # reading what others wrote, the libraries raise anything
+        raise unreadable(file, error) from error
+    return places, {name: weight.numel() for name, weight in model.state_dict().items()}
+
+
+@contextmanager
+def _told_of_unpacking(progress: FractionProgress) -> Iterator[None]:
+    """As `_told_of`, for GGUF files: unpacking takes the time, and shows its bar past transformers' own hook."""
+    reader: Any = modeling_gguf_pytorch_utils
+    before = reader.tqdm
+    reader.tqdm = lambda tensors, **_: _counted(tensors, progress)
+    try:
+        yield
+    finally:
+        reader.tqdm = before
 
 
 def _counted(items: Any, progress: FractionProgress) -> Iterator[Any]:

@@ -27,12 +27,13 @@ from ladechat.widgets.wording import (
     describe_failure,
     describe_finish,
     describe_loading,
+    describe_memory,
     describe_model,
     describe_trimming,
     introduce,
 )
 
-STATUS_PARTS = ("model", "device", "dtype", "facts")
+STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 
 class Bookmark(NamedTuple):
@@ -135,6 +136,7 @@ class Presenter:
             case TurnFinished():
                 self._in_turn = False
                 self._side.show_finished(event)
+                self._status.memory = describe_memory(event.memory)
                 self._transcript.notice(describe_finish(event))
                 self.say("ready")
             case Failed():
@@ -147,7 +149,7 @@ class Presenter:
         self._model = "demo model" if event.model == "demo" else event.model.rstrip("/").rsplit("/", 1)[-1]
         status = self._status
         status.model, status.device, status.dtype = self._model, event.device, event.dtype
-        status.facts = describe_model(event)
+        status.facts, status.memory = describe_model(event), describe_memory(event.memory)
         self._side.show_context(event.context_length)
         self._show_settings(event.settings)
         if event.model != "demo":

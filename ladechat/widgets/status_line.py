@@ -16,9 +16,9 @@ MIN_MODEL_CELLS = 12
 
 
 class StatusLine(Widget):
-    """``model · device · dtype · decoder · facts``, and at the right the activity.
+    """``model · device · dtype · decoder · facts · memory``, and at the right the activity.
 
-    What does not fit is left out, least important first: facts, the owner in the
+    What does not fit is left out, least important first: memory, facts, the owner in the
     model's name, dtype, device, decoder, and at last the model. The activity stays.
     """
 
@@ -34,6 +34,7 @@ class StatusLine(Widget):
     dtype = reactive("")
     decoder = reactive("")
     facts = reactive("")
+    memory = reactive("")
     activity = reactive("")
 
     def render_line(self, y: int) -> Strip:
@@ -57,8 +58,8 @@ class StatusLine(Widget):
     def _left(self, room: int) -> tuple[str, str]:
         """The model, and what else of the left side fits with it into `room` cells."""
         model = printable(self.model)
-        rest = {name: printable(getattr(self, name)) for name in ("device", "dtype", "decoder", "facts")}
-        for least in ("facts", "owner", "dtype", "device", "decoder"):
+        rest = {name: printable(getattr(self, name)) for name in ("device", "dtype", "decoder", "facts", "memory")}
+        for least in ("memory", "facts", "owner", "dtype", "device", "decoder"):
             tail = _tail(model, list(filter(None, rest.values())))
             if cell_len(model) + cell_len(tail) <= room:
                 return model, tail

@@ -1,6 +1,6 @@
 """Events that the conversation mentions, in words."""
 
-from ladechat.protocol import Failed, HistoryTrimmed, Loading, Ready, SamplingDefaults, Settings, TurnFinished
+from ladechat.protocol import Failed, HistoryTrimmed, Loading, Memory, Ready, SamplingDefaults, Settings, TurnFinished
 
 REASONS = {
     "stopped": "stopped",
@@ -51,6 +51,22 @@ def describe_model(event: Ready) -> str:
     return f"{_size(event)} · context {event.context_length:,}"
 
 
+def describe_memory(memory: Memory | None) -> str:
+    """What the engine takes, on a GPU or else of the main memory, and how much of that are keys and values."""
+    if memory is None:
+        return ""
+    parts = []
+    if memory.reserved_bytes is not None:
+        parts.append(f"GPU memory {_size_of(memory.reserved_bytes)}")
+    elif memory.resident_bytes is not None:
+        parts.append(f"memory {_size_of(memory.resident_bytes)}")
+    elif memory.peak_bytes is not None:
+        parts.append(f"memory at most {_size_of(memory.peak_bytes)}")
+    if memory.cache_bytes is not None:
+        parts.append(f"cache {_size_of(memory.cache_bytes)}")
+    return ", ".join(parts)
+
+
 def introduce(event: Ready) -> str:
     """What was loaded, and where it runs; and that its own way of drawing tokens is not used."""
     name = event.model.rstrip("/").rsplit("/", 1)[-1]
@@ -80,9 +96,19 @@ def _percent(share: float) -> str:
 
 def _bytes(done: int, total: int) -> str:
     """Both numbers in the unit that suits the larger one."""
-    unit, size = next((unit, size) for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)) if total >= size)
-    digits = 1 if size > 1 else 0
+    unit, size, digits = _unit(total)
     return f"{done / size:.{digits}f} of {total / size:.{digits}f} {unit}"
+
+
+def _size_of(count: int) -> str:
+    unit, size, digits = _unit(count)
+    return f"{count / size:.{digits}f} {unit}"
+
+
+def _unit(count: int) -> tuple[str, float, int]:
+    """The unit that suits a number of bytes, how many bytes it has, and how many digits are wanted behind the point."""
+    units = (("GB", 1e9, 1), ("MB", 1e6, 1), ("kB", 1e3, 1))
+    return next((unit for unit in units if count >= unit[1]), ("B", 1, 0))
 
 
 def describe_decoder(settings: Settings) -> str:

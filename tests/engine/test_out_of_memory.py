@@ -131,6 +131,7 @@ def test_memory_that_is_used_up_in_a_pass_fails_the_turn_and_the_same_conversati
     assert finished.text == "".join(piece for step in steps for piece in step.pieces)
     assert finished.token_ids == expected.token_ids[: len(finished.token_ids)]
     assert bool(finished.token_ids) == (number > 2)
+    assert finished.memory is not None and finished.memory.cache_bytes == 0, "given back"
 
     again = ask(service, *talk, max_new_tokens=60)
     assert (end_of(again).token_ids, end_of(again).reason) == (expected.token_ids, expected.reason)

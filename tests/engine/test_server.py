@@ -157,8 +157,17 @@ def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded() -> No
     assert [event.seq for event in engine.heard] == list(range(len(engine.heard)))
     assert ready.tokenizer == header.tokenizer
     assert (ready.device, ready.dtype, ready.context_length) == ("cpu", "float32", 2048)
+    assert ready.memory is not None
+    assert (ready.memory.resident_bytes or ready.memory.peak_bytes or 0) > ready.parameters
     engine.send(Shutdown())
     assert engine.process.wait(PATIENCE) == 0
+
+
+def test_what_the_engine_takes_is_told_behind_each_answer(engine: Engine) -> None:
+    memory = engine.ask(QUESTION, limit=3).memory
+    assert memory is not None and memory.cache_bytes is not None
+    assert (memory.resident_bytes or memory.peak_bytes or 0) > memory.cache_bytes > 0
+    assert memory.device_bytes is None and memory.reserved_bytes is None
 
 
 def test_pieces_concatenate_to_the_text(engine: Engine) -> None:

@@ -54,12 +54,6 @@ def test_a_path_without_a_folder_is_refused_and_no_hub_is_asked(name: str, monke
     assert_told(refusal(name), "model_not_found", f"no folder {name}")
 
 
-@pytest.mark.parametrize("name", ["model.gguf", "folder/model.Q8_0.GGUF"])
-def test_a_gguf_file_is_refused_as_such_and_no_hub_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "download", lambda *_: pytest.fail("the hub was asked"))
-    assert_told(refusal(name), "no_safetensors", f"{name} is a GGUF file")
-
-
 def test_a_folder_without_config_is_refused(folder: Path) -> None:
     (folder / "config.json").unlink()
     assert_told(refusal(str(folder)), "model_not_found", "no config.json")

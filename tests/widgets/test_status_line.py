@@ -13,6 +13,7 @@ def line() -> StatusLine:
     status.dtype = "bfloat16"
     status.decoder = "lookahead"
     status.facts = "7 B"
+    status.memory = "GPU memory 14 GB"
     status.activity = "answering"
     return status
 
@@ -20,7 +21,8 @@ def line() -> StatusLine:
 @pytest.mark.parametrize(
     ("width", "left"),
     [
-        (100, "meta-llama/Llama-2-7b-chat-hf · cuda:0 · bfloat16 · lookahead · 7 B"),
+        (110, "meta-llama/Llama-2-7b-chat-hf · cuda:0 · bfloat16 · lookahead · 7 B · GPU memory 14 GB"),
+        (90, "meta-llama/Llama-2-7b-chat-hf · cuda:0 · bfloat16 · lookahead · 7 B"),
         (75, "meta-llama/Llama-2-7b-chat-hf · cuda:0 · bfloat16 · lookahead"),
         (70, "Llama-2-7b-chat-hf · cuda:0 · bfloat16 · lookahead"),
         (55, "Llama-2-7b-chat-hf · cuda:0 · lookahead"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ladechat.protocol import Loading, Ready, SamplingDefaults, Settings
-from ladechat.widgets.wording import describe_loading, describe_model, introduce
+from ladechat.protocol import Loading, Memory, Ready, SamplingDefaults, Settings
+from ladechat.widgets.wording import describe_loading, describe_memory, describe_model, introduce
 
 LLAMA = Ready(
     model="meta-llama/Llama-2-7b-chat-hf",
@@ -42,6 +42,35 @@ def loading(**fields: float | int | None) -> Loading:
 )
 def test_loading_says_how_far_it_is(event: Loading, words: str) -> None:
     assert describe_loading(event) == words
+
+
+def memory(**fields: int) -> Memory:
+    return Memory(**{**dict.fromkeys(Memory.__struct_fields__), **fields})
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (memory(resident_bytes=612_345_678, cache_bytes=2_097_152), "memory 612.3 MB, cache 2.1 MB"),
+        (memory(peak_bytes=1_500_000_000, cache_bytes=0), "memory at most 1.5 GB, cache 0 B"),
+        (
+            memory(
+                resident_bytes=900_000_000,
+                device_bytes=13_476_839_424,
+                reserved_bytes=14_000_000_000,
+                cache_bytes=10**9,
+            ),
+            "GPU memory 14.0 GB, cache 1.0 GB",
+        ),
+        (memory(resident_bytes=612_345_678), "memory 612.3 MB"),
+        (memory(), ""),
+        (None, ""),
+    ],
+)
+def test_memory_is_that_of_the_gpu_or_else_that_of_the_process_and_a_peak_is_called_so(
+    told: Memory | None, words: str
+) -> None:
+    assert describe_memory(told) == words
 
 
 def test_a_model_is_introduced_with_what_it_is_and_with_what_is_not_used_of_it() -> None:

@@ -1,0 +1,301 @@
+"""GGUF files: the same tokens as the same weights in safetensors, and one sentence where that cannot be."""
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gguf import GGMLQuantizationType as Kind
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder
+from ladechat.model import checkpoint as checkpoint_module
+from ladechat.model import memory
+from ladechat.model.checkpoint import LoadError, LoadErrorCode, fetch, in_words
+from ladechat.model.loading import LoadedModel, load
+from tests.engine.tokenizers import TEXTS, byte_level, encoded, sentencepiece
+from tests.gguf_files import TEMPLATE, packed_and_unpacked, write_gguf
+from tests.model.refusals import assert_told
+from tests.tiny import random_model, run, tokens_of
+
+QUESTION = [{"role": "user", "content": "the dog and the name of the river"}]
+TALK = [*QUESTION, {"role": "assistant", "content": "the Rhine"}, {"role": "user", "content": "Größe? 你"}]
+LLAMA_3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+
+
+@cache
+def model_of(model_type: str = "llama", **changes: Any) -> PreTrainedModel:
+    """With fewer heads for keys than for queries, and rows that the blocks of Q8_0 divide."""
+    wide = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 128 if model_type == "qwen3" else 16}
+    return random_model(0, model_type, vocab_size=len(tokenizer_of(model_type)), **wide, **changes)
+
+
+def tokenizer_of(model_type: str) -> PreTrainedTokenizerBase:
+    return sentencepiece() if model_type == "llama" else byte_level()
+
+
+def from_safetensors(folder: Path, model: PreTrainedModel, weights: dict[str, torch.Tensor] | None = None) -> Path:
+    """The checkpoint in the usual format, with the same chat template."""
+    tokenizer = tokenizer_of(str(model.config.model_type))
+    model.save_pretrained(folder, state_dict=weights or model.state_dict())
+    tokenizer.save_pretrained(folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+def loaded(path: Path, **options: Any) -> LoadedModel:
+    return load(path, path.name, "cpu", "auto", lambda stage: None, lambda fraction: None, **options)
+
+
+def refusal(path: Path, **options: Any) -> LoadError:
+    with pytest.raises(LoadError) as caught:
+        loaded(path, **options)
+    return caught.value
+
+
+def prompt_of(model: LoadedModel, talk: list[dict[str, str]]) -> list[int]:
+    text = model.tokenizer.apply_chat_template(talk, tokenize=False)
+    return encoded(model.tokenizer, str(text))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece())
+
+
+# --- the same model ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Kind.F32, Kind.Q8_0], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("model_type", ["llama", "qwen2", "qwen3"])
+def test_every_decoder_writes_the_tokens_of_the_same_weights_in_safetensors(
+    tmp_path: Path, model_type: str, kind: Kind
+) -> None:
+    model = model_of(model_type)
+    packed = loaded(write_gguf(tmp_path / "tiny.gguf", model, tokenizer_of(model_type), kind))
+    weights = model.state_dict() if kind == Kind.F32 else packed_and_unpacked(model, kind)
+    usual = loaded(from_safetensors(tmp_path / "usual", model, weights))
+    for talk in (QUESTION, TALK):
+        prompt = prompt_of(usual, talk)
+        assert prompt_of(packed, talk) == prompt
+        expected = tokens_of(run(AutoregressiveDecoder(usual.runner), prompt))
+        assert len(set(expected)) > 3
+        assert tokens_of(run(AutoregressiveDecoder(packed.runner), prompt)) == expected
+        assert tokens_of(run(LookaheadDecoder(packed.runner), prompt)) == expected
+
+
+def test_the_facts_are_those_of_the_model_and_how_its_file_is_packed(tmp_path: Path, file: Path) -> None:
+    usual = loaded(from_safetensors(tmp_path / "usual", model_of()))
+    plain, packed = loaded(file), loaded(write_gguf(tmp_path / "q.gguf", model_of(), sentencepiece(), Kind.Q8_0))
+    facts = ("model_type", "parameters", "layers", "vocabulary", "context_length", "device", "dtype", "eos_ids")
+    for fact in facts:
+        assert getattr(plain, fact) == getattr(packed, fact) == getattr(usual, fact), fact
+    assert (plain.quantization, packed.quantization) == (None, "Q8_0, unpacked")
+    assert plain.tokenizer_fingerprint == packed.tokenizer_fingerprint
+    assert plain.plain_only is None
+
+
+def test_another_vocabulary_has_another_fingerprint(tmp_path: Path, file: Path) -> None:
+    other = write_gguf(
+        tmp_path / "other.gguf", model_of(), sentencepiece(), facts={"tokenizer.ggml.eot_token_id": ("add_uint32", 9)}
+    )
+    assert loaded(other).tokenizer_fingerprint != loaded(file).tokenizer_fingerprint
+
+
+def test_an_answer_ends_where_the_file_says_and_not_where_transformers_would_guess(tmp_path: Path) -> None:
+    ends = {"tokenizer.ggml.eot_token_id": ("add_uint32", 300), "tokenizer.ggml.eom_token_id": ("add_uint32", 301)}
+    model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece(), facts=ends))
+    assert model.eos_ids == {sentencepiece().eos_token_id, 300, 301}
+
+
+def test_a_file_of_the_same_name_where_the_program_was_started_is_another_one(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    write_gguf(tmp_path / "here" / file.name, random_model(1, vocab_size=len(sentencepiece())), sentencepiece())
+    monkeypatch.chdir(tmp_path / "here")
+    assert loaded(file).parameters == model_of().num_parameters()
+
+
+@pytest.mark.parametrize("factor", [8.0, 32.0])
+def test_the_rotary_angles_of_llama_3_are_those_that_the_file_gives(tmp_path: Path, factor: float) -> None:
+    rope = {"rope_type": "llama3", "rope_theta": 500_000.0, "factor": factor, **LLAMA_3}
+    model = random_model.__wrapped__(0, vocab_size=len(sentencepiece()), head_dim=64, rope_parameters=rope)
+    plain = 500_000.0 ** -(torch.arange(0, 32) / 32)
+    scaled: Any = model.model.rotary_emb.inv_freq
+    factors = (plain / scaled).numpy().astype(np.float32)
+    path = write_gguf(tmp_path / "tiny.gguf", model, sentencepiece(), tensors={"rope_freqs.weight": factors})
+    found: Any = loaded(path).runner.model.model.rotary_emb.inv_freq
+    assert torch.equal(found, scaled) and not torch.allclose(scaled, plain)
+
+
+# --- its tokenizer ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model_type", ["llama", "qwen2"])
+def test_the_tokenizer_is_that_of_the_model(tmp_path: Path, model_type: str) -> None:
+    original = tokenizer_of(model_type)
+    built = loaded(write_gguf(tmp_path / "tiny.gguf", model_of(model_type), original)).tokenizer
+    for text in (*TEXTS, "<s>the cat</s> the\n\n mat<|reserved|>", "", " "):
+        ids = encoded(original, text)
+        assert encoded(built, text) == ids
+        assert built.decode(ids) == original.decode(ids)
+        assert built.decode(ids, skip_special_tokens=True) == original.decode(ids, skip_special_tokens=True)
+    for role in ("bos_token", "eos_token", "unk_token"):
+        assert getattr(built, role) == getattr(original, role)
+    assert len(built) == len(original)
+
+
+@pytest.mark.parametrize(
+    ("splitting", "parts"),
+    [
+        ("gpt-2", ["say", " 12345", " (", "don", "'t", ")", "\n", "\n", "x"]),
+        ("llama-bpe", ["say", " ", "123", "45", " (", "don", "'t", ")\n\n", "x"]),
+        ("qwen2", ["say", " ", "1", "2", "3", "4", "5", " (", "don", "'t", ")\n\n", "x"]),
+        ("smollm", ["say", " ", "1", "2", "3", "4", "5", " (", "don", "'t", ")", "\n", "\n", "x"]),
+    ],
+)
+def test_a_text_is_cut_by_the_rule_of_its_model(tmp_path: Path, splitting: str, parts: list[str]) -> None:
+    facts = {"tokenizer.ggml.pre": ("add_string", splitting)}
+    path = write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), facts=facts)
+    backend = loaded(path).tokenizer.backend_tokenizer
+    text = "say 12345 (don't)\n\nx"
+    assert [text[start:end] for _, (start, end) in backend.pre_tokenizer.pre_tokenize_str(text)] == parts
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "tensors", "code", "says"),
+    [
+        ({"general.architecture": ("add_string", "rwkv9")}, {}, "unsupported_architecture", "the type 'rwkv9'"),
+        ({"llama.rope.scaling.type": ("add_string", "yarn")}, {}, "unsupported_architecture", "stretched (yarn)"),
+        ({}, {"blk.0.attn_q.lora": np.ones((2, 2), np.float32)}, "unsupported_architecture", "blk.0.attn_q.lora"),
+        ({}, {"rope_freqs.weight": np.full(8, 2, np.float32)}, "unsupported_architecture", "not those of Llama 3"),
+        ({}, {"blk.1.ffn_up.weight": None}, "load_failed", "lacks 1 of the weights"),
+        ({}, {"blk.1.ffn_up.weight": np.ones((8, 8), np.float32)}, "load_failed", "1.mlp.up_proj.weight has another"),
+        ({"split.count": ("add_uint16", 3)}, {}, "load_failed", "one of 3 parts"),
+        ({"tokenizer.ggml.model": ("add_string", "bert")}, {}, "load_failed", "tokenizer of the kind 'bert'"),
+        ({"tokenizer.ggml.scores": ("add_string", "none")}, {}, "load_failed", "tokenizer in tiny.gguf is damaged"),
+    ],
+)
+def test_what_would_be_another_model_is_refused_by_name(
+    tmp_path: Path, facts: Any, tensors: Any, code: LoadErrorCode, says: str
+) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece(), facts=facts, tensors=tensors)
+    assert_told(refusal(path), code, says)
+
+
+def test_a_text_that_would_be_cut_by_an_unknown_rule_is_refused(tmp_path: Path) -> None:
+    facts = {"tokenizer.ggml.pre": ("add_string", "tekken")}
+    path = write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), facts=facts)
+    assert_told(refusal(path), "load_failed", "'tekken'")
+
+
+@pytest.mark.parametrize("part", [0.0, 0.001, 0.05, 0.5, 0.99])
+def test_a_file_that_is_cut_off_is_refused(file: Path, part: float) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: int(part * len(content))])
+    assert_told(refusal(file), "load_failed", "cannot be read as a GGUF file")
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(b"<html>not found</html>" * 100)
+    assert_told(refusal(path), "load_failed", "cannot be read as a GGUF file")
+
+
+@pytest.mark.parametrize(
+    ("options", "option"), [({"quantize": "int8"}, "--quantize"), ({"followers": object()}, "--tensor-parallel")]
+)
+def test_its_weights_are_neither_quantised_anew_nor_shared(file: Path, options: dict[str, Any], option: str) -> None:
+    error = refusal(file, **options)
+    assert_told(error, "load_failed", "is a GGUF file")
+    assert option in error.hint
+
+
+def test_factors_for_the_angles_of_another_type_are_refused(tmp_path: Path) -> None:
+    factors = {"rope_freqs.weight": np.full(8, 8, np.float32)}
+    path = write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), tensors=factors)
+    assert_told(refusal(path), "unsupported_architecture", "factors for the rotary angles")
+
+
+def test_a_type_whose_tensors_have_no_known_names_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gguf.MODEL_ARCH_NAMES", {})
+    assert_told(refusal(file), "unsupported_architecture", "cannot read the type 'llama'")
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
+def test_what_it_needs_once_it_is_unpacked_is_known_before(
+    tmp_path: Path, dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece(), Kind.Q8_0)
+    weights = size * model_of().num_parameters()
+    assert weights > path.stat().st_size
+    monkeypatch.setattr(memory, "free_memory", lambda device: weights)
+    with pytest.raises(LoadError) as caught:
+        load(path, "it", "cpu", dtype, lambda stage: pytest.fail("too late"), lambda fraction: None)
+    assert_told(caught.value, "out_of_memory", f"weights {in_words(weights)}")
+    monkeypatch.setattr(memory, "free_memory", lambda device: 4 * weights)
+    assert load(path, "it", "cpu", dtype, lambda stage: None, lambda fraction: None).dtype == dtype
+
+
+def test_how_much_is_unpacked_is_told(file: Path) -> None:
+    told: list[float] = []
+    load(file, "it", "cpu", "auto", lambda stage: None, told.append)
+    assert told == sorted(told) and told[0] == 0 and told[-1] == 1
+
+
+# --- where it is ------------------------------------------------------------------------------------------------------
+
+
+def fetched(name: str) -> Path:
+    return fetch(name, lambda done, total: None)
+
+
+def test_a_file_is_found_by_its_path(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fetched(str(file)) == file
+    monkeypatch.chdir(file.parent)
+    assert fetched(file.name) == Path(file.name)
+    monkeypatch.setenv("HOME", str(file.parent.parent))
+    assert fetched(f"~/{file.parent.name}/{file.name}") == file
+
+
+@pytest.mark.parametrize("name", ["model.gguf", "./folder/model.Q8_0.GGUF"])
+def test_a_file_that_is_not_there_is_refused(name: str) -> None:
+    with pytest.raises(LoadError) as caught:
+        fetched(name)
+    assert_told(caught.value, "model_not_found", f"no file {name}")
+
+
+@pytest.mark.parametrize("package", checkpoint_module.GGUF_PACKAGES)
+def test_what_reads_it_is_named_where_it_is_missing(file: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checkpoint_module.importlib.util.find_spec  # type: ignore[attr-defined]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else found(name))
+    with pytest.raises(LoadError) as caught:
+        fetched(str(file))
+    assert_told(caught.value, "missing_package", package)
+    assert 'pip install "ladechat[gguf]"' in caught.value.hint
+
+
+@pytest.mark.parametrize("config", [True, False])
+def test_a_folder_of_such_files_says_how_to_name_one(file: Path, config: bool) -> None:
+    if config:
+        (file.parent / "config.json").write_text("{}")
+    with pytest.raises(LoadError) as caught:
+        fetched(str(file.parent))
+    assert_told(caught.value, "no_safetensors", file.name)
+    assert f"--model {file}" in caught.value.hint
+
+
+def test_one_answer_of_a_file_goes_through_the_whole_program(file: Path) -> None:
+    ask = [sys.executable, "-m", "ladechat", "ask", "the dog", "--model", str(file), "--max-new-tokens", "5"]
+    done = subprocess.run(ask, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "5 tokens" in done.stderr and "Converting" not in done.stderr
