@@ -57,7 +57,7 @@ class Variant:
     swaps: Sequence[tuple[Any, str, Callable[..., Any]]] = ()
 
 
-def _by_last_token(pool: NGramPool, key: int, length: int, limit: int, _: int | None) -> list[Guess]:
+def _by_last_token(pool: NGramPool, key: int, length: int, limit: int, _: Sequence[int]) -> list[Guess]:
     return _guesses(pool, key, length, limit)
 
 

@@ -37,10 +37,10 @@ def test_every_variant_differs_from_ours_and_none_changes_the_text(prompts: list
 def test_one_token_ranks_guesses_otherwise_than_two_do() -> None:
     pool = NGramPool()
     pool.add_all([5, 1, 7, 6, 1, 8, 9], 3, "prompt")
-    assert pool.guesses(1, 1, 1, 5) == [((7,), "prompt", 2)]
+    assert pool.guesses(1, 1, 1, [5]) == [((7,), "prompt", 2)]
     ((owner, name, replacement),) = VARIANTS[RANKED].swaps
     with patch.object(owner, name, replacement):
-        assert pool.guesses(1, 1, 1, 5) == [((8,), "prompt", 1)]
+        assert pool.guesses(1, 1, 1, [5]) == [((8,), "prompt", 1)]
 
 
 def test_the_page_has_the_figures_that_were_measured() -> None:

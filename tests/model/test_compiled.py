@@ -25,14 +25,16 @@ from ladechat.model import compiler, eager
 from ladechat.model.cache_probe import probe_cache
 from ladechat.model.compiled import (
     FOLDERS_KEPT,
-    SLOT_COUNTS,
+    KERNELS,
+    LEAST_SLOTS,
+    MOST_SLOTS,
     CompiledPasses,
     SlotPass,
-    filled_up,
     folder_for,
     library_of,
 )
 from ladechat.model.eager import EagerRunner
+from ladechat.model.fixed_pass import filled_up
 from tests.model.test_eager import check_slots_against_plain_passes, random_layout
 from tests.tiny import DEMO, SHAPE, VOCABULARY, plain, random_model, run, runner_for, tokens_of
 
@@ -49,15 +51,15 @@ class Uncompiled(CompiledPasses):
     """What would be compiled, run as it is: everything but the compiler, in no time."""
 
     def __init__(self, model: PreTrainedModel) -> None:
-        super().__init__(Path("nowhere"))
+        super().__init__(Path("nowhere"), model)
         self._slot_pass = SlotPass(model, list(dict.fromkeys(layer.kind for layer in probe_cache(model))))
-        self.used: set[int] = set()
+        stand_in: Any = self._slot_pass
+        self._passes = dict.fromkeys(LEAST_SLOTS, stand_in)
+        self.used: set[tuple[int, int]] = set()
 
-    def slots_for(self, count: int) -> int | None:
-        return next((slots for slots in SLOT_COUNTS if slots >= count), None)
-
-    def run(self, slots: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
-        self.used.add(slots)
+    def run(self, least: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
+        slots = tokens.shape[1]
+        self.used.add((least, slots))
         assert tokens.shape == positions.shape == (1, slots)
         logits: Tensor = self._slot_pass(tokens, positions, masks, rows)
         return logits
@@ -79,7 +81,7 @@ def test_each_slot_has_the_logits_of_a_plain_pass_over_what_it_sees(seed: int, c
         pass
     layout = random_layout(dice, VOCABULARY)
     check_slots_against_plain_passes(model, runner, layout)
-    assert passes.used == {slots for slots in SLOT_COUNTS if slots >= len(layout)} & {passes.slots_for(len(layout))}
+    assert passes.used == {(min(len(layout), 2), len(layout))}
 
 
 @pytest.mark.parametrize("changes", [{}, HYBRID], ids=["llama", "hybrid"])
@@ -90,7 +92,16 @@ def test_lookahead_through_compiled_passes_writes_what_plain_decoding_writes(cha
         runner, passes = compiled_runner(model)
         steps = run(LookaheadDecoder(runner, LookaheadSettings(3, 3, 3)), prompt, 40)
         assert tokens_of(steps) == plain(model, prompt, 40)
-        assert passes.used & {8, 16}
+        assert {least for least, _ in passes.used} == {2}
+
+
+def test_each_pass_runs_what_it_is_for_and_the_largest_run_as_the_model_does() -> None:
+    runner, passes = compiled_runner(random_model(1))
+    assert list(runner.prefill([5, 6, 7]))
+    for slots in (1, 2, 3, MOST_SLOTS, MOST_SLOTS + 1):
+        runner.forward(causal_layout([5] * slots))
+        runner.keep([])
+    assert passes.used == {(1, 1), (2, 2), (2, 3), (2, MOST_SLOTS)}
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 20))
@@ -110,10 +121,10 @@ def test_slots_that_fill_a_layout_up_are_seen_by_none_of_its_own(dice: random.Ra
 def test_where_nothing_is_compiled_the_model_runs_as_it_is(tmp_path: Path) -> None:
     model = random_model(1)
     runner = runner_for(model)
-    runner.compiled = CompiledPasses(tmp_path / "none")
+    runner.compiled = CompiledPasses(tmp_path / "none", model)
     runner.compiled.look()
     assert not (tmp_path / "none").exists()
-    assert [runner.compiled.slots_for(count) for count in (1, 8, 1000)] == [None, None, None]
+    assert runner.compiled.sizes == []
     assert tokens_of(run(LookaheadDecoder(runner), [5, 6, 7], 20)) == plain(model, [5, 6, 7], 20)
 
 
@@ -139,10 +150,10 @@ def test_one_weight_that_has_changed_makes_it_another_model() -> None:
 
 def test_what_is_no_library_is_left_alone_and_the_text_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = random_model(1)
-    for slots in SLOT_COUNTS:
-        library_of(tmp_path, slots).write_bytes(b"broken off")
+    for file in (tmp_path / KERNELS, *(library_of(tmp_path, least) for least in LEAST_SLOTS)):
+        file.write_bytes(b"broken off")
     runner = runner_for(model)
-    runner.compiled = CompiledPasses(tmp_path)
+    runner.compiled = CompiledPasses(tmp_path, model)
     runner.compiled.look()
     assert runner.compiled.sizes == []
     assert "is not used" in caplog.text
@@ -163,7 +174,7 @@ def test_a_pass_that_fails_is_done_by_the_model_itself_and_not_tried_again(tmp_p
     failing: Any = Failing()
     model = random_model(1)
     runner = runner_for(model)
-    runner.compiled = CompiledPasses(tmp_path)
+    runner.compiled = CompiledPasses(tmp_path, model)
     runner.compiled._passes[1] = failing
     assert tokens_of(run(AutoregressiveDecoder(runner), [5, 6, 7], 20)) == plain(model, [5, 6, 7], 20)
     assert failing.asked == 1 and runner.compiled.sizes == []
@@ -192,8 +203,8 @@ def test_nothing_is_started_without_a_compiler_or_when_all_is_there(
     assert not folder.exists()
     monkeypatch.setenv("CXX", sys.executable)
     folder.mkdir()
-    for slots in SLOT_COUNTS:
-        library_of(folder, slots).touch()
+    for least in LEAST_SLOTS:
+        library_of(folder, least).touch()
     assert compiler.start(DEMO, folder, torch.float32) is None
 
 
@@ -215,54 +226,54 @@ def a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CXX", raising=False)
 
 
-def compile_one(model: PreTrainedModel, slots: int, folder: Path) -> CompiledPasses:
+def compile_one(model: PreTrainedModel, least: int, folder: Path) -> CompiledPasses:
     """A pass, compiled by the program that engines start."""
     model.save_pretrained(folder / "checkpoint")
     into = folder_for(model)
     (into / compiler.WORK).mkdir(parents=True)
-    what = [folder / "checkpoint", into, "float32", torch.get_num_threads(), slots]
+    what = [folder / "checkpoint", into, "float32", torch.get_num_threads(), least]
     command = [sys.executable, "-m", "ladechat.model.compiler", *map(str, what)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     with process:
         assert process.stdin and process.stderr
         errors = process.stderr.read().decode()
     assert process.returncode == 0, errors
-    passes = CompiledPasses(into)
+    passes = CompiledPasses(into, model)
     passes.look()
-    assert slots in passes.sizes, (into / compiler.LOG).read_text() if (into / compiler.LOG).exists() else errors
+    assert least in passes.sizes, errors
     assert not (into / compiler.WORK).exists()
     return passes
 
 
-def check_a_compiled_pass(model: PreTrainedModel, slots: int, folder: Path) -> None:
+def check_a_compiled_pass(model: PreTrainedModel, least: int, folder: Path) -> None:
     """Logits, and what enters the cache, at several lengths of it, beside the same without a compiler."""
-    passes = compile_one(model, slots, folder)
+    passes = compile_one(model, least, folder)
     dice = random.Random(0)
     for cached in (1, 7, 300, 480):
-        ours, theirs = runner_for(model, 512), runner_for(model, 512)
+        ours, theirs = runner_for(model, 560), runner_for(model, 560)
         ours.compiled = passes
         text = [dice.randrange(VOCABULARY) for _ in range(cached + 1)]
         for runner in (ours, theirs):
             assert list(runner.prefill(text))
-        for _ in range(2):  # the second pass reads what the first has written
-            layout = causal_layout([dice.randrange(VOCABULARY) for _ in range(dice.randint(1, slots))])
+        for slots in (1, 1) if least == 1 else (2, 3, 9, 33):  # each reads what those before have written
+            layout = causal_layout([dice.randrange(VOCABULARY) for _ in range(slots)])
             torch.testing.assert_close(ours.forward(layout), theirs.forward(layout), atol=1e-4, rtol=1e-4)
             ours.keep(range(len(layout)))
             theirs.keep(range(len(layout)))
-    assert slots in passes.sizes
+    assert least in passes.sizes
 
 
 @pytest.mark.usefixtures("a_compiler")
 def test_a_compiled_pass_computes_what_the_model_computes(tmp_path: Path) -> None:
-    check_a_compiled_pass(random_model(1, num_hidden_layers=1), 4, tmp_path)
+    check_a_compiled_pass(random_model(1, num_hidden_layers=1), 2, tmp_path)
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("a_compiler")
-@pytest.mark.parametrize("slots", [1, 8])
+@pytest.mark.parametrize("least", LEAST_SLOTS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_compiled_passes_of_several_architectures(architecture: str, slots: int, tmp_path: Path) -> None:
-    check_a_compiled_pass(random_model(2, **ARCHITECTURES[architecture]), slots, tmp_path)
+def test_compiled_passes_of_several_architectures(architecture: str, least: int, tmp_path: Path) -> None:
+    check_a_compiled_pass(random_model(2, **ARCHITECTURES[architecture]), least, tmp_path)
 
 
 @pytest.mark.usefixtures("a_compiler")
@@ -276,4 +287,4 @@ def test_the_compiler_ends_with_the_engine_that_started_it(tmp_path: Path) -> No
     assert process.wait(30) == -signal.SIGKILL
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
-    assert not any(library_of(tmp_path / "passes", slots).exists() for slots in SLOT_COUNTS)
+    assert not any(library_of(tmp_path / "passes", slots).exists() for slots in LEAST_SLOTS)
