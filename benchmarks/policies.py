@@ -67,7 +67,7 @@ def _counting(pool: NGramPool, ngram: Sequence[int], source: Source) -> bool:
     return new
 
 
-def _most_frequent(pool: NGramPool, tails: Tails) -> Iterator[Guess]:
+def _most_frequent(pool: NGramPool, tails: Tails) -> Iterator[tuple[Tail, Any]]:
     return iter(sorted(_latest(pool, tails), key=lambda one: -_counts(pool)[id(tails), one[0]]))
 
 

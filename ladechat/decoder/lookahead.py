@@ -19,7 +19,7 @@ NO_TREE = CandidateTree()
 """What a step without drafts verifies."""
 
 SHOWN_UNTRIED = 8
-"""How many n-grams beyond the guess limit a step reports."""
+"""How many n-grams beyond the guess limit a step reports, unless guesses are picked: to find them takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,8 @@ class _Generation:
         if window is not None:
             tree.add(column_guess(window), "window")
         before = self._text[-LONGEST_CONTEXT:-1]
-        length, limit = min(settings.ngram, room, reach) - 1, settings.guesses + SHOWN_UNTRIED
+        length = min(settings.ngram, room, reach) - 1
+        limit = settings.guesses + (SHOWN_UNTRIED if picker is None else 0)
         guesses = self._pool.guesses(key, length, limit, before)
         self._lookups += 1
         self._hits += bool(guesses)

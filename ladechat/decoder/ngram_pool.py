@@ -1,8 +1,8 @@
 """The n-gram pool: what the window, the prompt and the accepted text have taught, ready to be guessed again."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Sequence, Set
+from itertools import islice
 from typing import NamedTuple
 
 from ladechat.decoder.step import Source
@@ -93,17 +93,20 @@ class NGramPool:
         with would verify nothing new and is left out.
         """
         found: list[Guess] = []
-        if key not in self._tails:
+        tails = self._tails.get(key)
+        if tails is None:
             return found
         begun: set[Tail] = {()}
-        contexts = (self._after(before[-more:], key) for more in range(min(len(before), LONGEST_CONTEXT - 1), 0, -1))
-        for tail, source, context in chain(*contexts, self._latest(self._tails[key])):
-            if len(found) == limit:
-                break
-            cut = tail[: max(length, 0)]
-            if cut not in begun:
-                found.append(Guess(cut, source, context))
-                begun.update(cut[:end] for end in range(1, len(cut) + 1))
+        longest = min(len(before), LONGEST_CONTEXT - 1)
+        for context in range(longest + 1, 0, -1):
+            known = self._after(before[1 - context :], key, begun) if context > 1 else self._latest(tails)
+            for tail, origin in known:
+                if len(found) == limit:
+                    return found
+                cut = tail[: max(length, 0)]
+                if cut not in begun:
+                    found.append(Guess(cut, self._source(origin), context))
+                    begun.update(cut[:end] for end in range(1, len(cut) + 1))
         return found
 
     def goes_on(self, tokens: Sequence[int]) -> bool:
@@ -114,22 +117,23 @@ class NGramPool:
         count = len(rest)
         return any(tail[:count] == rest and len(tail) > count for tail in islice(reversed(tails), LOOKED_AT))
 
-    def _after(self, before: Sequence[int], key: int) -> Iterator[Guess]:
+    def _after(self, before: Sequence[int], key: int, begun: Set[Tail]) -> Iterator[tuple[Tail, _Origin]]:
         """What has followed these tokens and `key`, each with the latest tail of `key` that goes on like it."""
         tails, between = self._tails.get(before[0]), (*before[1:], key)
         if tails is None:
             return
-        context = len(between)
-        for tail, source, _ in islice(self._latest(tails), LOOKED_AT):
-            start = tail[context:]
-            if start and tail[:context] == between:
-                latest = islice(self._latest(self._tails[key]), LOOKED_AT)
-                longer = (Guess(one, of, context + 1) for one, of, _ in latest if one[: len(start)] == start)
-                yield next(longer, Guess(start, source, context + 1))
+        count = len(between)
+        for tail, origin in islice(self._latest(tails), LOOKED_AT):
+            start = tail[count:]
+            if tail[:count] == between and start not in begun:  # nothing at all is begun
+                length, latest = len(start), islice(self._latest(self._tails[key]), LOOKED_AT)
+                yield next((known for known in latest if known[0][:length] == start), (start, origin))
 
-    def _latest(self, tails: Tails) -> Iterator[Guess]:
-        for tail, origin in reversed(tails.items()):
-            yield Guess(tail, origin.source if origin.run == self._run else "earlier")
+    def _latest(self, tails: Tails) -> Iterator[tuple[Tail, _Origin]]:
+        return reversed(tails.items())
+
+    def _source(self, origin: _Origin) -> Source:
+        return origin.source if origin.run == self._run else "earlier"
 
     def successor(self, key: int) -> int | None:
         """The token that last followed `key`."""
