@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ladechat.decoder.tuned import TunedDecoder
 from ladechat.model.compiler import use_compiled
 from ladechat.model.cost import PassCosts
 from ladechat.model.eager import EagerRunner
+from ladechat.model.kernels import PackedLinear, with_kernels
 from ladechat.model.loading import LoadedModel
 from ladechat.model.passes import Passes
 
@@ -159,6 +161,9 @@ def _costs(runner: Runner) -> dict[str, Any]:
     costs.refresh()
     model: Any = runner.model  # type: ignore[attr-defined]  # no part of what a decoder needs
     work = work_of_model(model)
+    if getattr(runner, "compiled", None) is not None:  # which read weights as their kernels have them
+        layers: list[Any] = [layer for layer in with_kernels(model).modules() if isinstance(layer, PackedLinear)]
+        work = replace(work, weight_bytes=sum(layer.packed.nbytes for layer in layers))
     machine = Machine(bandwidth(work.weight_bytes, model.dtype, model.device), matrix_rate(model.dtype, model.device))
     return {
         "ms": {slots: round(1000 * seconds, 3) for slots, seconds in costs.known().items()},

@@ -28,7 +28,7 @@ BY_RANK, BY_TOKEN = 0.4, 0.85
 NEGLIGIBLE = 0.02
 """A guess that adds so few tokens, and those after it, are not looked at."""
 
-MARGIN = 0.1
+MARGIN = 0.05
 """By how many tokens guesses must be expected to be better than none: the best of several expectations is often one
 that is too high."""
 
@@ -130,7 +130,7 @@ class GuessWorth:
 
     def _least_context(self) -> int:
         rate, asking = self._rate(), 0.0
-        if self._besides["rest"].weight >= ASSUMED:
+        if min(self._besides["rest"].weight, self._besides["plain"].weight) >= ASSUMED:
             asking = rate * (self._besides["plain"].value - self._besides["rest"].value)
         for context in range(1, LONGEST_CONTEXT + 1):
             adds = self._kind((context, 0, False)).adds
@@ -197,8 +197,8 @@ class GuessWorth:
         """What a step of so many slots is expected to take: its pass, and all that is done besides."""
         expected = self._expected.get(slots)
         if expected is None:
-            besides = self._besides["guesses" if slots > 1 else "plain"]
-            known = besides if besides.weight >= ASSUMED else self._besides["plain"]
+            ways = ("guesses", "plain", "rest") if slots > 1 else ("plain", "rest")
+            known = next((self._besides[way] for way in ways if self._besides[way].weight >= ASSUMED), Mean(1))
             expected = self._expected[slots] = self._cost(slots) + known.value
         return expected
 

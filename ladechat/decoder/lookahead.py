@@ -47,7 +47,10 @@ class Picker(Protocol):
     """Decides on guesses, step by step, instead of G."""
 
     def context(self) -> int:
-        """So many of the last tokens the pool must have seen in a row, or the next step is one of plain decoding."""
+        """So many of the last tokens the pool must have seen in a row, or the next step is one of plain decoding.
+
+        0 has the pool asked anyhow. Not called while there is a window, which moves on with every step.
+        """
         ...
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
@@ -80,11 +83,12 @@ class LookaheadDecoder:
         generation = _Generation(prompt, generated, self.pool, self.settings)
         while ending.room > 0:
             generation.follow(self.settings)
-            if picker is not None and not generation.knows(picker.context()):
+            context = 0 if picker is None or self.settings.window else picker.context()
+            if context and not generation.knows(context):
                 key = generation.last
                 verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
                 added = generation.extend(verified.tokens)
-                yield verified.step(NO_TREE, pool=generation.unasked_pool(key, added))
+                yield verified.step(NO_TREE, pool=generation.pool_without_guesses(key, added, asked=context == 1))
                 if verified.ended:
                     return
                 continue
@@ -147,7 +151,7 @@ class _Generation:
 
     def knows(self, context: int) -> bool:
         """Whether the pool knows what followed so many of the last tokens."""
-        return not context or (context <= LONGEST_CONTEXT and self._pool.goes_on(self._text[-context:]))
+        return context <= LONGEST_CONTEXT and self._pool.goes_on(self._text[-context:])
 
     def extend(self, tokens: Sequence[int]) -> int:
         """Take in tokens that were emitted; how many n-grams that brought into the pool."""
@@ -204,9 +208,10 @@ class _Generation:
             candidates.append(Candidate(tail, source, tried, matched))
         return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
 
-    def unasked_pool(self, key: int, added: int) -> PoolSnapshot:
-        """The pool at a step that did not ask it."""
-        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, (), asked=False)
+    def pool_without_guesses(self, key: int, added: int, asked: bool) -> PoolSnapshot:
+        """The pool at a step that got nothing from it: asked, it knew nothing."""
+        self._lookups += asked
+        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, (), asked)
 
     def _learn_prompt(self) -> None:
         """Once for each N: the pool keeps n-grams of all lengths."""

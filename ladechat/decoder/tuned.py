@@ -51,24 +51,27 @@ class TunedDecoder:
         self.lookahead = lookahead
         self.tuner = tuner or Tuner(costs)
         self._costs = costs
+        self._picked = False
 
     def run(
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
         self.tuner.begin()
+        self._picked = False
         self._follow()
         started = None  # the first step takes the prompt's time too
         for step in self.lookahead.run(prompt, limits, selector, generated, self):
             seconds = step.forward_seconds if started is None else time.perf_counter() - started
             if self._costs.measured:
                 self._costs.observe(step.slots, step.forward_seconds)
-                if step.pool is not None and not step.pool.asked:
+                if not self._picked:
                     self.tuner.rested(step, seconds)
                     yield step
                     started = time.perf_counter()
                     continue
                 self.tuner.observe(step, seconds)
+                self._picked = False
             yield step
             if self._costs.refresh():
                 self.tuner.forget_times()
@@ -81,7 +84,8 @@ class TunedDecoder:
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """See `ladechat.decoder.lookahead.Picker`."""
-        return self.tuner.pick(guesses) if self._costs.measured else NOTHING
+        self._picked = self._costs.measured
+        return self.tuner.pick(guesses) if self._picked else NOTHING
 
     def _follow(self) -> None:
         own, chosen = self.lookahead.settings, self.tuner.settings

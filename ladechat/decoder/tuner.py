@@ -120,8 +120,8 @@ class Tuner:
         self._besides = Mean(REMEMBERED)
 
     def context(self) -> int:
-        """So many of the last tokens the pool must have seen in a row for a step to ask it. With a window all do."""
-        return 0 if self._settings.window else self._worth.context()
+        """So many of the last tokens the pool must have seen in a row for a step without a window to ask it."""
+        return self._worth.context()
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Which guesses the next step should verify. With a window, as many as its settings say."""

@@ -34,7 +34,7 @@ from ladechat.model.passes import Masks
 LEAST_SLOTS = (1, 2)
 """There is a pass of one slot, and one of two and more."""
 
-MOST_SLOTS = 256
+MOST_SLOTS = 64
 """Larger passes run as the model does: for many rows the usual libraries are made."""
 
 MOST_PARAMETERS = 32_000_000
@@ -188,7 +188,12 @@ class CompiledPasses:
     def _weights_read(self) -> dict[str, Tensor]:
         """What compiled passes read, made when the first of them is there."""
         if not self._weights:
-            kernels.load(self._folder / KERNELS)
+            library = self._folder / KERNELS
+            try:
+                kernels.load(library)
+            except OSError:
+                library.unlink(missing_ok=True)  # so that the compiler makes it anew
+                raise
             self._weights = weights_of(SlotPass(kernels.with_kernels(self._model), ()))
         return self._weights
 
@@ -224,16 +229,21 @@ def folder_for(model: PreTrainedModel) -> Path:
         "config": {key: value for key, value in model.config.to_dict().items() if key != "_name_or_path"},
         "attention": model.config._attn_implementation,
         "threads": torch.get_num_threads(),
-        "versions": [FORMAT, torch.__version__, transformers.__version__],
+        "versions": [torch.__version__, transformers.__version__],
         "processor": [platform.system(), platform.machine(), processor()],
-        "source": [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states, kernels)],
-        "kernels": kernels.SOURCE.read_text(encoding="utf-8"),
+        "made": how_made(),
     }
     digest.update(json.dumps(about, sort_keys=True, default=str).encode())
     for name, tensor in model.state_dict().items():
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return user_cache_path("ladechat") / "passes" / digest.hexdigest()
+
+
+def how_made() -> list[Any]:
+    """What decides how passes are made, in words."""
+    source = [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states, kernels)]
+    return [FORMAT, *source, kernels.SOURCE.read_text(encoding="utf-8")]
 
 
 def library_of(folder: Path, least: int) -> Path:

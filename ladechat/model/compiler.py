@@ -8,12 +8,14 @@ import contextlib
 import fcntl
 import itertools
 import logging
+import math
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 import zipfile
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ from ladechat.model.compiled import (
     FOLDERS_KEPT,
     KERNELS,
     LEAST_SLOTS,
+    MOST_SLOTS,
     CompiledPasses,
     SlotPass,
     folder_for,
@@ -47,10 +50,15 @@ EXAMPLE_SLOTS = {1: 1, 2: 6}
 """Cached tokens and slots of the inputs that a pass is traced with; it then takes others too."""
 
 COMPARED_CACHED = (1, 7, 333)
-COMPARED_SLOTS = {1: (1,), 2: (2, 7, 32)}
+COMPARED_SLOTS = {1: (1,), 2: (2, 7, 32, MOST_SLOTS)}
 TOLERANCE = 1e-3
 """Where a compiled pass is compared with the model, and how far it may be off: a wrong sum is off by much more, another
 order of the same sums by much less."""
+
+TIMED_SLOTS = {1: 1, 2: 8}
+TIMED = 10
+SLOWER = 1.1
+"""Of so many slots a compiled pass is timed, so often, and so much longer than the model's it may take."""
 
 WORK = "work"
 
@@ -102,8 +110,7 @@ def start(checkpoint: Path, into: Path, dtype: torch.dtype) -> Compiling | None:
     Returns:
         The process; None if there is nothing left to compile, no compiler, or no place for what it would make.
     """
-    done = (library_of, _failed)
-    missing = [least for least in LEAST_SLOTS if not any(path(into, least).exists() for path in done)]
+    missing = [least for least in LEAST_SLOTS if not _done(into, least)]
     if not missing or kernels.compiler() is None:
         return None
     what = [checkpoint, into, str(dtype).removeprefix("torch."), torch.get_num_threads(), *missing]
@@ -144,6 +151,8 @@ def main(checkpoint: Path, into: Path, dtype: torch.dtype, threads: int, leasts:
         try:
             _make_kernels(into, threads)
             compile_pass(model, least, into)
+        except OSError:  # the disk is full, or the compiler was ended: another time it may do
+            traceback.print_exc()
         except Exception:  # whatever the exporter or the compiler make of a model: it runs as it is
             traceback.print_exc()
             _failed(into, least).touch()
@@ -154,7 +163,7 @@ def compile_pass(model: PreTrainedModel, least: int, into: Path) -> None:
     """Export the pass of so many slots and more, compile it, compare it with the model, and put it in its place.
 
     Raises:
-        ArithmeticError: it computes something else.
+        ArithmeticError: it computes something else, or takes longer.
     """
     slot_pass = SlotPass(kernels.with_kernels(model), _kinds(model))
     arguments = _example(model, EXAMPLE_SLOTS[least], EXAMPLE_CACHED)
@@ -171,7 +180,9 @@ def compile_pass(model: PreTrainedModel, least: int, into: Path) -> None:
     with zipfile.ZipFile(package) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".so"))
         half_done.write_bytes(archive.read(name))
-    _compare(SlotPass(model, _kinds(model)), load_pass(half_done, weights_of(slot_pass)), COMPARED_SLOTS[least])
+    as_it_is, compiled = SlotPass(model, _kinds(model)), load_pass(half_done, weights_of(slot_pass))
+    _compare(as_it_is, compiled, COMPARED_SLOTS[least])
+    _race(as_it_is, compiled, TIMED_SLOTS[least])
     _put_in_place(half_done, into)
 
 
@@ -186,6 +197,23 @@ def _compare(slot_pass: SlotPass, compiled: Any, slot_counts: Sequence[int]) -> 
         for mine, other in zip((logits, *ours[3]), (expected, *theirs[3]), strict=True):
             if not torch.allclose(mine, other, atol=TOLERANCE * float(other.abs().max()), rtol=TOLERANCE):
                 raise ArithmeticError(f"The compiled pass of {slots} slots differs at {cached} cached tokens.")
+
+
+def _race(slot_pass: SlotPass, compiled: Any, slots: int) -> None:
+    """Whether a compiled pass is worth having: on another processor its kernels may be slower than the usual ones."""
+    tokens, positions, masks, rows = _example(slot_pass.model, slots, EXAMPLE_CACHED)
+    ways = {
+        "as it is": lambda: slot_pass(tokens, positions, masks, rows),
+        "compiled": lambda: compiled.run([tokens, positions, *masks, *rows]),
+    }
+    fastest = dict.fromkeys(ways, math.inf)
+    with torch.inference_mode():
+        for way in TIMED * list(ways):
+            started = time.perf_counter()
+            ways[way]()
+            fastest[way] = min(fastest[way], time.perf_counter() - started)
+    if fastest["compiled"] > SLOWER * fastest["as it is"]:
+        raise ArithmeticError(f"Compiled, a pass of {slots} slots is slower: {fastest} seconds.")
 
 
 def _make_kernels(into: Path, threads: int) -> None:
@@ -216,7 +244,10 @@ def _example(model: PreTrainedModel, slots: int, cached: int) -> tuple[Tensor, T
         for layer in probe_cache(model)
         for heads, head_dim in (layer.keys, layer.values)
     ]
-    return tokens, torch.arange(cached, total)[None], [visible.clone() for _ in _kinds(model)], rows
+    masks = [visible.clone() for _ in _kinds(model)]
+    for kind, mask in enumerate(masks):  # so that none can be left out, or taken for another
+        mask[..., kind:cached:3] = False
+    return tokens, torch.arange(cached, total)[None], masks, rows
 
 
 def _kinds(model: PreTrainedModel) -> list[str]:
@@ -224,6 +255,13 @@ def _kinds(model: PreTrainedModel) -> list[str]:
     layers = probe_cache(model)
     kinds = list(dict.fromkeys(layer.kind for layer in layers))
     return kinds if any(layer.window for layer in layers) else kinds[:1]
+
+
+def _done(folder: Path, least: int) -> bool:
+    """Whether there is nothing left to do for a pass, or nothing that can be done."""
+    return _failed(folder, least).exists() or all(
+        path.exists() for path in (library_of(folder, least), folder / KERNELS)
+    )
 
 
 def _failed(folder: Path, least: int) -> Path:

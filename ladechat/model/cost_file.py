@@ -12,7 +12,7 @@ import transformers
 from platformdirs import user_cache_path
 from transformers import PreTrainedModel
 
-from ladechat.model.compiled import processor
+from ladechat.model.compiled import how_made, processor
 
 LONGEST_KEPT = 64
 """So many files stay; those that were written the longest ago make room."""
@@ -36,6 +36,7 @@ def costs_file(model: PreTrainedModel, on: str = "", passes: str = "") -> Path:
         "attention": model.config._attn_implementation,
         "threads": torch.get_num_threads(),
         "versions": [torch.__version__, transformers.__version__],
+        "made": how_made(),
     }
     digest = hashlib.blake2b(json.dumps(about, sort_keys=True, default=str).encode(), digest_size=12)
     return user_cache_path("ladechat") / "costs" / f"{digest.hexdigest()}.json"

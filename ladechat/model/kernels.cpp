@@ -14,6 +14,8 @@
 
 #if defined(__AVX512F__) || defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #ifndef THREADS
@@ -24,10 +26,16 @@
 
 namespace {
 
-constexpr int LANES = 16;
-constexpr int COLUMNS = 2 * LANES;  // of a block of packed weights; `ladechat.model.kernels.COLUMNS`
-constexpr int ROWS = 8;             // their 2 × 8 sums, and what they are added up from, fit the registers of AVX-512
-constexpr int64_t WORTH_SHARING = 1 << 19;  // products that keep one thread busy for ten times what it takes to wake others
+#if defined(__AVX512F__)
+constexpr int LANES = 16, ROWS = 8;  // as wide as a register, and so many rows that 2 × ROWS sums, and what they are
+#elif defined(__AVX__)               // added up from, fit into all of them
+constexpr int LANES = 8, ROWS = 6;
+#else
+constexpr int LANES = 4, ROWS = 6;
+#endif
+constexpr int COLUMNS = 32;               // of a block of packed weights; `ladechat.model.kernels.COLUMNS`
+constexpr int TOKENS = 16;                // whose values stay in the cache while all heads and slots read them
+constexpr int64_t WORTH_SHARING = 1 << 19;  // products that keep a thread busy for ten times what waking others takes
 constexpr float NEVER = -std::numeric_limits<float>::infinity();
 
 typedef float Floats __attribute__((vector_size(sizeof(float) * LANES)));
@@ -57,11 +65,14 @@ inline Floats load(const Half* from) {
 #if defined(__AVX512F__)
     return (Floats)_mm512_cvtph_ps(load_as<__m256i>(from));
 #elif defined(__F16C__)
-    const __m256 halves[2] = {_mm256_cvtph_ps(load_as<__m128i>(from)), _mm256_cvtph_ps(load_as<__m128i>(from + 8))};
-    return load_as<Floats>(halves);
+    return (Floats)_mm256_cvtph_ps(load_as<__m128i>(from));
+#elif defined(__aarch64__)
+    return (Floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
 #else
-    typedef _Float16 Halves __attribute__((vector_size(sizeof(_Float16) * LANES)));
-    return __builtin_convertvector(load_as<Halves>(from), Floats);
+    // Exponent and fraction where float32 has them; the product brings the exponent's offset right, subnormals included.
+    const Ints bits = __builtin_convertvector(load_as<Shorts>(from), Ints);
+    const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
+    return (Floats)((Ints)size | ((bits & 0x8000) << 16));
 #endif
 }
 
@@ -69,7 +80,7 @@ inline void store(float* to, const Floats& vector) { std::memcpy(to, &vector, si
 
 // --- products ---------------------------------------------------------------------------------------------------------
 
-// Adds rows of x, times `COLUMNS` columns of weights, to rows of y, or puts them there.
+// Adds rows of x, times 2 · LANES columns of weights, to rows of y, or puts them there.
 template <int rows, typename Weight>
 inline void block(const float* x, int64_t x_stride, const Weight* weights, int64_t weights_stride, float* y,
                   int64_t y_stride, int64_t inner, bool adding) {
@@ -95,22 +106,32 @@ inline void block(const float* x, int64_t x_stride, const Weight* weights, int64
     }
 }
 
+// The same for a few rows, and for `COLUMNS` columns.
+template <int rows, typename Weight>
+inline void blocks(const float* x, int64_t x_stride, const Weight* weights, int64_t weights_stride, float* y,
+                   int64_t y_stride, int64_t inner, bool adding) {
+    for (int column = 0; column < COLUMNS; column += 2 * LANES)
+        block<rows>(x, x_stride, weights + column, weights_stride, y + column, y_stride, inner, adding);
+}
+
 template <typename Weight>
 void any_rows(int64_t rows, const float* x, int64_t x_stride, const Weight* weights, int64_t weights_stride, float* y,
               int64_t y_stride, int64_t inner, bool adding = false) {
     for (; rows >= ROWS; rows -= ROWS, x += ROWS * x_stride, y += ROWS * y_stride)
-        block<ROWS>(x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
+        blocks<ROWS>(x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
     switch (rows) {
 #define ROWS_LEFT(n) \
     case n:          \
-        return block<n>(x, x_stride, weights, weights_stride, y, y_stride, inner, adding)
+        return blocks<n>(x, x_stride, weights, weights_stride, y, y_stride, inner, adding)
         ROWS_LEFT(1);
         ROWS_LEFT(2);
         ROWS_LEFT(3);
         ROWS_LEFT(4);
         ROWS_LEFT(5);
+#if defined(__AVX512F__)
         ROWS_LEFT(6);
         ROWS_LEFT(7);
+#endif
 #undef ROWS_LEFT
     }
 }
@@ -144,16 +165,19 @@ inline Floats halved(const Floats& one, const Floats& other, std::integer_sequen
 #endif
 }
 
-// The sums over the lanes of 16 vectors, one a lane.
+// The sums over the lanes of as many vectors as there are lanes, one a lane.
+template <int count = LANES>
 inline Floats totals(Floats* vectors) {
-    const auto lanes = std::make_integer_sequence<int, LANES>();
-    for (int i = 0; i < 8; ++i) vectors[i] = halved<8>(vectors[2 * i], vectors[2 * i + 1], lanes);
-    for (int i = 0; i < 4; ++i) vectors[i] = halved<4>(vectors[2 * i], vectors[2 * i + 1], lanes);
-    for (int i = 0; i < 2; ++i) vectors[i] = halved<2>(vectors[2 * i], vectors[2 * i + 1], lanes);
-    return halved<1>(vectors[0], vectors[1], lanes);
+    if constexpr (count == 1) {
+        return vectors[0];
+    } else {
+        for (int i = 0; i < count / 2; ++i)
+            vectors[i] = halved<count / 2>(vectors[2 * i], vectors[2 * i + 1], std::make_integer_sequence<int, LANES>());
+        return totals<count / 2>(vectors);
+    }
 }
 
-// The products of a query with 16 keys; behind the last key, which is the `count`th, with that one again.
+// The products of a query with LANES keys; behind the last key, which is the `count`th, with that one again.
 inline Floats scores_of(const float* query, const float* keys, int64_t stride, int64_t count, int64_t dim) {
     const float* key[LANES];
     for (int64_t i = 0; i < LANES; ++i) key[i] = keys + std::min(i, count - 1) * stride;
@@ -242,8 +266,8 @@ void Attention::add_up(const float* weights) const {
     static thread_local std::vector<float> sums, last;
     const int64_t dim = values.dim, width = (dim + COLUMNS - 1) / COLUMNS * COLUMNS;
     sums.assign(heads * slots * width, 0.0f);
-    for (int64_t j = 0; j < tokens; j += LANES) {
-        const int64_t count = std::min<int64_t>(LANES, tokens - j);
+    for (int64_t j = 0; j < tokens; j += TOKENS) {
+        const int64_t count = std::min<int64_t>(TOKENS, tokens - j);
         for (int64_t head = 0; head < heads; ++head)
             for (int64_t d = 0; d < dim; d += COLUMNS) {
                 const float* from = values.data + group(head) * values.head + j * values.token + d;
@@ -280,6 +304,15 @@ struct Tensor {
     }
 
     bool floats() const { return readable && type == aoti_torch_dtype_float32(); }
+
+    bool heads_of_floats() const { return floats() && dims == 4 && sizes[0] == 1 && strides[3] == 1; }
+
+    bool in_one_piece() const {
+        int64_t stride = 1;
+        for (int64_t d = dims - 1; d >= 0; stride *= sizes[d--])
+            if (sizes[d] != 1 && strides[d] != stride) return false;
+        return true;
+    }
 };
 
 AOTITorchError new_floats(const std::vector<int64_t>& sizes, AtenTensorHandle* result) {
@@ -301,7 +334,10 @@ extern "C" {
 __attribute__((visibility("default"))) AOTITorchError aoti_torch_cpu_packed_linear(
     AtenTensorHandle x_handle, AtenTensorHandle packed_handle, int64_t columns, AtenTensorHandle* result) {
     const Tensor x(x_handle), packed(packed_handle);
-    if (!x.floats() || !packed.readable || x.dims < 1 || x.strides[x.dims - 1] != 1) return AOTI_TORCH_FAILURE;
+    const bool right = x.floats() && x.in_one_piece() && x.dims > 0 && packed.readable && packed.in_one_piece() &&
+                       packed.dims == 3 && packed.sizes[0] == (columns + COLUMNS - 1) / COLUMNS &&
+                       packed.sizes[1] == x.sizes[x.dims - 1] && packed.sizes[2] == COLUMNS;
+    if (!right) return AOTI_TORCH_FAILURE;
     std::vector<int64_t> sizes(x.sizes, x.sizes + x.dims);
     const int64_t inner = sizes.back();
     int64_t rows = 1;
@@ -314,8 +350,10 @@ __attribute__((visibility("default"))) AOTITorchError aoti_torch_cpu_packed_line
         product<Half>(from, packed.data, y, rows, inner, columns);
     else if (packed.type == aoti_torch_dtype_bfloat16())
         product<BFloat>(from, packed.data, y, rows, inner, columns);
-    else
+    else if (packed.floats())
         product<float>(from, packed.data, y, rows, inner, columns);
+    else
+        return AOTI_TORCH_FAILURE;
     return AOTI_TORCH_SUCCESS;
 }
 
@@ -325,9 +363,12 @@ __attribute__((visibility("default"))) AOTITorchError aoti_torch_cpu_slot_attent
     AtenTensorHandle query_handle, AtenTensorHandle keys_handle, AtenTensorHandle values_handle,
     AtenTensorHandle mask_handle, double scale, AtenTensorHandle* result) {
     const Tensor query(query_handle), keys(keys_handle), values(values_handle), mask(mask_handle);
-    const bool right = query.floats() && keys.floats() && values.floats() && mask.readable &&
-                       mask.type == aoti_torch_dtype_bool() && query.strides[3] == 1 && keys.strides[3] == 1 &&
-                       values.strides[3] == 1 && mask.strides[3] == 1;
+    const bool right = query.heads_of_floats() && keys.heads_of_floats() && values.heads_of_floats() && mask.readable &&
+                       mask.type == aoti_torch_dtype_bool() && mask.dims == 4 && mask.strides[3] == 1 &&
+                       mask.sizes[0] * mask.sizes[1] == 1 && mask.sizes[2] == query.sizes[2] &&
+                       mask.sizes[3] == keys.sizes[2] && keys.sizes[2] == values.sizes[2] &&
+                       keys.sizes[1] == values.sizes[1] && query.sizes[1] % keys.sizes[1] == 0 &&
+                       query.sizes[3] == keys.sizes[3];
     if (!right) return AOTI_TORCH_FAILURE;
     const int64_t heads = query.sizes[1], slots = query.sizes[2], value_dim = values.sizes[3];
     if (const AOTITorchError error = new_floats({1, slots, heads, value_dim}, result)) return error;

@@ -48,29 +48,30 @@ def compiler() -> str | None:
     return shutil.which(name)
 
 
-def build(library: Path, threads: int) -> None:
-    """Make the library of the kernels for this processor.
+def build(library: Path, threads: int, processor: str = "native") -> None:
+    """Make the library of the kernels.
 
     Args:
         library: the file to write.
         threads: how many threads a large product is shared by.
+        processor: what it is made for, as the compiler calls it; "native" is this one.
 
     Raises:
-        RuntimeError: there is no C++ compiler, or it does not take the kernels.
+        RuntimeError: the C++ compiler does not take the kernels.
+        OSError: it does not run, or was ended.
     """
     torch_folder = Path(torch.__file__).parent
     command = [compiler() or "g++", "-std=c++20", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-w"]
-    command += ["-mcpu=native" if sys.platform == "darwin" else "-march=native", f"-DTHREADS={threads}"]
+    command += [f"{'-mcpu' if sys.platform == 'darwin' else '-march'}={processor}", f"-DTHREADS={threads}"]
     if threads > 1 and sys.platform != "darwin":
         command.append("-fopenmp")
     command += [str(SOURCE), "-o", str(library), f"-I{torch_folder / 'include'}"]
     command += [f"-L{torch_folder / 'lib'}", "-ltorch_cpu"]
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
-    except OSError as error:
-        raise RuntimeError(f"The C++ compiler does not run: {error}") from error
-    except subprocess.CalledProcessError as error:
-        raise RuntimeError(f"The kernels cannot be compiled: {error.stderr}") from error
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode < 0:
+        raise OSError(f"The C++ compiler was ended by signal {-done.returncode}.")
+    if done.returncode:
+        raise RuntimeError(f"The kernels cannot be compiled: {done.stderr}")
 
 
 def load(library: Path) -> None:
@@ -98,7 +99,8 @@ def with_kernels(model: PreTrainedModel) -> PreTrainedModel:
         if type(module) in (nn.Linear, Conv1D):
             parent, _, child = name.rpartition(".")
             setattr(model.get_submodule(parent), child, PackedLinear(module))
-    model.config._attn_implementation = ATTENTION
+    if model._supports_attention_backend:  # others look for the names they know, and take another way
+        model.config._attn_implementation = ATTENTION
     return model
 
 

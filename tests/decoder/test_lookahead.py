@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.guess_worth import Pick
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.ngram_pool import NGramPool
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.step import Limits, Step
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, generated, plain, random_model, run, runner_for, tokens_of
 
@@ -294,3 +295,31 @@ def test_fewer_steps_than_the_reference_implementation_needs() -> None:
             assert max(step.slots for step in steps) <= (ngram - 1) * (window + guesses) + 1
             count += len(steps)
         assert count <= (0.85 if settings == "5,3,5" else 0.92) * reference_steps
+
+
+def test_the_pool_is_asked_where_the_last_tokens_were_seen_in_a_row_and_else_the_step_is_a_plain_one() -> None:
+    class Wants:
+        def __init__(self, context: int) -> None:
+            self._context = context
+            self.offered: list[int] = []
+
+        def context(self) -> int:
+            return self._context
+
+        def pick(self, guesses: Sequence[Guess]) -> Pick:
+            self.offered.append(guesses[0].context)
+            return Pick(1, 2)
+
+    model, prompt = demo_model(), demo_prompt("Repeat after me: the red fox sees the red fox.")
+    for context in range(1, LONGEST_CONTEXT + 2):
+        decoder, picker = LookaheadDecoder(runner_for(model), LookaheadSettings(0, 8, 5)), Wants(context)
+        steps = list(decoder.run(prompt, Limits(150), picker=picker))
+        assert tokens_of(steps) == plain(model, prompt, 150)
+        pools = [step.pool for step in steps if step.pool]
+        drafted = [step for step in steps if step.slots > 1]
+        assert len(drafted) == len(picker.offered) and all(offered >= context for offered in picker.offered)
+        assert bool(drafted) == (context <= LONGEST_CONTEXT)
+        # One token says at once whether anything is known: so it counts as asked, though nothing was.
+        assert [pool.asked for pool in pools] == [context <= 1 or step.slots > 1 for step in steps]
+        assert pools[-1].lookups == sum(pool.asked for pool in pools)
+        assert pools[-1].hits == len(picker.offered)

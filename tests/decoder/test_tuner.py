@@ -40,7 +40,7 @@ class World:
         settings = self.tuner.settings
         right = self._dice.random() < self._known
         guess = Guess((1,) * LONGEST if right else (2,) * LONGEST, "prompt")
-        asked = self.tuner.context() <= guess.context
+        asked = bool(settings.window) or self.tuner.context() <= guess.context
         picked = self.tuner.pick([guess]) if asked else NOTHING
         length = min(picked.length, LONGEST) if picked.number else 0
         tokens = 1 + length * right

@@ -21,7 +21,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.verify_mask import causal_layout
-from ladechat.model import compiler, eager
+from ladechat.model import compiler, eager, kernels
 from ladechat.model.cache_probe import probe_cache
 from ladechat.model.compiled import (
     FOLDERS_KEPT,
@@ -44,6 +44,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "gemma3": HYBRID,
     "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2},
     "qwen3": {"model_type": "qwen3"},
+    "stablelm": {"model_type": "stablelm"},
 }
 
 
@@ -205,7 +206,19 @@ def test_nothing_is_started_without_a_compiler_or_when_all_is_there(
     folder.mkdir()
     for least in LEAST_SLOTS:
         library_of(folder, least).touch()
+    (folder / KERNELS).touch()
     assert compiler.start(DEMO, folder, torch.float32) is None
+
+
+def test_what_is_missing_or_broken_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_library", None)
+    for least in LEAST_SLOTS:
+        library_of(tmp_path, least).touch()
+        assert not compiler._done(tmp_path, least)  # without kernels it is of no use
+    (tmp_path / KERNELS).write_bytes(b"broken off")
+    assert compiler._done(tmp_path, 1)
+    CompiledPasses(tmp_path, random_model(1)).look()
+    assert not compiler._done(tmp_path, 1)
 
 
 def test_the_folders_that_were_used_last_stay(tmp_path: Path) -> None:
@@ -250,13 +263,13 @@ def check_a_compiled_pass(model: PreTrainedModel, least: int, folder: Path) -> N
     passes = compile_one(model, least, folder)
     dice = random.Random(0)
     for cached in (1, 7, 300, 480):
-        ours, theirs = runner_for(model, 560), runner_for(model, 560)
+        ours, theirs = runner_for(model, 1024), runner_for(model, 1024)
         ours.compiled = passes
         text = [dice.randrange(VOCABULARY) for _ in range(cached + 1)]
         for runner in (ours, theirs):
             assert list(runner.prefill(text))
-        for slots in (1, 1) if least == 1 else (2, 3, 9, 33):  # each reads what those before have written
-            layout = causal_layout([dice.randrange(VOCABULARY) for _ in range(slots)])
+        for slots in (least, least, least, least):  # each reads what those before have written
+            layout = causal_layout([dice.randrange(VOCABULARY)]) if slots == 1 else random_layout(dice, VOCABULARY)
             torch.testing.assert_close(ours.forward(layout), theirs.forward(layout), atol=1e-4, rtol=1e-4)
             ours.keep(range(len(layout)))
             theirs.keep(range(len(layout)))
@@ -274,6 +287,26 @@ def test_a_compiled_pass_computes_what_the_model_computes(tmp_path: Path) -> Non
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_compiled_passes_of_several_architectures(architecture: str, least: int, tmp_path: Path) -> None:
     check_a_compiled_pass(random_model(2, **ARCHITECTURES[architecture]), least, tmp_path)
+
+
+def test_a_pass_that_is_wrong_or_slow_is_not_taken() -> None:
+    model = random_model(1)
+    slot_pass = SlotPass(model, ["full_attention"])
+
+    class Stand:
+        def __init__(self, seconds: float = 0.0, blind: bool = False) -> None:
+            self._seconds, self._blind = seconds, blind
+
+        def run(self, inputs: list[Tensor]) -> list[Tensor]:
+            tokens, positions, mask, *rows = inputs
+            time.sleep(self._seconds)
+            return [slot_pass(tokens, positions, [mask | self._blind], rows)]
+
+    compiler._compare(slot_pass, Stand(), (1, 3))
+    with pytest.raises(ArithmeticError, match="differs"):
+        compiler._compare(slot_pass, Stand(blind=True), (1,))
+    with pytest.raises(ArithmeticError, match="slower"):
+        compiler._race(slot_pass, Stand(seconds=1.0), 1)
 
 
 @pytest.mark.usefixtures("a_compiler")

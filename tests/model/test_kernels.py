@@ -1,6 +1,8 @@
 """The kernels of compiled passes: what they compute is what torch computes, at every shape; and what they refuse."""
 
+import platform
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +22,23 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "llama": {"num_key_value_heads": 4},
     "gemma3": {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6},
     "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2},
+    "stablelm": {"model_type": "stablelm"},  # takes no other attention than those that it knows
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _library(tmp_path_factory: pytest.TempPathFactory) -> None:
-    library = tmp_path_factory.mktemp("kernels") / "kernels.so"
+# What registers are wide decides how the kernels are written: 16, 8 or 4 numbers.
+PROCESSORS = ("native", "haswell", "x86-64") if platform.machine() == "x86_64" else ("native",)
+
+
+@pytest.fixture(scope="module", params=PROCESSORS, autouse=True)
+def _library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    library = tmp_path_factory.mktemp("kernels") / f"{request.param}.so"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CXX", raising=False)
-        kernels.build(library, threads=1)
-    kernels.load(library)
+        kernels.build(library, threads=1, processor=request.param)
+        patch.setattr(kernels, "_library", None)
+        kernels.load(library)
+        yield
 
 
 def drawn(seed: int, *shape: int) -> torch.Tensor:
@@ -140,8 +149,17 @@ def test_tensors_that_they_are_not_made_for_are_refused() -> None:
         torch.ops.ladechat.packed_linear(torch.zeros(2, 8, dtype=torch.float64), packed, 8)
     with pytest.raises(RuntimeError, match="packed_linear does not take"):
         torch.ops.ladechat.packed_linear(torch.zeros(8, 2).T, packed, 8)
+    for x in (torch.zeros(2, 1, 12)[..., :8], torch.zeros(2, 7)):
+        with pytest.raises(RuntimeError, match="packed_linear does not take"):
+            torch.ops.ladechat.packed_linear(x, packed, 8)
+    with pytest.raises(RuntimeError, match="packed_linear does not take"):
+        torch.ops.ladechat.packed_linear(torch.zeros(2, 8), packed, 33)
+    mask = torch.ones(1, 1, 2, 2, dtype=torch.bool)
+    for wrong in (mask.float(), mask[..., :1], mask[:, :, :1], mask.expand(1, 2, 2, 2)):
+        with pytest.raises(RuntimeError, match="slot_attention does not take"):
+            torch.ops.ladechat.slot_attention(query, query, query, wrong, 1.0)
     with pytest.raises(RuntimeError, match="slot_attention does not take"):
-        torch.ops.ladechat.slot_attention(query, query, query, torch.zeros(1, 1, 2, 2), 1.0)
+        torch.ops.ladechat.slot_attention(query, query, query[:, :, :1], mask, 1.0)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -182,17 +200,24 @@ def test_models_in_other_types_are_left_alone() -> None:
         model.float()
 
 
-def test_a_compiler_that_fails_is_told_of_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_fails_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", sys.executable)
     with pytest.raises(RuntimeError, match="The kernels cannot be compiled"):
+        kernels.build(tmp_path / "kernels.so", threads=1)
+    killed = tmp_path / "killed"
+    killed.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
+    killed.chmod(0o755)
+    monkeypatch.setenv("CXX", str(killed))
+    with pytest.raises(OSError, match="ended by signal 9"):
         kernels.build(tmp_path / "kernels.so", threads=1)
 
 
 def test_shared_by_several_threads_a_product_stays_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CXX", raising=False)
-    weight, x = drawn(1, 700, 256), drawn(2, 9, 256)
-    alone = torch.ops.ladechat.packed_linear(x, pack(weight), 700)
-    kernels.build(tmp_path / "two.so", threads=2)
-    monkeypatch.setattr(kernels, "_library", None)
-    kernels.load(tmp_path / "two.so")
-    assert torch.equal(torch.ops.ladechat.packed_linear(x, pack(weight), 700), alone)
+    packed, x, found = pack(drawn(1, 700, 256)), drawn(2, 9, 256), []
+    for threads in (1, 2):
+        kernels.build(tmp_path / f"{threads}.so", threads)
+        monkeypatch.setattr(kernels, "_library", None)
+        kernels.load(tmp_path / f"{threads}.so")
+        found.append(torch.ops.ladechat.packed_linear(x, packed, 700))
+    assert torch.equal(*found)

@@ -132,3 +132,15 @@ async def test_without_a_pool_a_sentence_says_so() -> None:
         assert lines(panel)[1] == "Fills with the first step."
         panel.show_step(plain_step())
         assert (await drawn(pilot, panel))[1] == "Plain decoding: no pool."
+
+
+async def test_it_says_whether_the_pool_knew_nothing_or_was_not_asked() -> None:
+    panel = PoolPanel()
+    knew_nothing = step(["a"], pool=pool_view("a", []))
+    assert knew_nothing.pool is not None
+    unasked = msgspec.structs.replace(knew_nothing, pool=msgspec.structs.replace(knew_nothing.pool, asked=False))
+    async with Host(panel, 60, 4).run_test() as pilot:
+        panel.show_step(knew_nothing)
+        assert (await drawn(pilot, panel))[1] == "nothing known after ‹a›"
+        panel.show_step(unasked)
+        assert (await drawn(pilot, panel))[1] == "not asked after ‹a›: seldom pays here"
