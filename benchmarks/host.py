@@ -9,6 +9,7 @@ import json
 import os
 import statistics
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,15 @@ def figures(steps: list[Step]) -> dict[str, float]:
         "besides_ms": round(statistics.median(besides), 3),
         "share": round(statistics.median(share), 3),
     }
+
+
+def page_table(report: Mapping[str, Any]) -> str:
+    """The figures as a table of a page."""
+    rows = ["| | slots | a step, ms | besides its pass, ms | part |", "|---|---|---|---|---|"]
+    for name, of in report["steps"].items():
+        numbers = f"{of['slots']:.1f} | {of['step_ms']:.2f} | {of['besides_ms']:.2f} | {100 * of['share']:.0f} %"
+        rows.append(f"| {name} | {numbers} |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

@@ -119,10 +119,15 @@ def make_contenders(
         found.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
         found.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
     for way, passes in ways.items():
+        costs = PassCosts(runner)
+        runner.compiled = passes
+        for _ in runner.prefill(prompts[0].token_ids):
+            pass
+        costs.refresh()  # what passes cost is measured before the first answer, as when the app has loaded a model
         decoders: dict[str, Decoder] = {
             f"plain, {way}": AutoregressiveDecoder(runner),
             f"lookahead 5,3,5, {way}": LookaheadDecoder(runner, LookaheadSettings(5, 3, 5)),
-            f"auto, {way}": TunedDecoder(LookaheadDecoder(runner), PassCosts(runner)),
+            f"auto, {way}": TunedDecoder(LookaheadDecoder(runner), costs),
         }
         for numbers in GRID if grid else ():
             name = f"{','.join(map(str, numbers))}, {way}"

@@ -1,0 +1,27 @@
+"""How much of a step is not its pass: what is counted, and that the page says what was measured."""
+
+import json
+from pathlib import Path
+
+from benchmarks.host import DECODERS, figures, page_table, steps_of
+from ladechat.engine.turn import Service
+from ladechat.model.loading import LoadedModel
+from ladechat.protocol import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_decoder_is_timed_as_an_engine_runs_it(loaded: LoadedModel) -> None:
+    service = Service.of(loaded, Settings())
+    for settings in DECODERS.values():
+        service.decoders.apply(settings)
+        steps = steps_of(service, "the pool keeps the n-grams of the pool")
+        found = figures(steps)
+        assert found["steps"] == len(steps) > 1
+        assert 0 < found["besides_ms"] < found["step_ms"] and 0 < found["share"] < 1
+        assert (found["slots"] > 10) == (settings.decoder == "lookahead" and not settings.auto)
+
+
+def test_the_page_has_the_figures_that_were_measured() -> None:
+    report = json.loads((ROOT / "benchmarks" / "results" / "host_demo.json").read_text(encoding="utf-8"))
+    assert page_table(report) in (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
