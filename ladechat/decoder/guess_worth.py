@@ -47,6 +47,9 @@ NEVER = LONGEST_CONTEXT + 1
 OPEN_AGAIN = 200
 """After so many steps that asked and tried no guess, what they take besides their pass is open again."""
 
+SETTLING = 6
+"""So many plain passes may be slower behind one that was not."""
+
 FADING = 0.99
 """What a step counts, in the rate of late, for each step after it."""
 
@@ -94,6 +97,39 @@ class _Kind:
         self.hope = sum(self.adds)
 
 
+class _Aftermath:
+    """What a step that verified guesses costs the plain steps behind it.
+
+    They read all weights anew, and what a processor's cache has lost of them meanwhile takes them longer: more of it,
+    the longer the step before took.
+    """
+
+    def __init__(self) -> None:
+        self.settled = Mean(REMEMBERED)
+        """The seconds of plain passes behind plain ones."""
+        self.extra = Mean(REMEMBERED)
+        """By how many seconds all plain passes right behind one with guesses are longer."""
+        self._plain_in_a_row = 0
+        self._longer = 0.0
+
+    def add(self, plain: bool, seconds: float) -> None:
+        """The next pass."""
+        if not plain:
+            if self._plain_in_a_row < SETTLING:  # else it was added when they had settled
+                self.extra.add(self._longer)
+            self._plain_in_a_row, self._longer = 0, 0.0
+            return
+        self._plain_in_a_row += 1
+        if self._plain_in_a_row > SETTLING:
+            self.settled.add(seconds)
+        elif self.settled.weight:
+            usual = self.settled.value
+            self._longer += min(max(seconds - usual, -usual), usual)
+            if self._plain_in_a_row == SETTLING:
+                self.extra.add(self._longer)
+                self._longer = 0.0
+
+
 class GuessWorth:
     """Learns what guesses yield, and picks those of a step.
 
@@ -110,6 +146,7 @@ class GuessWorth:
     def forget_times(self) -> None:
         """What passes cost has changed: only what guesses yield is still known."""
         self._besides = {of: Mean(REMEMBERED) for of in ("rest", "plain", "guesses")}
+        self._aftermath = _Aftermath()
         self._tokens = self._seconds = 0.0
         self._expected: dict[int, float] = {}
         self._since_guesses = 0
@@ -176,7 +213,7 @@ class GuessWorth:
         self._time(self._besides["guesses" if with_guesses else "plain"], slots, seconds)
         self._since_guesses = 0 if with_guesses else self._since_guesses + 1
         if self._since_guesses == OPEN_AGAIN:
-            self._besides["guesses"] = Mean(REMEMBERED)
+            self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
         self._count(tokens, seconds)
 
     def rested(self, seconds: float) -> None:
@@ -188,24 +225,34 @@ class GuessWorth:
         cost = self._cost(slots)
         # Within limits: a machine that pauses once must not have all such steps look dear from then on.
         besides.add(min(max(seconds - cost, -cost / 2), cost))
+        self._aftermath.add(slots == 1, seconds - besides.value)
 
     def _count(self, tokens: int, seconds: float) -> None:
         self._tokens = FADING * self._tokens + tokens
         self._seconds = FADING * self._seconds + seconds
 
     def seconds(self, slots: int) -> float:
-        """What a step of so many slots is expected to take: its pass, and all that is done besides."""
+        """What a step of so many slots is expected to take: its pass, all that is done besides, and what follows."""
         expected = self._expected.get(slots)
         if expected is None:
             ways = ("guesses", "plain", "rest") if slots > 1 else ("plain", "rest")
             known = next((self._besides[way] for way in ways if self._besides[way].weight >= ASSUMED), Mean(1))
-            expected = self._expected[slots] = self._cost(slots) + known.value
+            own = self._plain_pass() if slots == 1 else self._cost(slots) + self._what_follows()
+            expected = self._expected[slots] = own + known.value
         return expected
 
     def plain_seconds(self) -> float:
         """What a step of plain decoding is expected to take, which does not ask the pool."""
         resting = self._besides["rest"]
-        return self._cost(1) + (resting if resting.weight >= ASSUMED else self._besides["plain"]).value
+        return self._plain_pass() + (resting if resting.weight >= ASSUMED else self._besides["plain"]).value
+
+    def _plain_pass(self) -> float:
+        settled = self._aftermath.settled
+        return settled.value if settled.weight >= ASSUMED else self._cost(1)
+
+    def _what_follows(self) -> float:
+        extra = self._aftermath.extra
+        return max(0.0, extra.value) if extra.weight >= ASSUMED else 0.0
 
     def _rate(self) -> float:
         # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.

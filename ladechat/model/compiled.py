@@ -243,7 +243,7 @@ def folder_for(model: PreTrainedModel) -> Path:
 def how_made() -> list[Any]:
     """What decides how passes are made, in words."""
     source = [inspect.getsource(part) for part in (SlotPass, _GivenLayer, with_states, kernels)]
-    return [FORMAT, *source, kernels.SOURCE.read_text(encoding="utf-8")]
+    return [FORMAT, *source, *(one.read_text(encoding="utf-8") for one in kernels.SOURCES)]
 
 
 def library_of(folder: Path, least: int) -> Path:

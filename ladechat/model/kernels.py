@@ -1,4 +1,4 @@
-"""The two kernels that compiled passes of a small model spend their time in, for a CPU: see `kernels.cpp`.
+"""The two kernels that compiled passes of a small model spend their time in, for a CPU: see `csrc`.
 
 They are built by the C++ compiler that torch's own compiler needs too, and are operators of torch,
 `ladechat::packed_linear` and `ladechat::slot_attention`, which a compiled pass calls without Python.
@@ -20,7 +20,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
-SOURCE = Path(__file__).with_suffix(".cpp")
+SOURCES = sorted(Path(__file__).with_name("csrc").iterdir())
 
 COLUMNS = 32
 """Columns of a block of packed weights."""
@@ -65,8 +65,8 @@ def build(library: Path, threads: int, processor: str = "native") -> None:
     command += [f"{'-mcpu' if sys.platform == 'darwin' else '-march'}={processor}", f"-DTHREADS={threads}"]
     if threads > 1 and sys.platform != "darwin":
         command.append("-fopenmp")
-    command += [str(SOURCE), "-o", str(library), f"-I{torch_folder / 'include'}"]
-    command += [f"-L{torch_folder / 'lib'}", "-ltorch_cpu"]
+    command += [*(str(one) for one in SOURCES if one.suffix == ".cpp"), "-o", str(library)]
+    command += [f"-I{torch_folder / 'include'}", f"-L{torch_folder / 'lib'}", "-ltorch_cpu"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode < 0:
         raise OSError(f"The C++ compiler was ended by signal {-done.returncode}.")

@@ -131,6 +131,27 @@ def renew(worth: GuessWorth) -> None:
         worth.context()
 
 
+def test_a_step_with_guesses_is_charged_for_the_plain_ones_that_it_slows_down() -> None:
+    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
+    for _ in range(60):
+        worth.took(4, 2, 0.012)
+        for after in (0.015, 0.013, 0.011, *[0.010] * 9):
+            worth.rested(after)
+    renew(worth)
+    assert worth.plain_seconds() == pytest.approx(0.010, rel=0.1)
+    assert worth.seconds(4) == pytest.approx(0.012 + 0.005 + 0.003 + 0.001, rel=0.15)
+
+
+def test_steps_with_guesses_one_behind_the_other_are_charged_nothing_more() -> None:
+    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
+    for _ in range(12):
+        worth.took(1, 1, 0.010)
+    for _ in range(60):
+        worth.took(4, 2, 0.012)
+    renew(worth)
+    assert worth.seconds(4) == pytest.approx(0.012)
+
+
 def test_to_ask_the_pool_is_charged_too_and_where_it_brings_less_hardly_a_step_asks() -> None:
     worth = GuessWorth(lambda slots: 0.010 + 0.001 * slots)
     never, sometimes = Guess((2,) * LONGEST, "prompt", 1), Guess((1,) * LONGEST, "prompt", 2)
