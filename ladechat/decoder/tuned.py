@@ -25,8 +25,11 @@ class Costs(Protocol):
         """The seconds of a pass of so many slots, as far as is known."""
         ...
 
-    def refresh(self) -> bool:
+    def refresh(self, rounds: int) -> bool:
         """Measure what is not known yet. Called between two steps, with one slot of the context free at least.
+
+        Args:
+            rounds: how often all is measured now, at most; the next calls do the rest.
 
         Returns:
             Whether all is new, so that what was timed before does not compare with it.
@@ -73,7 +76,7 @@ class TunedDecoder:
                 self.tuner.observe(step, seconds)
                 self._picked = False
             yield step
-            if self._costs.refresh():
+            if self._costs.refresh(rounds=1):
                 self.tuner.forget_times()
             self._follow()
             started = time.perf_counter()

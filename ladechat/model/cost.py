@@ -102,8 +102,8 @@ class PassCosts:
         self._seconds: dict[int, float] = {}
         self._compiled: list[int] = []
         self._unseen: set[int] = set()
-        self._allowance = 0.0
-        self._turn = 0
+        self._allowance = self._measured_for = 0.0
+        self._turn = self._rounds_left = 0
 
     @property
     def measured(self) -> bool:
@@ -120,11 +120,14 @@ class PassCosts:
             return self._seconds[1]
         return sum(part * self._seconds[size] for size, part in self._parts(slots))
 
-    def refresh(self) -> bool:
+    def refresh(self, rounds: int = FIRST_PROBES) -> bool:
         """Time passes of all sizes, if that was not done or if others of them are compiled by now; else one, if due.
 
-        The first takes `MEASURED_SECONDS` or little more, but never fewer than two sizes; the others `BUDGET` of the
+        That takes `MEASURED_SECONDS` or little more in all, but never fewer than two sizes; later ones `BUDGET` of the
         time of the steps. The cache stays as it is; one slot of the context must be free.
+
+        Args:
+            rounds: how often all sizes are timed now, at most: between two steps there is no time for all rounds.
 
         Returns:
             Whether all sizes are new.
@@ -134,11 +137,15 @@ class PassCosts:
             if passes is not None:
                 passes.prepare()
             self._compiled = compiled_sizes(self._runner)
+            self._begin()
             kept = read_costs(self._file, self._compiled) if self._file else None
-            if kept is None:
-                self.measure()
-            else:
-                self._seconds, self._sizes, self._unseen = kept, sorted(kept), set(kept)
+            if kept is not None:
+                self._seconds, self._sizes, self._unseen, self._rounds_left = kept, sorted(kept), set(kept), 0
+                return True
+        if self._rounds_left:
+            while rounds > 0 and self._rounds_left:
+                self._measure_once()
+                rounds -= 1
             return True
         size = self._sizes[self._turn % len(self._sizes)]
         dear = self._seconds[size] > WATCHED * self._seconds[1] and size not in self._unseen
@@ -185,23 +192,29 @@ class PassCosts:
 
         The cache stays as it is; one slot of the context must be free.
         """
-        self._time_all()
-        if self._file is not None:
-            write_costs(self._file, self._compiled, self._seconds)
+        self._begin()
+        while self._rounds_left:
+            self._measure_once()
 
-    def _time_all(self) -> None:
-        self._sizes, self._seconds = [], {}
-        started = time.perf_counter()
-        for turn in range(FIRST_PROBES):
-            for size in self._wanted() if turn == 0 else self._sizes:
-                if len(self._seconds) > 1 and time.perf_counter() - started > MEASURED_SECONDS:
-                    return
-                if turn == 0 and any(
-                    self._seconds[one] > TOO_DEAR * self._seconds[1] for one in self._sizes if one <= size
-                ):
-                    continue
-                self._seconds[size] = min(self._time(size), self._seconds.get(size, math.inf))
-                self._sizes = sorted(self._seconds)
+    def _begin(self) -> None:
+        self._sizes, self._seconds, self._rounds_left, self._measured_for = [], {}, FIRST_PROBES, 0.0
+
+    def _measure_once(self) -> None:
+        """Time all sizes once more."""
+        first, self._rounds_left = not self._sizes, self._rounds_left - 1
+        for size in self._wanted() if first else self._sizes:
+            if len(self._seconds) > 1 and self._measured_for > MEASURED_SECONDS:
+                self._rounds_left = 0
+                break
+            dear = any(self._seconds[one] > TOO_DEAR * self._seconds[1] for one in self._sizes if one <= size)
+            if first and dear:
+                continue
+            seconds = self._time(size)
+            self._measured_for += seconds
+            self._seconds[size] = min(seconds, self._seconds.get(size, math.inf))
+            self._sizes = sorted(self._seconds)
+        if not self._rounds_left and self._file is not None:
+            write_costs(self._file, self._compiled, self._seconds)
 
     def _wanted(self) -> list[int]:
         """The sizes worth timing: those that the context has room for, and that are not filled up to another."""

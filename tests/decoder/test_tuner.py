@@ -249,7 +249,8 @@ class Drawn:
     def __call__(self, slots: int) -> float:
         return self._dice.random()
 
-    def refresh(self) -> bool:
+    def refresh(self, rounds: int) -> bool:
+        assert rounds == 1
         return self._dice.random() < 0.1
 
     def observe(self, slots: int, seconds: float) -> None: ...

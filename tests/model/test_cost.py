@@ -104,3 +104,13 @@ def test_one_slow_moment_spoils_no_size(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Timed, "_take", lambda one, slots: usual(one, slots) * (5 if len(one.asked) in (2, 3) else 1))
     timed.costs.refresh()
     assert set(timed.costs.known().values()) == {0.01}
+
+
+def test_between_two_steps_all_sizes_are_timed_once_and_the_next_steps_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(monkeypatch, dict.fromkeys(SIZES, 0.01))
+    for _ in range(cost.FIRST_PROBES):
+        timed.asked.clear()
+        assert timed.costs.refresh(rounds=1) is True
+        assert sorted(timed.asked) == sorted(timed.costs.known())
+    timed.asked.clear()
+    assert timed.costs.refresh(rounds=1) is False and not timed.asked
