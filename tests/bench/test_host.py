@@ -19,7 +19,8 @@ def test_every_decoder_is_timed_as_an_engine_runs_it(loaded: LoadedModel) -> Non
         found = figures(steps)
         assert found["steps"] == len(steps) > 1
         assert 0 < found["besides_ms"] < found["step_ms"] and 0 < found["share"] < 1
-        assert (found["slots"] > 10) == (settings.decoder == "lookahead" and not settings.auto)
+        if not settings.auto:
+            assert (found["slots"] > 10) == (settings.decoder == "lookahead")
 
 
 def test_the_page_has_the_figures_that_were_measured() -> None:
