@@ -10,11 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
@@ -34,8 +31,7 @@ from ladechat.model.compiled import (
     library_of,
 )
 from ladechat.model.eager import EagerRunner
-from ladechat.model.fixed_pass import filled_up
-from tests.model.test_eager import check_slots_against_plain_passes, random_layout
+from tests.model.layouts import check_slots_against_plain_passes, random_layout
 from tests.tiny import DEMO, SHAPE, VOCABULARY, plain, random_model, run, runner_for, tokens_of
 
 HYBRID: dict[str, Any] = {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6}
@@ -103,20 +99,6 @@ def test_each_pass_runs_what_it_is_for_and_the_largest_run_as_the_model_does() -
         runner.forward(causal_layout([5] * slots))
         runner.keep([])
     assert passes.used == {(1, 1), (2, 2), (2, 3), (2, MOST_SLOTS)}
-
-
-@given(st.randoms(use_true_random=False), st.integers(0, 20))
-def test_slots_that_fill_a_layout_up_are_seen_by_none_of_its_own(dice: random.Random, more: int) -> None:
-    layout = random_layout(dice, VOCABULARY)
-    own = len(layout)
-    full = filled_up(layout, own + more)
-    assert len(full) == own + more
-    assert full.tokens[:own] == layout.tokens
-    assert (full.positions[:own] == layout.positions).all() and not full.positions[own:].any()
-    assert (full.mask[:own, :own] == layout.mask).all() and not full.mask[:own, own:].any()
-    assert (full.mask[own:, own:] == np.eye(more, dtype=np.bool_)).all()
-    assert not full.mask[own:, :own].any()
-    assert (full.fresh_slots, full.node_slots) == (layout.fresh_slots, layout.node_slots)
 
 
 def test_where_nothing_is_compiled_the_model_runs_as_it_is(tmp_path: Path) -> None:
@@ -268,8 +250,8 @@ def check_a_compiled_pass(model: PreTrainedModel, least: int, folder: Path) -> N
         text = [dice.randrange(VOCABULARY) for _ in range(cached + 1)]
         for runner in (ours, theirs):
             assert list(runner.prefill(text))
-        for slots in (least, least, least, least):  # each reads what those before have written
-            layout = causal_layout([dice.randrange(VOCABULARY)]) if slots == 1 else random_layout(dice, VOCABULARY)
+        for _ in range(4):  # passes, each of which reads what those before it have written
+            layout = causal_layout([dice.randrange(VOCABULARY)]) if least == 1 else random_layout(dice, VOCABULARY)
             torch.testing.assert_close(ours.forward(layout), theirs.forward(layout), atol=1e-4, rtol=1e-4)
             ours.keep(range(len(layout)))
             theirs.keep(range(len(layout)))

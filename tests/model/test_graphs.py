@@ -24,7 +24,7 @@ from ladechat.model.eager import EagerRunner
 from ladechat.model.fixed_pass import ModelBody
 from ladechat.model.graphs import SLOT_COUNTS, GraphPasses, Replay, choose_body, context_for, graph_passes, unrecorded
 from ladechat.model.llama_body import LlamaBody
-from tests.model.test_eager import random_layout
+from tests.model.layouts import random_layout
 from tests.tiny import SHAPE, VOCABULARY, generated, random_model, run, runner_for, tokens_of
 
 TOLERANCE = 1e-4
