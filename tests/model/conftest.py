@@ -1,4 +1,4 @@
-"""A hub on this machine for the tests of this room, used by this very process."""
+"""Fixtures of this room: a hub on this machine, used by this very process; recorded passes of small sizes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import httpx
 import pytest
 from huggingface_hub import close_session, constants
 
-from ladechat.model import transfer
+from ladechat.model import graphs, transfer
 from tests.hub_server import HubServer, running_hub
 
 
@@ -30,3 +30,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
         close_session()
         yield hub
         close_session()
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boundaries between recorded passes that a short text crosses."""
+    monkeypatch.setattr(graphs, "SMALLEST_CONTEXT", 32)

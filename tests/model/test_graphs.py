@@ -4,7 +4,6 @@ Without a GPU a recording is the same function run once more: that inputs reach 
 is dropped when memory moves, and that it is the right one, is the same in both cases.
 """
 
-import copy
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -18,38 +17,16 @@ from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import causal_layout
-from ladechat.model import compiler, graphs, llama_body
+from ladechat.model import compiler, graphs
 from ladechat.model.attention import WAYS
 from ladechat.model.eager import EagerRunner
-from ladechat.model.fixed_pass import ModelBody
-from ladechat.model.graphs import SLOT_COUNTS, GraphPasses, Replay, choose_body, context_for, graph_passes, unrecorded
-from ladechat.model.llama_body import LlamaBody
+from ladechat.model.graphs import SLOT_COUNTS, GraphPasses, Replay, context_for, graph_passes, unrecorded
 from tests.model.layouts import random_layout
+from tests.model.recorded_models import MODELS, model_of, written
 from tests.tiny import SHAPE, VOCABULARY, generated, random_model, run, runner_for, tokens_of
 
 TOLERANCE = 1e-4
-HYBRID: dict[str, Any] = {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6}
-MODELS: dict[str, dict[str, Any]] = {
-    "llama": {},
-    "llama, tied, biased": {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True},
-    "llama, one key head": {"num_key_value_heads": 1},
-    "qwen2": {"model_type": "qwen2"},
-    "qwen3": {"model_type": "qwen3"},
-    "mistral": {"model_type": "mistral", "sliding_window": None},
-    "mistral, window": {"model_type": "mistral", "sliding_window": 6},
-    "hybrid": HYBRID,
-    "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2},
-}
-
-
-@pytest.fixture(autouse=True)
-def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boundaries that a short text crosses."""
-    monkeypatch.setattr(graphs, "SMALLEST_CONTEXT", 32)
-
-
-def model_of(name: str, seed: int = 1, **changes: Any) -> PreTrainedModel:
-    return random_model(seed, **{"max_position_embeddings": 2048, **MODELS[name], **changes})
+pytestmark = pytest.mark.usefixtures("small_steps")
 
 
 def recording(model: PreTrainedModel, way: str = "in one") -> tuple[EagerRunner, GraphPasses]:
@@ -58,11 +35,6 @@ def recording(model: PreTrainedModel, way: str = "in one") -> tuple[EagerRunner,
     assert passes is not None
     runner.compiled = passes
     return runner, passes
-
-
-def written(model: PreTrainedModel, prompt: list[int], limit: int) -> list[int]:
-    """What plain decoding writes, by the model as it is."""
-    return tokens_of(run(AutoregressiveDecoder(runner_for(model, context_length=2048)), prompt, limit))
 
 
 def read(runner: EagerRunner, text: list[int]) -> None:
@@ -259,85 +231,6 @@ def test_numbers_that_are_none_do_not_spoil_the_next_answer() -> None:
 @pytest.mark.parametrize("places", [1, 32, 33, 48, 49, 64, 65, 96, 97, 1000])
 def test_a_context_has_room_and_wastes_no_more_than_half(places: int) -> None:
     assert places <= context_for(places) <= max(32, 3 * places // 2)
-
-
-def test_which_models_are_put_together_anew() -> None:
-    bodies = {name: type(choose_body(runner_for(model_of(name)), compiling=False)) for name in MODELS}
-    assert {name for name, body in bodies.items() if body is LlamaBody} == {
-        "llama", "llama, tied, biased", "llama, one key head", "qwen2", "qwen3", "mistral",
-    }  # fmt: skip
-
-
-def test_putting_a_model_together_anew_changes_nothing_about_it() -> None:
-    model = copy.deepcopy(model_of("qwen2"))
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    with torch.inference_mode():
-        LlamaBody(model)
-    after = model.state_dict()
-    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
-    attention: Any = model.model.layers[0].self_attn
-    assert not attention.q_proj.weight.is_inference()
-    assert attention.q_proj.weight.untyped_storage().data_ptr() == attention.v_proj.weight.untyped_storage().data_ptr()
-
-
-def test_a_model_that_computes_something_else_runs_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    model = copy.deepcopy(model_of("llama"))
-    layer: Any = model.model.layers[1]
-    layer.mlp.act_fn = torch.nn.ReLU()
-    runner = runner_for(model)
-    assert isinstance(choose_body(runner, compiling=False), ModelBody)
-    assert "something else" in caplog.text
-
-
-def test_a_compiler_that_fails_is_done_without(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def compiler(_: object) -> Any:
-        raise ImportError("no C compiler")
-
-    monkeypatch.setattr(torch, "compile", compiler)
-    body = choose_body(runner_for(model_of("llama")), compiling=True)
-    assert isinstance(body, LlamaBody) and body._before is llama_body.before
-    assert "no C compiler" in caplog.text
-
-
-def test_all_numbers_of_slots_and_all_layers_share_two_compiled_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for a single slot, one for several: nothing is compiled while an answer is written."""
-    compiled = Counter[str]()
-
-    def compile_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
-        def backend(module: Any, _: object) -> Any:
-            compiled[function.__name__] += 1
-            return module.forward
-
-        compiling: Callable[..., Any] = compile_with(function, backend=backend)
-        return compiling
-
-    torch._dynamo.reset()
-    compile_with: Any = torch.compile
-    monkeypatch.setattr(torch, "compile", compile_nothing)
-    model = model_of("llama", num_hidden_layers=4)
-    runner = runner_for(model, context_length=2048)
-    runner.compiled = graph_passes(runner, compiling=True, record=unrecorded)
-    assert compiled == {"before": 2, "between": 2, "last": 2}
-    decoder = LookaheadDecoder(runner)
-    tokens: list[int] = []
-    prompt = [number % VOCABULARY for number in range(500)]
-    for step in decoder.run(prompt, Limits(60)):  # the slab grows on the way
-        tokens += step.tokens
-        decoder.settings = LookaheadSettings(len(tokens) % 16, 5, len(tokens) % 13)
-    assert tokens == written(model, prompt, 60)
-    assert compiled == {"before": 2, "between": 2, "last": 2}
-    torch._dynamo.reset()
-
-
-@pytest.mark.full
-def test_a_compiled_pass_computes_what_the_model_does() -> None:
-    model = model_of("llama")
-    runner = runner_for(model, context_length=2048)
-    runner.compiled = graph_passes(runner, compiling=True, record=unrecorded)
-    steps = run(LookaheadDecoder(runner, LookaheadSettings(5, 4, 5)), [5, 6, 7], 60)
-    assert tokens_of(steps) == written(model, [5, 6, 7], 60)
 
 
 def test_models_whose_angles_change_or_that_attend_in_another_way_are_not_recorded() -> None:
