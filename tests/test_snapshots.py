@@ -13,7 +13,7 @@ from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.speed_panel import SpeedPanel
 from tests.app.stage import Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.session.test_recording import GOLDEN
+from tests.session.streams import GOLDEN
 
 Compare = Callable[..., bool]
 Prepare = Callable[[Pilot[int]], Awaitable[None]]

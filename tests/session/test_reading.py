@@ -1,0 +1,138 @@
+"""Reading a recording back: all that is whole, in its time, and damage is named."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ladechat.protocol import Asked, Closed, Step, TurnFinished, encode
+from ladechat.session.replay import Recording, UnreadableRecording
+from tests.session.streams import GOLDEN, HEADER, recorded, stream, turn, untimed, write
+
+
+def test_a_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
+    events = [Asked(turn=1, text="Question 1?"), *turn(1), Closed()]
+    recording = Recording.read(recorded(tmp_path, *events))
+    assert untimed(recording.events) == [HEADER, *events[:-1]]
+    assert recording.closed and recording.notices == []
+    assert [turn.question for turn in recording.turns] == ["Question 1?"]
+
+
+def test_questions_of_a_stream_that_a_program_wrote_down_are_those_of_its_prompts(tmp_path: Path) -> None:
+    recording = Recording.read(recorded(tmp_path, *turn(1), *turn(2)))
+    assert [(turn.number, turn.question) for turn in recording.turns] == [(1, "Question 1?"), (2, "Question 2?")]
+
+
+@given(cut=st.integers(min_value=1))
+def test_a_file_cut_anywhere_behind_its_header_plays_up_to_the_last_complete_line(
+    cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lines = [encode(event) for event in stream(*turn(1))]
+    data = b"".join(lines)
+    end = len(lines[0]) + cut % (len(data) - len(lines[0]))
+    path = write(tmp_path_factory.mktemp("cut") / "talk.jsonl", data[:end])
+    recording = Recording.read(path)
+    complete = data[:end].count(b"\n")
+    assert recording.events == stream(*turn(1))[:complete]
+    assert not recording.closed
+    said_so = any("the last line is not complete" in notice for notice in recording.notices)
+    assert said_so == (not data[:end].endswith(b"\n"))
+    assert any("interrupted" in notice for notice in recording.notices)
+
+
+@pytest.mark.parametrize("damage", [b"{", b"", b"\xff\xfe", b'{"event":"step","turn":"one"}', b"[1]", b"null"])
+def test_a_bad_line_in_the_middle_is_named_by_its_number_and_the_rest_is_played(tmp_path: Path, damage: bytes) -> None:
+    lines = [encode(event) for event in stream(*turn(1), Closed())]
+    lines[4] = damage + b"\n"
+    recording = Recording.read(write(tmp_path / "talk.jsonl", *lines))
+    assert len(recording.events) == len(lines) - 2
+    assert len(recording.notices) == 1 and "line 5 cannot be read" in recording.notices[0]
+
+
+def test_much_damage_is_told_in_few_words(tmp_path: Path) -> None:
+    lines = [encode(event) for event in stream(Closed())]
+    path = write(tmp_path / "talk.jsonl", lines[0], *[b"{\n"] * 40, lines[1])
+    assert Recording.read(path).notices[-1] == "And 37 more such places."
+
+
+def test_missing_lines_are_told_of(tmp_path: Path) -> None:
+    lines = [encode(event) for event in stream(*turn(1), Closed())]
+    del lines[3:5]
+    notices = Recording.read(write(tmp_path / "talk.jsonl", *lines)).notices
+    assert len(notices) == 1 and "2 of the engine's events are missing before line 4" in notices[0]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello\n", b"{}\n", b'{"event":"header"}\n', b"\x00\x01\x02", b'[{"version":2}]\n', b"\n\n"]
+)
+def test_a_foreign_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(UnreadableRecording, match=r"is not a recording of ladechat: .* --record\."):
+        Recording.read(write(tmp_path / "talk.jsonl", content))
+
+
+def header_line(**changes: object) -> bytes:
+    return json.dumps({**json.loads(encode(HEADER)), **changes}).encode() + b"\n"
+
+
+def test_a_newer_minor_version_is_read_on_with_a_remark(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "talk.jsonl",
+        header_line(version="2.99", colour="new"),
+        b'{"event":"hologram","seq":1,"t":0.5}\n',
+        *map(encode, stream(*turn(1), Closed())[1:]),
+    )
+    recording = Recording.read(path)
+    assert untimed(recording.events) == [msgspec.structs.replace(HEADER, version="2.99"), *turn(1)]
+    assert len(recording.notices) == 1 and "2.99" in recording.notices[0]
+
+
+def test_a_newer_major_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableRecording, match=r"version 3\.0, and this ladechat reads up to version 2"):
+        Recording.read(write(tmp_path / "talk.jsonl", header_line(version="3.0", settings="another form")))
+
+
+def test_a_header_that_lost_its_fields_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableRecording, match="header of the recording cannot be read"):
+        Recording.read(write(tmp_path / "talk.jsonl", header_line(settings=7)))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
+def test_the_golden_recording_of_every_version_is_read_without_a_remark(path: Path) -> None:
+    recording = Recording.read(path)
+    assert recording.notices == [] and recording.closed
+    assert len(recording.turns) == 2
+    assert {type(event).__name__ for event in recording.events} >= {"Header", "Ready", "Asked", "TurnStarted", "Step"}
+    for finished in (event for event in recording.events if isinstance(event, TurnFinished)):
+        steps = [event for event in recording.events if isinstance(event, Step) and event.turn == finished.turn]
+        assert "".join(piece for step in steps for piece in step.pieces) == finished.text
+        assert len(steps) == finished.steps
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_engine_that_was_started_anew_goes_on_in_time(tmp_path: Path) -> None:
+    second = msgspec.structs.replace(HEADER, started="2030-01-01T12:01:00.500+00:00")
+    lines = [encode(event) for event in (*stream(*turn(1)), second, *stream(*turn(2))[1:])]
+    recording = Recording.read(write(tmp_path / "talk.jsonl", *lines))
+    half = len(recording.events) // 2
+    assert recording.times[half] == 60.5
+    assert recording.times[half + 1] == 61.0
+
+
+@pytest.mark.parametrize("started", ["soon", "2029-01-01T00:00:00+00:00", "2030-01-01T12:00:00"])
+def test_time_never_falls_whatever_the_clock_said(tmp_path: Path, started: str) -> None:
+    second = msgspec.structs.replace(HEADER, started=started)
+    lines = [encode(event) for event in (*stream(*turn(1)), second, *stream(*turn(2))[1:])]
+    times = Recording.read(write(tmp_path / "talk.jsonl", *lines)).times
+    assert times == sorted(times)
+
+
+def test_pauses_can_be_shortened(tmp_path: Path) -> None:
+    lines = [encode(event) for event in stream(*turn(1), pace=100.0)]
+    path = write(tmp_path / "talk.jsonl", *lines)
+    assert Recording.read(path).seconds == 100.0 * (len(lines) - 1)
+    assert Recording.read(path, idle_limit=2.0).seconds == 2.0 * (len(lines) - 1)
