@@ -57,9 +57,7 @@ def test_the_end_of_the_input_ends_the_engine_in_mid_answer() -> None:
     wire, _ = started("--device", "cpu")
     wire.generate(LONG_QUESTION, max_new_tokens=2000)
     wire.until(Step)
-    assert wire.process.stdin is not None
-    wire.process.stdin.close()
-    assert wire.wait_for_end() == 0
+    assert wire.end() == 0
     assert "Traceback" not in wire.log
 
 

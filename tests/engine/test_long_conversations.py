@@ -18,6 +18,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
+from tests.engine.messages import user
 from tests.engine.tokenizers import byte_level
 from tests.engine.wire import Wire
 from tests.tiny import random_model
@@ -73,10 +74,6 @@ def run(service: Service, *messages: Message, listener: Listener | None = None, 
 def one(events: list[Event], kind: type[Event]) -> Event:
     [found] = [event for event in events if isinstance(event, kind)]
     return found
-
-
-def user(text: str) -> Message:
-    return Message(role="user", content=text)
 
 
 def prompt_of(events: list[Event]) -> TurnStarted:
@@ -189,9 +186,7 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_pass(where: str,
     try:
         wire.generate("What is the n-gram pool?")
         wire.until(TurnStarted if where == "prefill" else Prefilling)
-        assert wire.process.stdin is not None
-        wire.process.stdin.close()
-        assert wire.wait_for_end() == 0
+        assert wire.end() == 0
         assert not any(isinstance(event, Step) for event in wire.seen)
     finally:
         wire.close()

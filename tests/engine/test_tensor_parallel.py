@@ -176,8 +176,7 @@ def test_a_prompt_is_read_in_chunks_and_can_be_stopped_between_them(folder: Path
     turn = engine.generate("the cat " * 40, max_new_tokens=5)
     engine.until(Prefilling)
     assert engine.finish(turn)[1].reason == "max_new_tokens"
-    engine.process.stdin.close()  # type: ignore[union-attr]
-    assert engine.wait_for_end() == 0
+    assert engine.end() == 0
     ended(follower)
 
 

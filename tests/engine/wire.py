@@ -5,7 +5,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +21,12 @@ E = TypeVar("E", bound=Event)
 class Wire:
     """A `ladechat engine` process, without `--auto` unless it is given. Every line of it must decode as an event."""
 
-    def __init__(self, *arguments: str, program: Sequence[str] = ("-m", "ladechat", "engine")) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        program: Sequence[str] = ("-m", "ladechat", "engine"),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         window = () if "--auto" in arguments else ("--no-auto",)
         self.process = subprocess.Popen(
             [sys.executable, *program, *(window if program[-1] == "engine" else ()), *arguments],
@@ -29,7 +34,7 @@ class Wire:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
         )
         self.seen: list[Event] = []
         self._arrived: queue.SimpleQueue[Event | Exception | None] = queue.SimpleQueue()
@@ -45,7 +50,7 @@ class Wire:
                 event = decode_event(line)
                 assert event is not None, f"an event of an unknown kind: {line!r}"
                 self._arrived.put(event)
-            except Exception as error:
+            except Exception as error:  # whatever it is, it is the reading test that has to see it
                 self._arrived.put(error)
         self._arrived.put(None)
 
@@ -73,11 +78,20 @@ class Wire:
 
     def next(self) -> Event:
         """The next event."""
+        event = self._next()
+        assert event is not None, f"the engine ended:\n{self.log}"
+        return event
+
+    def rest(self) -> list[Event]:
+        """What else comes, up to the end of the stream."""
+        return list(iter(self._next, None))
+
+    def _next(self) -> Event | None:
         event = self._arrived.get(timeout=PATIENCE_SECONDS)
         if isinstance(event, Exception):
             raise event
-        assert event is not None, f"the engine ended:\n{self.log}"
-        self.seen.append(event)
+        if event is not None:
+            self.seen.append(event)
         return event
 
     def until(self, kind: type[E], condition: Callable[[E], bool] = lambda _: True) -> E:
@@ -96,6 +110,16 @@ class Wire:
     def ask(self, *messages: Message | str, max_new_tokens: int | None = None) -> tuple[list[Step], TurnFinished]:
         """Ask, and read to the end of the answer."""
         return self.finish(self.generate(*messages, max_new_tokens=max_new_tokens))
+
+    def of_turn(self, kind: type[E], turn: int) -> list[E]:
+        """What was read of a turn, of one kind."""
+        return [event for event in self.seen if isinstance(event, kind) and getattr(event, "turn", None) == turn]
+
+    def end(self) -> int:
+        """End its input; the exit code, when the process has ended."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.wait_for_end()
 
     def wait_for_end(self) -> int:
         """The exit code, when the process has ended."""

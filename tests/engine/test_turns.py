@@ -1,0 +1,158 @@
+"""Turns of an engine process: answers step by step, settings that change on the way, a stop, and what is refused."""
+
+import pytest
+
+from ladechat.protocol import (
+    Configure,
+    Failed,
+    Generate,
+    HistoryTrimmed,
+    Message,
+    Prefilling,
+    SettingsApplied,
+    Step,
+    Stop,
+    TurnFinished,
+    TurnStarted,
+)
+from tests.engine.messages import user
+from tests.engine.wire import Wire
+
+QUESTION = user("What is the n-gram pool?")
+LONG = user("Explain the Jacobi iteration in simple words.")
+
+
+def test_what_the_engine_takes_is_told_behind_each_answer(engine: Wire) -> None:
+    _, finished = engine.ask(QUESTION, max_new_tokens=3)
+    memory = finished.memory
+    assert memory is not None and memory.cache_bytes is not None
+    assert (memory.resident_bytes or memory.peak_bytes or 0) > memory.cache_bytes > 0
+    assert memory.device_bytes is None and memory.reserved_bytes is None
+
+
+def test_pieces_concatenate_to_the_text(engine: Wire) -> None:
+    steps, finished = engine.ask(QUESTION)
+    assert finished.reason == "eos"
+    assert "".join(piece for step in steps for piece in step.pieces) == finished.text
+    assert [token for step in steps for token in step.token_ids] == finished.token_ids
+    assert [step.index for step in steps] == list(range(finished.steps))
+    assert finished.steps < len(finished.token_ids)
+    [began] = engine.of_turn(TurnStarted, finished.turn)
+    assert began.messages == [QUESTION]
+    assert isinstance(engine.seen[-1], TurnFinished)
+
+
+def test_both_decoders_write_the_same(engine: Wire) -> None:
+    _, looked_ahead = engine.ask(QUESTION)
+    engine.send(Configure(decoder="autoregressive"))
+    engine.until(SettingsApplied)
+    steps, plain = engine.ask(QUESTION)
+    assert plain.token_ids == looked_ahead.token_ids
+    assert plain.steps == len(plain.token_ids)
+    assert {step.timing.slots for step in steps} == {1}
+
+
+def test_settings_that_follow_what_they_yield_write_the_same(engine: Wire) -> None:
+    expected = engine.ask(LONG)[1].token_ids
+    engine.send(Configure(auto=True))
+    engine.until(SettingsApplied)
+    steps, finished = engine.ask(LONG)
+    assert finished.token_ids == expected
+    assert len({step.timing.slots for step in steps}) > 1
+    turn = engine.generate(LONG)
+    engine.until(Step)
+    engine.send(Configure(auto=False))
+    applied = engine.until(SettingsApplied)
+    assert (applied.settings.window, applied.settings.ngram, applied.settings.guesses) == (5, 3, 5)
+    assert engine.until(TurnFinished).token_ids == expected
+    own = [step.window for step in engine.of_turn(Step, turn)][-3:]
+    assert [len(view.fresh) for view in own if view] == [5, 5, 5]
+
+
+def test_settings_change_between_two_steps_of_a_running_answer(engine: Wire) -> None:
+    expected = engine.ask(LONG)[1].token_ids
+    turn = engine.generate(LONG)
+    engine.until(Step)
+    for change in (Configure(window=9, ngram=4), Configure(guesses=2), Configure(decoder="autoregressive")):
+        engine.send(change)
+    engine.until(SettingsApplied, lambda event: event.settings.decoder == "autoregressive")
+    engine.send(Configure(decoder="lookahead"))
+    assert engine.until(TurnFinished).token_ids == expected
+    steps = engine.of_turn(Step, turn)
+    sizes = {(len(step.window.fresh), len(step.window.rows) + 1) for step in steps if step.window}
+    assert {(5, 3), (9, 4)} <= sizes or any(step.window is None for step in steps)
+    applied = [event.settings for event in engine.seen if isinstance(event, SettingsApplied)]
+    assert (applied[-1].window, applied[-1].ngram, applied[-1].guesses) == (9, 4, 2)
+
+
+def test_a_stop_ends_the_answer_with_what_there_is(engine: Wire) -> None:
+    _, whole = engine.ask(LONG)
+    turn = engine.generate(LONG)
+    engine.until(Step)
+    engine.send(Stop())
+    finished = engine.until(TurnFinished)
+    assert finished.reason == "stopped"
+    assert whole.text.startswith(finished.text)
+    assert "".join(piece for step in engine.of_turn(Step, turn) for piece in step.pieces) == finished.text
+    assert engine.ask(LONG)[1].token_ids == whole.token_ids
+
+
+def test_a_stop_that_comes_with_the_question_is_not_lost(engine: Wire) -> None:
+    engine.generate(LONG)
+    engine.send(Stop())
+    assert engine.until(TurnFinished).reason == "stopped"
+
+
+def test_the_next_turn_reuses_everything_that_is_cached(engine: Wire) -> None:
+    _, first = engine.ask(QUESTION)
+    [prompt] = [began.prompt_ids for began in engine.of_turn(TurnStarted, first.turn)]
+    answer = Message(role="assistant", content=first.text, token_ids=first.token_ids)
+    _, second = engine.ask(QUESTION, answer, user("Why?"), max_new_tokens=4)
+    [began] = engine.of_turn(TurnStarted, second.turn)
+    assert began.prompt_ids[: len(prompt) + len(first.token_ids)] == prompt + first.token_ids
+    assert began.cached_tokens == len(prompt) + len(first.token_ids) - 1  # the last token was never fed
+
+
+def test_a_limit_is_kept_and_named(engine: Wire) -> None:
+    _, finished = engine.ask(QUESTION, max_new_tokens=7)
+    assert (finished.reason, len(finished.token_ids)) == ("max_new_tokens", 7)
+
+
+def test_history_that_outgrows_the_context_is_trimmed_by_whole_turns(engine: Wire) -> None:
+    turns = [
+        message for _ in range(12) for message in (user("pool " * 80), Message(role="assistant", content="yes " * 60))
+    ]
+    _, finished = engine.ask(*turns, QUESTION, max_new_tokens=4)
+    [trimmed] = engine.of_turn(HistoryTrimmed, finished.turn)
+    [began] = engine.of_turn(TurnStarted, finished.turn)
+    assert finished.reason == "max_new_tokens"
+    assert trimmed.tokens_before > 2048 >= trimmed.tokens_after == len(began.prompt_ids)
+    assert trimmed.dropped_messages == 2 * trimmed.dropped_turns
+    assert began.messages == [*turns[trimmed.dropped_messages :], QUESTION]
+    prefills = engine.of_turn(Prefilling, finished.turn)
+    assert len(prefills) > 1  # in chunks
+    assert prefills[-1].done_tokens == prefills[-1].total_tokens == len(began.prompt_ids) - 1
+
+
+def test_one_message_too_long_is_refused_with_the_numbers(engine: Wire) -> None:
+    turn = engine.generate("pool " * 3000)
+    failed = engine.until(Failed)
+    assert (failed.code, failed.turn, failed.fatal) == ("message_too_long", turn, False)
+    assert "2,048" in failed.message
+    assert engine.ask(QUESTION, max_new_tokens=3)[1].reason == "max_new_tokens"
+
+
+def test_a_second_question_in_the_middle_of_an_answer_is_refused(engine: Wire) -> None:
+    engine.generate(LONG)
+    engine.until(Step)
+    engine.send(Generate(turn=999, messages=[QUESTION]))
+    assert engine.until(Failed).code == "busy"
+    assert engine.until(TurnFinished).reason == "eos"
+
+
+def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Wire) -> None:
+    steps, finished = engine.ask(LONG)
+    assert all(step.timing.plain_ms for step in steps)
+    plain = sum(len(step.token_ids) * (step.timing.plain_ms or 0) for step in steps)
+    assert finished.estimated_speedup == pytest.approx(plain / sum(step.timing.step_ms for step in steps), rel=1e-3)
+    assert finished.decode_seconds == pytest.approx(sum(step.timing.step_ms for step in steps) / 1000, rel=1e-3)
