@@ -32,8 +32,8 @@ def main() -> None:
     made_of: type = LlamaForCausalLM
     if way == "lookahead":
         import lade  # type: ignore[import-not-found]  # only in that environment
-        from lade.models.modeling_llama import LlamaForCausalLM as OfTheirs  # type: ignore[import-not-found]
-        from lade.utils import augment_generate  # type: ignore[import-not-found]
+        from lade.models.modeling_llama import LlamaForCausalLM as OfTheirs  # type: ignore[import-not-found]  # as above
+        from lade.utils import augment_generate  # type: ignore[import-not-found]  # as above
 
         window, ngram, guesses = map(int, numbers)
         # Its own classes as they are: with what `augment_all` puts into those of transformers, this torch raises.

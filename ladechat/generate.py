@@ -92,7 +92,7 @@ def lookahead_generate(
     def loop(model: PreTrainedModel, input_ids: Tensor, **prepared: Any) -> Tensor | GenerateDecoderOnlyOutput:
         return lookahead_generate(model, input_ids, **{**own, **prepared})
 
-    return model.generate(  # type: ignore[operator, no-any-return]
+    result: Tensor | GenerateDecoderOnlyOutput = model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
         input_ids,
         generation_config=generation_config,
         logits_processor=logits_processor,
@@ -100,6 +100,7 @@ def lookahead_generate(
         custom_generate=loop,
         **kwargs,
     )
+    return result
 
 
 def _carry_out(
@@ -121,7 +122,8 @@ def _carry_out(
         raise ValueError("A streamer cannot follow beam search: which beam is the text is known at its end.")
     rows_of(input_ids, model_kwargs.get("attention_mask"))  # for what it raises
     beams: Any = model._beam_search  # what `generate` itself calls; nothing public takes what it has prepared
-    return beams(input_ids, processors, criteria, config, **model_kwargs)  # type: ignore[no-any-return]
+    result: Tensor | GenerateDecoderOnlyOutput = beams(input_ids, processors, criteria, config, **model_kwargs)
+    return result
 
 
 def lookahead_steps(
@@ -239,9 +241,9 @@ class _Request:
         if not self._config.return_dict_in_generate:
             return sequences
         return GenerateDecoderOnlyOutput(
-            sequences=sequences,  # type: ignore[arg-type]
-            scores=_by_step(self._scores) if self._config.output_scores else None,  # type: ignore[arg-type]
-            logits=_by_step(self._logits) if self._config.output_logits else None,  # type: ignore[arg-type]
+            sequences=sequences,  # type: ignore[arg-type]  # annotated with legacy tensor types
+            scores=_by_step(self._scores) if self._config.output_scores else None,  # type: ignore[arg-type]  # as above
+            logits=_by_step(self._logits) if self._config.output_logits else None,  # type: ignore[arg-type]  # as above
         )
 
     def _answer(self, number: int) -> list[int]:

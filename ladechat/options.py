@@ -111,7 +111,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
 
     own = [one for one in inspect.signature(command).parameters.values() if one.name != "engine"]
     ordered = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
-    called.__signature__ = inspect.Signature([*ordered, *shared])  # type: ignore[attr-defined]
+    called.__signature__ = inspect.Signature([*ordered, *shared])  # type: ignore[attr-defined]  # where typer looks
     called.__annotations__ = {one.name: one.annotation for one in [*ordered, *shared]}
     return called
 

@@ -423,8 +423,8 @@ class Closed(Event, frozen=True, tag="closed"):
     """The last line of a recording that was ended on purpose. Without it, the session was interrupted."""
 
 
-COMMANDS: dict[str, type[Command]] = {cls.__struct_config__.tag: cls for cls in Command.__subclasses__()}  # type: ignore[misc]
-EVENTS: dict[str, type[Event]] = {cls.__struct_config__.tag: cls for cls in Event.__subclasses__()}  # type: ignore[misc]
+COMMANDS: dict[str, type[Command]] = {cls.__struct_config__.tag: cls for cls in Command.__subclasses__()}  # type: ignore[misc]  # our tags are names
+EVENTS: dict[str, type[Event]] = {cls.__struct_config__.tag: cls for cls in Event.__subclasses__()}  # type: ignore[misc]  # as above
 
 
 class _CommandTag(Struct):

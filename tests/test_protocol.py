@@ -204,9 +204,9 @@ def test_the_limits_of_w_n_g_are_those_that_settings_have() -> None:
 
 def test_messages_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        Shutdown().turn = 1  # type: ignore[attr-defined]
+        Shutdown().turn = 1  # type: ignore[attr-defined]  # what must fail
     with pytest.raises(AttributeError):
-        Generate(turn=1, messages=[]).turn = 2  # type: ignore[misc]
+        Generate(turn=1, messages=[]).turn = 2  # type: ignore[misc]  # the same
 
 
 def test_settings_have_the_same_fields_as_configure() -> None:

@@ -99,7 +99,7 @@ def examine(model_type: str) -> Finding:
     prompt = [dice.randrange(3, VOCABULARY) for _ in range(PROMPT_LENGTH)]
     try:
         expected = generated(model, prompt)
-    except Exception as error:
+    except Exception as error:  # as above
         return Finding(model_type, "untested", attention, f"transformers' generate fails: {_in_a_line(error)}")
     try:
         runner = choose_runner(model, CONTEXT)
@@ -124,7 +124,7 @@ def examine(model_type: str) -> Finding:
 def generated(model: PreTrainedModel, prompt: list[int]) -> list[int]:
     """What transformers' own greedy `generate` writes, whatever the end of text is."""
     options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
-    output = model.generate(torch.tensor([prompt]), max_new_tokens=NEW_TOKENS, **options)  # type: ignore[operator]
+    output = model.generate(torch.tensor([prompt]), max_new_tokens=NEW_TOKENS, **options)  # type: ignore[operator]  # of a mixin, not seen by mypy
     tokens: list[int] = output[0, len(prompt) :].tolist()
     return tokens
 
@@ -179,7 +179,7 @@ def examine_apart(model_types: list[str]) -> Iterator[Finding]:
 def _report(model_type: str, sending: Connection) -> None:
     try:
         sending.send(examine(model_type))
-    except Exception as error:
+    except Exception as error:  # of one type, whatever it is: the others are still worth their while
         sending.send(Finding(model_type, "different", reason=f"decoding fails: {_in_a_line(error)}"))
 
 

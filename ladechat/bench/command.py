@@ -58,7 +58,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
         return _say(f"{error} {error.hint}", FAILED)
     except FloatingPointError as error:
         return _say(f"The answers were broken off: {error}", FAILED)
-    except Exception as error:
+    except Exception as error:  # memory that is used up is said in many types; all else goes on up
         from ladechat.model.memory import memory_is_used_up
 
         if not memory_is_used_up(error):

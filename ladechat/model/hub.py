@@ -60,7 +60,7 @@ def download(name: str, progress: ByteProgress) -> Path:
         return _bring(name, str(repository.sha), listed, progress)
     except LoadError:
         raise
-    except Exception as error:  # the same
+    except Exception as error:  # as above
         raise hub_refusal(name, error) from error
 
 

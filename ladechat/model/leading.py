@@ -134,7 +134,7 @@ class LeadingRunner:
         """What fails in one process leaves the others in the middle of a pass: there is no way on from there."""
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # whatever a model raises, the others are out of step by it
             self._followers.on_error(error)
 
 

@@ -158,7 +158,8 @@ class LlamaBody:
                 torch._dynamo.maybe_mark_dynamic(attended, 0)
             if index + 1 < len(layers):
                 x, heads = self._between(x, attended, layers[index], layers[index + 1], cosine, sine, self.shape)
-        return self._last(x, attended, layers[-1], self._norm, self._head, self.shape)  # type: ignore[no-any-return]
+        logits: Tensor = self._last(x, attended, layers[-1], self._norm, self._head, self.shape)
+        return logits
 
 
 def _head(model: PreTrainedModel) -> Any:

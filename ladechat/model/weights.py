@@ -83,7 +83,7 @@ def load_weights(
             except ValueError:  # the architecture has no SDPA attention
                 model, found = read(folder, attn_implementation="eager", **options)
         if not placed:
-            model.to(device)  # type: ignore[arg-type]
+            model.to(device)  # type: ignore[arg-type]  # its decorator hides that it is bound
         model.eval()
     except Exception as error:  # reading what others wrote, the libraries raise anything
         if memory_is_used_up(error):

@@ -150,7 +150,7 @@ class LiveEngine:
         # Its standard error may be held open by what made itself independent of it: that is not waited for.
         await asyncio.wait([self._draining], timeout=SECONDS_TO_LEAVE)
         self._draining.cancel()
-        self._process._transport.close()  # type: ignore[attr-defined]
+        self._process._transport.close()  # type: ignore[attr-defined]  # nothing public closes its pipes
 
     async def _drain(self) -> None:
         """Keep the engine's standard error in a rotating file, or nowhere if that cannot be.

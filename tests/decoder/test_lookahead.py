@@ -256,7 +256,7 @@ def test_a_stopped_run_leaves_a_cache_that_the_next_one_goes_on_from() -> None:
     decoder = LookaheadDecoder(runner, LookaheadSettings(5, 4, 5))
     steps = decoder.run(PROMPT, Limits(60))
     written = [token for _ in range(6) for token in next(steps).tokens]
-    steps.close()  # type: ignore[attr-defined]
+    steps.close()  # type: ignore[attr-defined]  # promised as an iterator, made as a generator
     assert list(runner.tokens) == PROMPT + written[:-1]
     continued = tokens_of(run(AutoregressiveDecoder(runner), PROMPT + written, 20))
     assert written + continued == plain(model, PROMPT, len(written) + 20)

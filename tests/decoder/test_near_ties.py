@@ -71,7 +71,7 @@ def is_near_tie(model: PreTrainedModel, text: list[int]) -> bool:
 def in_half(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     copy: PreTrainedModel = type(model)(model.config).eval()
     copy.load_state_dict(model.state_dict())
-    copy.to(dtype)  # type: ignore[arg-type]
+    copy.to(dtype)  # type: ignore[arg-type]  # its decorator hides that it is bound
     return copy
 
 

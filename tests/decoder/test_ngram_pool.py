@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.decoder.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, Guess, NGramPool
+from ladechat.decoder.step import Source
 
 tokens = st.integers(0, 4)
 ngrams = st.lists(tokens, min_size=2, max_size=5).map(tuple)
@@ -72,12 +73,12 @@ def test_the_successor_is_the_token_that_followed_last() -> None:
 
 @given(st.lists(st.tuples(ngrams, sources)), st.integers(0, 6), tokens, st.integers(0, 5), st.integers(0, 5))
 def test_pool_agrees_with_a_list_of_everything_added(
-    added: list[tuple[tuple[int, ...], str]], capacity: int, key: int, length: int, limit: int
+    added: list[tuple[tuple[int, ...], Source]], capacity: int, key: int, length: int, limit: int
 ) -> None:
     pool = NGramPool(capacity * size((1, 2, 3)))
     history: list[tuple[int, ...]] = []  # by use, the latest last
     for ngram, source in added:
-        pool.add(ngram, source)  # type: ignore[arg-type]
+        pool.add(ngram, source)
         history = [known for known in history if known != ngram] + [ngram]
         while sum(map(size, history)) > capacity * size((1, 2, 3)):
             del history[0]

@@ -64,7 +64,9 @@ def test_every_function_runs_and_its_example_is_true(name: str) -> None:
     for seed in range(5):
         dice = random.Random(seed)
         function = code.Function(family, function_name(dice), code.draw_k(family, dice))
-        call, result = re.fullmatch(r"For example, (.*) returns (.*)\.", function.example()).groups()  # type: ignore[union-attr]
+        said = re.fullmatch(r"For example, (.*) returns (.*)\.", function.example())
+        assert said is not None
+        call, result = said.groups()
         scope: dict[str, object] = {}
         exec(function.source(), scope)
         assert eval(call, scope) == eval(result)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -93,10 +94,10 @@ def fails_at_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     passed, at = 0, 0
     run = EagerRunner._pass
 
-    def failing(runner: EagerRunner, *layout: object, **options: object) -> torch.Tensor:
+    def failing(runner: EagerRunner, *layout: Any, **options: Any) -> torch.Tensor:
         nonlocal passed
         passed += 1
-        result: torch.Tensor = run(runner, *layout, **options)  # type: ignore[arg-type]
+        result: torch.Tensor = run(runner, *layout, **options)
         if passed == at:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return result

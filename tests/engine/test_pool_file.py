@@ -17,11 +17,11 @@ ngrams = st.lists(st.lists(st.integers(0, 50), min_size=2, max_size=6).map(tuple
 
 @given(ngrams)
 def test_what_was_kept_is_guessed_again_as_learnt_earlier(
-    tmp_path_factory: pytest.TempPathFactory, added: object
+    tmp_path_factory: pytest.TempPathFactory, added: list[tuple[int, ...]]
 ) -> None:
     path = tmp_path_factory.mktemp("pool") / "kept"
     pool, again = NGramPool(), NGramPool()
-    for ngram in added:  # type: ignore[attr-defined]
+    for ngram in added:
         pool.add(ngram, "window")
     write(path, pool, "here")
     assert read(path, again, "here", vocabulary=51) == len(pool)

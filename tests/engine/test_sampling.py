@@ -33,7 +33,7 @@ def answer(wire: Wire, turn: int, change: Configure) -> tuple[TurnStarted, list[
 def test_one_seed_gives_one_text_whatever_the_decoder(wire: Wire) -> None:
     texts = set()
     for name in DECODERS:
-        change = Configure(decoder=name, temperature=1.2, top_k=40, top_p=0.95)  # type: ignore[arg-type]
+        change = Configure(decoder=name, temperature=1.2, top_k=40, top_p=0.95)  # type: ignore[arg-type]  # a name is one of the literals
         started, token_ids, steps = answer(wire, 3, change)
         assert started.seed == 9  # of turn 3, where turn 1 has the seed itself
         assert steps == len(token_ids) if name == "autoregressive" else steps < len(token_ids)

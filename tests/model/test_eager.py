@@ -1,8 +1,10 @@
 """The runner: every slot's logits are those of a plain causal pass over what the slot may see."""
 
 import random
+from typing import Any
 
 import pytest
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
@@ -81,11 +83,16 @@ def test_a_text_that_outgrows_the_first_slab_is_decoded_the_same() -> None:
         assert tokens_of(run(LookaheadDecoder(runner), text, 100)) == generated(model, text, 100)
 
 
-def test_a_chunk_never_needs_a_mask_of_prompt_by_prompt() -> None:
+def test_a_chunk_never_needs_a_mask_of_prompt_by_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = runner_for(random_model(2), chunk=16)
     shapes = []
-    original = runner._as_attention_mask
-    runner._as_attention_mask = lambda visible: shapes.append(visible.shape) or original(visible)  # type: ignore[method-assign,func-returns-value]
+    original: Any = runner._as_attention_mask
+
+    def noted(visible: Tensor) -> Any:
+        shapes.append(visible.shape)
+        return original(visible)
+
+    monkeypatch.setattr(runner, "_as_attention_mask", noted)
     list(runner.prefill(list(range(90)) * 3))
     assert max(rows for rows, _ in shapes) == 16
 
@@ -103,7 +110,7 @@ def test_an_interrupted_prefill_goes_on_where_it_was() -> None:
     runner = runner_for(random_model(2), chunk=4)
     prefill = runner.prefill(list(range(20)))
     next(prefill)
-    prefill.close()  # type: ignore[attr-defined]
+    prefill.close()  # type: ignore[attr-defined]  # promised as an iterator, made as a generator
     assert list(runner.tokens) == [0, 1, 2, 3]
     assert list(runner.prefill(list(range(20)))) == [8, 12, 16, 19]
 

@@ -1,5 +1,6 @@
 """GGUF files: the same tokens as the same weights in safetensors, and one sentence where that cannot be."""
 
+import importlib.util
 import subprocess
 import sys
 from functools import cache
@@ -276,7 +277,7 @@ def test_a_file_that_is_not_there_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("package", checkpoint_module.GGUF_PACKAGES)
 def test_what_reads_it_is_named_where_it_is_missing(file: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = checkpoint_module.importlib.util.find_spec  # type: ignore[attr-defined]
+    found = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else found(name))
     with pytest.raises(LoadError) as caught:
         fetched(str(file))

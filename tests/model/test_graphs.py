@@ -250,8 +250,13 @@ def test_on_a_cuda_device_passes_are_recorded_unless_eager_ones_are_wanted(
 
     runner = OnCuda(model_of("llama"), 64)
     passes: Any = object()
+
+    def asking(_: EagerRunner, compiling: bool) -> Any:
+        asked.append(compiling)
+        return passes
+
     monkeypatch.setattr(PreTrainedModel, "device", torch.device("cuda"))
-    monkeypatch.setattr(compiler, "graph_passes", lambda runner, compiling: asked.append(compiling) or passes)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(compiler, "graph_passes", asking)
     assert compiler.use_compiled(runner, tmp_path, "eager") is None and runner.compiled is None
     for way in ("compiled", "compile"):
         assert compiler.use_compiled(runner, tmp_path, way) is None and runner.compiled is passes

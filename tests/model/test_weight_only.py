@@ -14,6 +14,7 @@ from ladechat.decoder.prompt_lookup import PromptLookupDecoder
 from ladechat.decoder.verify_mask import causal_layout
 from ladechat.model import memory, weight_only
 from ladechat.model.checkpoint import LoadError, LoadErrorCode, in_words
+from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import LoadedModel, load
 from ladechat.model.weight_only import check_weight_only
 from tests.model.refusals import assert_told
@@ -46,7 +47,8 @@ def test_the_facts_are_those_of_the_model_and_its_quantisation(model: LoadedMode
     kinds = {type(part.weight).__name__ for part in model.runner.model.modules() if isinstance(part, nn.Linear)}
     assert kinds == {"Int8Tensor", "Parameter"}  # the output layer stays, which the embeddings share
     assert bytes_of(model) < bytes_of(plain) / 2
-    assert model.runner.compiled is None and not model.runner.compilable  # type: ignore[union-attr]
+    assert isinstance(model.runner, EagerRunner)
+    assert model.runner.compiled is None and not model.runner.compilable
 
 
 @pytest.mark.parametrize("question", ["What is the n-gram pool?", "Write a function that adds two numbers."])

@@ -86,14 +86,14 @@ def step(
     time: protocol.Timing | None = None,
 ) -> protocol.Step:
     """A step that emits `pieces`; all but the last came from a draft."""
-    origins: list[protocol.Origin] = [*(["window"] * (len(pieces) - 1)), "model"]  # type: ignore[list-item]
+    drafted: list[protocol.Origin] = ["window"] * (len(pieces) - 1)
     return protocol.Step(
         turn=1,
         index=index,
         token_ids=[token_id(piece) for piece in pieces],
         pieces=list(pieces),
         logprobs=[-0.1] * len(pieces),
-        origins=origins,
+        origins=[*drafted, "model"],
         timing=time or timing(),
         draft=draft_tree(pool.candidates) if pool else None,
         window=window,
