@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from benchmarks import gpu
+from benchmarks.gpu_texts import beside
 from benchmarks.gpu_ways import Plan
 
 
@@ -36,8 +37,8 @@ def test_a_check_runs_everything_on_a_cpu(tmp_path: Path, capsys: pytest.Capture
 def test_another_text_is_told_and_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    texts = {"one": gpu.beside([1, 2, 3], [1, 2, 3]), "two": gpu.beside([1, 2, 3], [1, 5, 3])}
-    texts["three"] = gpu.beside([1], [2], required=False)
+    texts = {"one": beside([1, 2, 3], [1, 2, 3]), "two": beside([1, 2, 3], [1, 5, 3])}
+    texts["three"] = beside([1], [2], required=False)
     assert [one["parts_at"] for one in texts.values()] == [None, 1, 0]
     monkeypatch.setattr(gpu, "measure", lambda plan: {"texts": texts, "targets": {}})
     assert gpu.main(["--check"]) == 1
