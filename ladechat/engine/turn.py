@@ -199,8 +199,9 @@ class _Turn:
                 if reason is not None:
                     return reason
                 listener.apply_changes()
-                # What a step takes counts from the end of the one before, but for the time spent on measuring.
-                started += self.service.cost.refresh(step_ms / 1000)
+                if step.slots > 1:  # else the step itself was a plain pass, and timed
+                    # What a step takes counts from the end of the one before, but for the time spent on measuring.
+                    started += self.service.cost.refresh(step_ms / 1000)
                 if self.service.decoders.chosen() is not decoder:
                     break
 
