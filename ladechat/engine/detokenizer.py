@@ -1,12 +1,16 @@
 """Tokens to text, as they come: no half character is shown, and nothing shown is ever taken back."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 UNDECODABLE = "\ufffd"
+KEPT_TEXTS = 65_536
+LEARNT_TEXTS = KEPT_TEXTS // 2
+"""The others make room for tokens that are met later."""
 
 
 class Detokenizer:
@@ -15,11 +19,13 @@ class Detokenizer:
     A token is decoded behind the last ones shown, because its text may depend on having neighbours: SentencePiece drops
     the space of a first token. It waits while what it says may still change: a character whose last bytes are missing,
     or a run of byte-fallback tokens, which is decoded as a whole, so that its next byte may spoil all of it.
+
+    Most tokens say the same behind any others: what `texts` know of them needs no tokenizer. It would take long, as
+    the pass before has driven its data out of the processor's caches.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._tokenizer = tokenizer
-        self._special = special_ids(tokenizer)
+    def __init__(self, texts: "TokenTexts") -> None:
+        self._texts = texts
         self._shown: list[int] = []
         self._shown_text = ""
         self._waiting: list[int] = []
@@ -30,22 +36,31 @@ class Detokenizer:
 
     def finish(self) -> str:
         """What still waited."""
-        piece = self._decode(self._shown + self._waiting)[len(self._shown_text) :]
+        piece = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :]
         self._shown, self._shown_text, self._waiting = [], "", []
         return piece
 
     def _push(self, token_id: int) -> str:
-        token = self._tokenizer.convert_ids_to_tokens(token_id)
-        if token_id in self._special or token is None:
+        if self._shown_text and not self._waiting:
+            piece = self._texts.behind(token_id)
+            if piece is not None:
+                if piece:
+                    self._shown, self._shown_text = self._texts.anchored(token_id, piece)
+                return piece
+        return self._ask(token_id)
+
+    def _ask(self, token_id: int) -> str:
+        token = self._texts.token(token_id)
+        if token is None:
             return ""
         self._waiting.append(token_id)
-        if is_byte_fallback(str(token)):
+        if is_byte_fallback(token):
             return ""
-        text = self._decode(self._shown + self._waiting)
+        text = self._texts.decode(self._shown + self._waiting)
         if text.endswith(UNDECODABLE):
             return ""
         piece = text[len(self._shown_text) :]
-        alone = self._decode(self._waiting)
+        alone = self._texts.decode(self._waiting)
         if alone:
             self._shown, self._shown_text = self._waiting, alone
         else:
@@ -53,37 +68,67 @@ class Detokenizer:
         self._waiting = []
         return piece
 
-    def _decode(self, token_ids: list[int]) -> str:
-        text = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return str(text)
 
-
-class TokenNames:
-    """Single tokens as a panel shows them: with their leading space, special tokens by name, lone bytes as ‹E4›."""
+class TokenTexts:
+    """What single tokens say, remembered for as long as their model is there."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
         self._special = special_ids(tokenizer)
-        self._anchor = tokenizer.encode("a", add_special_tokens=False)
-        self._anchor_text = str(tokenizer.decode(self._anchor))
+        self._anchor = list(tokenizer.encode("a", add_special_tokens=False))
+        self._anchor_text = self.decode(self._anchor, skip_special=False)
+        self._joins = joins_texts(tokenizer) and bool(self._anchor_text) and self._special.isdisjoint(self._anchor)
         self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
-        self.name = lru_cache(maxsize=65_536)(self._name)
+        self.behind = lru_cache(maxsize=KEPT_TEXTS)(self._behind)
+        self.name = lru_cache(maxsize=KEPT_TEXTS)(self._name)
+
+    def decode(self, token_ids: list[int], skip_special: bool = True) -> str:
+        """The text of tokens in a row."""
+        text = self._tokenizer.decode(token_ids, skip_special_tokens=skip_special, clean_up_tokenization_spaces=False)
+        return str(text)
+
+    def token(self, token_id: int) -> str | None:
+        """A token as the vocabulary has it; None for one that says nothing: a special one, or an id beyond."""
+        token = self._tokenizer.convert_ids_to_tokens(token_id)  # models round their vocabularies up
+        return None if token_id in self._special or token is None else str(token)
+
+    def anchored(self, token_id: int, text: str) -> tuple[list[int], str]:
+        """A token behind one that has a text, and the text of both; `text` is what it says there, see `behind`."""
+        return [*self._anchor, token_id], self._anchor_text + text
+
+    def learn(self, vocabulary: int) -> Iterator[None]:
+        """Get to know the tokens of a vocabulary, one at a time; of a large one those that its merges made first."""
+        for token_id in range(min(vocabulary, LEARNT_TEXTS)):
+            self.name(token_id)
+            yield
 
     def names(self, token_ids: Sequence[int]) -> list[str]:
-        """One name a token."""
+        """Tokens as a panel shows them: with their leading space, special tokens by name, lone bytes as ‹E4›."""
         return [self.name(token_id) for token_id in token_ids]
 
+    def _behind(self, token_id: int) -> str | None:
+        """What a token adds to a text that is not empty; None where its neighbours have a say, see `joins_texts`."""
+        token = self.token(token_id)
+        if token is None:
+            return ""
+        if not self._joins or is_byte_fallback(token):
+            return None
+        text = self.decode([*self._anchor, token_id])
+        return None if UNDECODABLE in text else text[len(self._anchor_text) :]
+
     def _name(self, token_id: int) -> str:
+        text = self.behind(token_id)
+        if text:
+            return text
         token = self._tokenizer.convert_ids_to_tokens(token_id)
-        if not isinstance(token, str):  # models round their vocabularies up
+        if not isinstance(token, str):
             return f"‹{token_id}›"
         if token_id in self._special:
             return token
         if is_byte_fallback(token):
             value = int(token[3:5], 16)
             return chr(value) if value < 0x80 else f"‹{value:02X}›"
-        text = str(self._tokenizer.decode([*self._anchor, token_id], clean_up_tokenization_spaces=False))
-        text = text[len(self._anchor_text) :]
+        text = self.decode([*self._anchor, token_id], skip_special=False)[len(self._anchor_text) :]
         if UNDECODABLE not in text:
             return text
         raw = bytes(self._byte_of[character] for character in token if character in self._byte_of)
@@ -100,6 +145,25 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """Every token that decoding skips: also those that the vocabulary marks and no role (end, unknown …) names."""
     marked = (token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special)
     return frozenset([*tokenizer.all_special_ids, *marked])
+
+
+def joins_texts(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Does a token, unless its bytes are no whole characters, say the same behind all texts that are not empty?
+
+    Its decoder tells: byte-level BPE joins the bytes of its tokens, and SentencePiece, which replaces characters inside
+    of tokens, strips the front of the whole text. Of any other tokenizer it is not known.
+    """
+    kind = type(tokenizer)
+    own = PreTrainedTokenizerFast
+    if not issubclass(kind, own) or kind.decode is not own.decode or kind._decode is not own._decode:
+        return False
+    decoder = tokenizer.backend_tokenizer.decoder
+    told = json.loads(decoder.__getstate__()) if decoder is not None else {"type": None}
+    parts = told.get("decoders", [told])
+    kinds = [part["type"] for part in parts]
+    if kinds == ["Replace", "ByteFallback", "Fuse", "Strip"]:
+        return bool(parts[-1]["stop"] == 0)
+    return kinds in (["ByteLevel"], ["Replace", "ByteFallback", "Fuse"])
 
 
 def is_byte_fallback(token: str) -> bool:

@@ -17,7 +17,7 @@ from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.model.checkpoint import LoadError, fetch, local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.followers import Followers
-from ladechat.protocol import Configure, Failed, Generate, ProtocolError, Settings, Stop
+from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
 
 if TYPE_CHECKING:
     from ladechat.engine.turn import Service
@@ -140,11 +140,12 @@ class Engine:
         self._inbox = inbox
         self._changes: list[Configure] = []
         self._stop = False
+        self._learning = service.texts.learn(service.loaded.vocabulary)
 
     def run(self) -> None:
         """Serve for as long as the process lives: the inbox ends it."""
         while True:
-            command = self._inbox.wait()
+            command = self._next()
             if isinstance(command, Generate):
                 self._answer(command)
             elif isinstance(command, Configure):
@@ -152,6 +153,13 @@ class Engine:
             elif isinstance(command, ProtocolError):
                 self._stream.emit(bad_command(command))
             self.apply_changes()
+
+    def _next(self) -> Command | ProtocolError:
+        """The next command. Until it comes, tokens get their texts, which no step has to wait for then."""
+        for _ in self._learning:
+            if (command := self._inbox.poll()) is not None:
+                return command
+        return self._inbox.wait()
 
     def stop_wanted(self) -> bool:
         """See `ladechat.engine.turn.Listener`."""

@@ -2,11 +2,11 @@
 
 from ladechat import protocol
 from ladechat.decoder.step import Draft, PoolSnapshot, Step, WindowSnapshot
-from ladechat.engine.detokenizer import TokenNames
+from ladechat.engine.detokenizer import TokenTexts
 
 
 def step_event(
-    step: Step, names: TokenNames, *, turn: int, index: int, pieces: list[str], step_ms: float, plain_ms: float | None
+    step: Step, texts: TokenTexts, *, turn: int, index: int, pieces: list[str], step_ms: float, plain_ms: float | None
 ) -> protocol.Step:
     """The event of one step. `pieces` are its tokens as text, which the names of single tokens may differ from."""
     return protocol.Step(
@@ -23,43 +23,43 @@ def step_event(
             cache_length=step.cache_length,
             plain_ms=None if plain_ms is None else round(plain_ms, 3),
         ),
-        draft=None if step.draft is None else _draft(step.draft, names),
-        window=None if step.window is None else _window(step.window, names),
-        pool=None if step.pool is None else _pool(step.pool, names),
+        draft=None if step.draft is None else _draft(step.draft, texts),
+        window=None if step.window is None else _window(step.window, texts),
+        pool=None if step.pool is None else _pool(step.pool, texts),
     )
 
 
-def _draft(draft: Draft, names: TokenNames) -> protocol.DraftTree:
+def _draft(draft: Draft, texts: TokenTexts) -> protocol.DraftTree:
     return protocol.DraftTree(
         token_ids=list(draft.tokens),
-        pieces=names.names(draft.tokens),
+        pieces=texts.names(draft.tokens),
         parents=list(draft.parents),
         sources=list(draft.sources),
         verdicts=list(draft.verdicts),
     )
 
 
-def _window(window: WindowSnapshot, names: TokenNames) -> protocol.WindowView:
+def _window(window: WindowSnapshot, texts: TokenTexts) -> protocol.WindowView:
     return protocol.WindowView(
-        rows=[names.names(row) for row in window.rows],
+        rows=[texts.names(row) for row in window.rows],
         row_ids=[list(row) for row in window.rows],
-        fresh=names.names(window.fresh),
+        fresh=texts.names(window.fresh),
         fresh_ids=list(window.fresh),
     )
 
 
-def _pool(pool: PoolSnapshot, names: TokenNames) -> protocol.PoolView:
+def _pool(pool: PoolSnapshot, texts: TokenTexts) -> protocol.PoolView:
     return protocol.PoolView(
         ngrams=pool.ngrams,
         lookups=pool.lookups,
         hits=pool.hits,
         added=pool.added,
-        after=names.name(pool.key),
+        after=texts.name(pool.key),
         asked=pool.asked,
         candidates=[
             protocol.Candidate(
                 token_ids=list(candidate.tail),
-                pieces=names.names(candidate.tail),
+                pieces=texts.names(candidate.tail),
                 source=candidate.source,
                 tried=candidate.tried,
                 matched=candidate.matched,

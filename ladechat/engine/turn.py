@@ -13,7 +13,7 @@ from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.conversation import ChatFormat, Prompt
 from ladechat.engine.decoders import Decoders, smaller
-from ladechat.engine.detokenizer import Detokenizer, TokenNames
+from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import passes_made_smaller, unexpected
 from ladechat.engine.step_events import step_event
 from ladechat.model.cost import PlainPassCost
@@ -52,7 +52,7 @@ class Service:
     loaded: LoadedModel
     decoders: Decoders
     chat: ChatFormat
-    names: TokenNames
+    texts: TokenTexts
     cost: PlainPassCost
 
     @classmethod
@@ -63,7 +63,7 @@ class Service:
             loaded=loaded,
             decoders=Decoders(loaded.runner, loaded.runner.model.device, settings, costs),
             chat=ChatFormat(loaded.tokenizer),
-            names=TokenNames(loaded.tokenizer),
+            texts=TokenTexts(loaded.tokenizer),
             cost=PlainPassCost(loaded.runner),
         )
 
@@ -174,7 +174,7 @@ class _Turn:
 
     def decode(self, listener: Listener) -> protocol.FinishReason:
         """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
-        detokenizer = Detokenizer(self.service.loaded.tokenizer)
+        detokenizer = Detokenizer(self.service.texts)
         passes = self.service.loaded.runner.compiled
         if passes is not None:
             passes.look()
@@ -199,8 +199,9 @@ class _Turn:
                 if reason is not None:
                     return reason
                 listener.apply_changes()
-                # What a step takes counts from the end of the one before, but for the time spent on measuring.
-                started += self.service.cost.refresh(step_ms / 1000)
+                if step.slots > 1:  # else the step itself was a plain pass, and timed
+                    # What a step takes counts from the end of the one before, but for the time spent on measuring.
+                    started += self.service.cost.refresh(step_ms / 1000)
                 if self.service.decoders.chosen() is not decoder:
                     break
 
@@ -237,7 +238,7 @@ class _Turn:
             self.plain_ms += len(step.tokens) * plain_ms
         event = step_event(
             step,
-            self.service.names,
+            self.service.texts,
             turn=self.number,
             index=self.steps,
             pieces=pieces,

@@ -1,11 +1,14 @@
 """An answer is shown token by token and never taken back, whatever the tokenizer does with its bytes."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import PreTrainedTokenizerBase
+from tokenizers import Tokenizer, decoders
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from ladechat.engine.detokenizer import UNDECODABLE, Detokenizer, TokenNames
+from ladechat.engine.detokenizer import UNDECODABLE, Detokenizer, TokenTexts, joins_texts
 from tests.engine import tokenizers
 from tests.engine.tokenizers import ALL, RESERVED, decoded, encoded, token_id
 
@@ -15,7 +18,7 @@ WIDE = ["你", "😀", "ß", "👩‍👩‍👧", "한", "\N{COMBINING ACUTE AC
 
 def pushed(tokenizer: PreTrainedTokenizerBase, token_ids: list[int]) -> list[str]:
     """The pieces of an answer whose tokens come one by one; the last one is what `finish` brought."""
-    detokenizer = Detokenizer(tokenizer)
+    detokenizer = Detokenizer(TokenTexts(tokenizer))
     return [*(detokenizer.push([token_id])[0] for token_id in token_ids), detokenizer.finish()]
 
 
@@ -52,7 +55,7 @@ def test_pieces_are_one_a_token_and_the_same_however_the_tokens_are_bundled(fami
     tokenizer = ALL[family]()
     token_ids = data.draw(answers(tokenizer))
     cuts = sorted(data.draw(st.sets(st.integers(0, len(token_ids)), max_size=5)))
-    detokenizer = Detokenizer(tokenizer)
+    detokenizer = Detokenizer(TokenTexts(tokenizer))
     bundled: list[str] = []
     for start, end in zip([0, *cuts], [*cuts, len(token_ids)], strict=True):
         pieces = detokenizer.push(token_ids[start:end])
@@ -63,11 +66,82 @@ def test_pieces_are_one_a_token_and_the_same_however_the_tokens_are_bundled(fami
 
 @families
 @given(data=st.data())
+def test_texts_that_are_known_already_change_no_piece(family: str, data: st.DataObject) -> None:
+    """Answer after answer, against a detokenizer that asks the tokenizer for every token behind those before it."""
+    tokenizer = ALL[family]()
+    texts, asking = TokenTexts(tokenizer), TokenTexts(tokenizer)
+    asking.behind = lambda _: None  # type: ignore[assignment]
+    for _ in range(data.draw(st.integers(1, 3))):
+        token_ids = data.draw(answers(tokenizer))
+        known, asked = Detokenizer(texts), Detokenizer(asking)
+        assert known.push(token_ids) == asked.push(token_ids)
+        assert known.finish() == asked.finish()
+
+
+@families
+def test_what_was_learnt_needs_no_tokenizer(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = ALL[family]()
+    texts = TokenTexts(tokenizer)
+    for _ in texts.learn(len(tokenizer)):
+        pass
+    first, *rest = token_ids = encoded(tokenizer, "the cat sat on the log")
+    names, whole = texts.names(token_ids), decoded(tokenizer, token_ids)
+    detokenizer = Detokenizer(texts)
+    begun = detokenizer.push([first])
+    monkeypatch.setattr(TokenTexts, "decode", None)
+    monkeypatch.setattr(TokenTexts, "token", None)
+    assert texts.names(token_ids) == names
+    assert "".join([*begun, *detokenizer.push(rest)]) == whole
+
+
+class Spaced(PreTrainedTokenizerFast):
+    """Decodes in a way of its own."""
+
+    def decode(self, token_ids: Any, *args: Any, **kwargs: Any) -> str:
+        """The ids themselves."""
+        return " ".join(map(str, token_ids))
+
+
+@pytest.mark.parametrize(
+    ("decoder", "joins"),
+    [
+        (decoders.ByteLevel(), True),
+        (decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]), True),
+        (decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " ")]), False),
+        (
+            decoders.Sequence(
+                [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 1)]
+            ),
+            False,
+        ),
+        (decoders.Metaspace(), False),
+        (decoders.WordPiece(), False),
+        (None, False),
+    ],
+    ids=["byte level", "sentencepiece", "replaced when joined", "stripped behind", "metaspace", "word pieces", "none"],
+)
+def test_a_tokenizer_joins_texts_where_its_decoder_is_known_to(decoder: decoders.Decoder | None, joins: bool) -> None:
+    backend = Tokenizer.from_str(tokenizers.byte_level().backend_tokenizer.to_str())
+    backend.decoder = decoder
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    assert joins_texts(tokenizer) is joins
+    token_ids = encoded(tokenizer, "the cat sat")
+    assert "".join(pushed(tokenizer, token_ids)) == decoded(tokenizer, token_ids)
+
+
+def test_a_tokenizer_that_decodes_in_its_own_way_is_asked() -> None:
+    backend = Tokenizer.from_str(tokenizers.byte_level().backend_tokenizer.to_str())
+    tokenizer = Spaced(tokenizer_object=backend)  # type: ignore[no-untyped-call]
+    assert pushed(tokenizer, [5, 6, 7]) == ["5", " 6", " 7", ""]
+
+
+@families
+@given(data=st.data())
 def test_what_is_shown_is_never_taken_back(family: str, data: st.DataObject) -> None:
     """Whatever follows: the text shown so far begins the text of any longer answer too."""
     tokenizer = ALL[family]()
     token_ids = data.draw(answers(tokenizer))
-    detokenizer = Detokenizer(tokenizer)
+    detokenizer = Detokenizer(TokenTexts(tokenizer))
     so_far = "".join(detokenizer.push(token_ids))
     continuation = data.draw(answers(tokenizer))
     assert decoded(tokenizer, token_ids).startswith(so_far)
@@ -155,7 +229,7 @@ def test_special_tokens_say_nothing_and_leave_their_neighbours_alone(family: str
 def test_a_detokenizer_that_has_finished_begins_anew(family: str) -> None:
     tokenizer = ALL[family]()
     token_ids = encoded(tokenizer, "the cat 你")
-    detokenizer = Detokenizer(tokenizer)
+    detokenizer = Detokenizer(TokenTexts(tokenizer))
     first = [*detokenizer.push(token_ids), detokenizer.finish()]
     assert [*detokenizer.push(token_ids), detokenizer.finish()] == first
 
@@ -179,36 +253,36 @@ def test_names_of_tokens_keep_their_leading_space(family: str) -> None:
     tokenizer = ALL[family]()
     start = len(encoded(tokenizer, "a"))
     rest = encoded(tokenizer, "a cat sat on the mat")[start:]
-    names = TokenNames(tokenizer).names(rest)
+    names = TokenTexts(tokenizer).names(rest)
     assert "".join(names) == " cat sat on the mat"
     assert names[0].startswith(" ")
 
 
 def test_a_first_word_of_sentencepiece_has_the_space_that_its_token_has() -> None:
-    assert TokenNames(tokenizers.sentencepiece()).name(token_id(tokenizers.sentencepiece(), "▁the")) == " the"
+    assert TokenTexts(tokenizers.sentencepiece()).name(token_id(tokenizers.sentencepiece(), "▁the")) == " the"
 
 
 @families
 def test_names_of_special_tokens_are_what_the_tokenizer_calls_them(family: str) -> None:
     tokenizer = ALL[family]()
     specials = {id_: token.content for id_, token in tokenizer.added_tokens_decoder.items() if token.special}
-    assert TokenNames(tokenizer).names(list(specials)) == list(specials.values())
+    assert TokenTexts(tokenizer).names(list(specials)) == list(specials.values())
 
 
 def test_a_lone_byte_is_named_by_its_value() -> None:
     level, piece = tokenizers.byte_level(), tokenizers.sentencepiece()
-    assert TokenNames(level).name(token_id(level, "ä")) == "‹E4›"
-    assert TokenNames(piece).name(token_id(piece, "<0xE4>")) == "‹E4›"
+    assert TokenTexts(level).name(token_id(level, "ä")) == "‹E4›"
+    assert TokenTexts(piece).name(token_id(piece, "<0xE4>")) == "‹E4›"
 
 
 def test_a_lone_byte_of_ascii_is_the_character_that_it_stands_for() -> None:
     tokenizer = tokenizers.sentencepiece()
-    assert TokenNames(tokenizer).names(byte_tokens(tokenizer, b"\n~")) == ["\n", "~"]
+    assert TokenTexts(tokenizer).names(byte_tokens(tokenizer, b"\n~")) == ["\n", "~"]
 
 
 @families
 def test_every_token_has_a_name_and_none_is_undecodable(family: str) -> None:
     tokenizer = ALL[family]()
-    names = TokenNames(tokenizer).names(range(len(tokenizer)))
+    names = TokenTexts(tokenizer).names(range(len(tokenizer)))
     assert all(names)
     assert not any(UNDECODABLE in name for name in names)
