@@ -9,7 +9,7 @@ the prompts, and the checkpoint, that the method's reference implementation was 
 import argparse
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -26,7 +26,7 @@ from ladechat.decoder import lookahead
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.jacobi import JacobiWindow, Successor
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings, _Generation
-from ladechat.decoder.ngram_pool import Guess, NGramPool, Tail, Tails
+from ladechat.decoder.ngram_pool import Guess, Known, Ngram, NGramPool
 from ladechat.decoder.step import Limits, Source
 from ladechat.model.eager import EagerRunner
 from tools.demo_model.conversations import conversations
@@ -37,7 +37,7 @@ QUESTIONS, LONGEST_ANSWER = 40, 96
 IMPOSSIBLE = -1
 """No token: a guess that is never accepted."""
 
-_guesses, _latest, _add = NGramPool.guesses, NGramPool._latest, NGramPool.add
+_guesses, _going_on, _add_each = NGramPool.guesses, NGramPool._going_on, NGramPool.add_each
 _ngrams, _learn = JacobiWindow.ngrams, _Generation.learn
 
 
@@ -61,19 +61,19 @@ def _by_last_token(pool: NGramPool, key: int, length: int, limit: int, _: Sequen
     return _guesses(pool, key, length, limit)
 
 
-def _counting(pool: NGramPool, ngram: Sequence[int], source: Source) -> bool:
-    new = _add(pool, ngram, source)
-    _counts(pool)[id(pool._tails.get(ngram[0])), tuple(ngram[1:])] += 1
-    return new
+def _counting(pool: NGramPool, ngrams: Iterable[Ngram], source: Source) -> int:
+    came = list(ngrams)
+    _counts(pool).update(came)
+    return _add_each(pool, came, source)
 
 
-def _most_frequent(pool: NGramPool, tails: Tails) -> Iterator[tuple[Tail, Any]]:
-    return iter(sorted(_latest(pool, tails), key=lambda one: -_counts(pool)[id(tails), one[0]]))
+def _most_frequent(pool: NGramPool, tokens: Ngram) -> Iterator[tuple[Ngram, Known]]:
+    return iter(sorted(_going_on(pool, tokens), key=lambda one: -_counts(pool)[one[0]]))
 
 
-def _counts(pool: NGramPool) -> Counter[tuple[int, Tail]]:
-    """How often each n-gram came to a pool, by the identity of what holds its tail."""
-    counts: Counter[tuple[int, Tail]] = vars(pool).setdefault("counts", Counter())
+def _counts(pool: NGramPool) -> Counter[Ngram]:
+    """How often each n-gram came to a pool."""
+    counts: Counter[Ngram] = vars(pool).setdefault("counts", Counter())
     return counts
 
 
@@ -132,7 +132,7 @@ VARIANTS = {
     OURS: Variant(),
     "guesses ranked by the last token alone, not the last two": Variant(swaps=[(NGramPool, "guesses", _by_last_token)]),
     "guesses ranked by how often they came, not how lately": Variant(
-        swaps=[(NGramPool, "add", _counting), (NGramPool, "_latest", _most_frequent)]
+        swaps=[(NGramPool, "add_each", _counting), (NGramPool, "_going_on", _most_frequent)]
     ),
     "only whole columns enter the pool, not their newer ends": Variant(
         swaps=[(JacobiWindow, "ngrams", _whole_columns)]

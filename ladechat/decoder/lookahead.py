@@ -186,7 +186,7 @@ class _Generation:
         snapshot, added = None, 0
         if draft.window is not None:
             snapshot = WindowSnapshot(tuple(tuple(row) for row in draft.window.rows), fresh)
-            added = sum(self._pool.add(ngram, "window") for ngram in draft.window.ngrams(fresh))
+            added = self._pool.add_each(draft.window.ngrams(fresh), "window")
         added += self.extend(tokens)
         if draft.window is not None:
             draft.window.advance(fresh, tokens[-1])

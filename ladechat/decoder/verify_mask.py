@@ -28,6 +28,9 @@ from numpy.typing import NDArray
 from ladechat.decoder.candidate_tree import ROOT, CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 
+SHAPES_KEPT = 256
+"""For so many shapes of window and tree it is kept who sees whom. A step of 5, 3, 5 mostly has one that was there."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepLayout:
@@ -64,37 +67,14 @@ def lay_out(last_token: int, window: JacobiWindow | None, tree: CandidateTree) -
     Raises:
         ValueError: the window does not begin with the last token.
     """
-    if window is not None and window.rows[0][0] != last_token:
-        raise ValueError("The window has to begin with the last accepted token.")
-    if window is None and tree.parents == list(range(-1, len(tree) - 1)):
-        return chain_layout(last_token, tree)
     if window is None:
-        tokens, positions, branch_mask = [last_token], np.zeros(1, np.int64), np.ones((1, 1), np.bool_)
-        fresh_slots: tuple[int, ...] = ()
-        node_slots: list[int] = []
-    else:
-        width, rows = window.width, len(window.rows)
-        tokens = [token for row in window.rows for token in row]
-        positions, branch_mask = _window_branch(width, rows)
-        fresh_slots = tuple(range((rows - 1) * width, rows * width))
-        node_slots = [row * width for row in range(1, rows)]
-
-    drafted = len(node_slots)
-    node_slots.extend(range(len(tokens), len(tokens) + len(tree) - drafted))
-    mask = np.zeros((len(tokens) + len(tree) - drafted,) * 2, np.bool_)
-    mask[: len(tokens), : len(tokens)] = branch_mask
-    for node in range(drafted, len(tree)):
-        parent = tree.parents[node]
-        slot = node_slots[node]
-        mask[slot] = mask[0 if parent == ROOT else node_slots[parent]]
-        mask[slot, slot] = True
-    return StepLayout(
-        tokens=(*tokens, *tree.tokens[drafted:]),
-        positions=np.concatenate([positions, np.asarray(tree.depths[drafted:], np.int64)]),
-        mask=mask,
-        fresh_slots=fresh_slots,
-        node_slots=tuple(node_slots),
-    )
+        return StepLayout((last_token, *tree.tokens), *_places(None, tuple(tree.parents)))
+    if window.rows[0][0] != last_token:
+        raise ValueError("The window has to begin with the last accepted token.")
+    shape = window.width, len(window.rows)
+    drafted = len(window.rows) - 1
+    tokens = (*(token for row in window.rows for token in row), *tree.tokens[drafted:])
+    return StepLayout(tokens, *_places(shape, tuple(tree.parents)))
 
 
 def causal_layout(tokens: Sequence[int]) -> StepLayout:
@@ -112,6 +92,33 @@ def chain_layout(last_token: int, chain: CandidateTree) -> StepLayout:
 def _row(count: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Positions and mask of tokens in a row, each seeing those before it."""
     return np.arange(count), np.tri(count, dtype=np.bool_)
+
+
+@lru_cache(maxsize=SHAPES_KEPT)
+def _places(
+    window: tuple[int, int] | None, parents: tuple[int, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], tuple[int, ...], tuple[int, ...]]:
+    """All of a layout but its tokens. It depends on the shapes of window (W and its rows) and tree alone.
+
+    Steps share it, so nobody may write to the arrays.
+    """
+    width, rows = window or (1, 1)
+    branch, drafted = width * rows, rows - 1
+    slots = branch + len(parents) - drafted
+    node_slots = (*range(width, branch, width), *range(branch, slots))
+    branch_positions, branch_mask = _window_branch(width, rows)
+    places = branch_positions.tolist()
+    mask = np.zeros((slots, slots), np.bool_)
+    mask[:branch, :branch] = branch_mask
+    for slot, parent in zip(node_slots[drafted:], parents[drafted:], strict=True):
+        before = 0 if parent == ROOT else node_slots[parent]
+        places.append(places[before] + 1)
+        mask[slot] = mask[before]
+        mask[slot, slot] = True
+    positions = np.array(places, np.int64)
+    for shared in (positions, mask):
+        shared.flags.writeable = False
+    return positions, mask, tuple(range(branch - width, branch)) if window else (), node_slots
 
 
 @lru_cache(maxsize=64)

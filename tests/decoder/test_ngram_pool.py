@@ -157,6 +157,41 @@ def test_it_says_whether_something_followed_tokens_without_being_asked_what(
     assert pool.goes_on(last) == goes_on
 
 
+@given(st.lists(ngrams), st.lists(tokens, max_size=3), tokens, st.integers(0, 5), st.integers(0, 7))
+def test_guesses_are_those_that_a_search_through_everything_finds(
+    added: list[tuple[int, ...]], before: list[int], key: int, length: int, limit: int
+) -> None:
+    pool = NGramPool()
+    pool.add_each(added, "window")
+    latest = list(dict.fromkeys(reversed(added)))
+
+    def behind(tokens: tuple[int, ...]) -> list[tuple[int, ...]]:
+        return [one[len(tokens) :] for one in latest if one[: len(tokens)] == tokens and len(one) > len(tokens)]
+
+    expected: list[tuple[tuple[int, ...], int]] = []
+    for context in range(len(before) + 1, 0, -1):
+        for tail in behind((*before, key)[-context:]):
+            cut = tail[:length]
+            if not any(known[: len(cut)] == cut for known, _ in expected) and cut:
+                longer = behind((key, *cut)) if context > 1 and len(cut) < length else []
+                expected.append(((cut + longer[0])[:length] if longer else cut, context))
+    assert [(one.tail, one.context) for one in pool.guesses(key, length, limit, before)] == expected[:limit]
+
+
+@given(st.lists(st.lists(ngrams, max_size=3)), st.integers(1, 6))
+def test_a_full_pool_has_the_latest_and_finds_nothing_else(added: list[list[tuple[int, ...]]], room: int) -> None:
+    pool = NGramPool(room * size((1, 2, 3, 4, 5)))
+    for together in added:
+        pool.add_each(together, "window")
+    held = list(pool.ngrams())
+    latest = list(dict.fromkeys(ngram for together in reversed(added) for ngram in reversed(together)))
+    assert held[::-1] == latest[: len(held)] and len(pool) == len(held) >= min(room, len(latest))
+    for ngram in latest:
+        for count in range(1, len(ngram)):
+            begun = ngram[:count]
+            assert pool.goes_on(begun) == any(one[:count] == begun and len(one) > count for one in held)
+
+
 def test_ngrams_come_out_in_the_order_of_their_use() -> None:
     pool = NGramPool()
     pool.add((1, 2), "prompt")

@@ -1,6 +1,7 @@
 """The layout of a step against the rule it is drawn from, slot by slot."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +96,18 @@ def test_shared_prefix_guesses_share_slots(step: tuple[JacobiWindow | None, Cand
     free = len(column_guess(window)) if window else 0
     assert len(layout) == window_slots + len(tree) - free
     assert len(set(layout.node_slots)) == len(tree)
+
+
+def test_steps_of_one_shape_share_what_nobody_can_write_to() -> None:
+    one, other = CandidateTree(), CandidateTree()
+    for tree, tails in ((one, [(1, 2), (1, 3)]), (other, [(4, 5), (4, 6)])):
+        for tail in tails:
+            tree.add(tail, "prompt")
+    first, second = lay_out(LAST, None, one), lay_out(7, None, other)
+    assert first.mask is second.mask and (first.tokens, second.tokens) == ((LAST, 1, 2, 3), (7, 4, 5, 6))
+    for shared in (first.mask, first.positions):
+        with pytest.raises(ValueError, match="read-only"):
+            shared[:] = 0
 
 
 def test_a_causal_layout_is_a_triangle() -> None:
