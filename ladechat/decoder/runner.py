@@ -50,6 +50,13 @@ class Runner(Protocol):
         """
         ...
 
+    def read(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """The likeliest token under every slot of a pass, and its log-probability where that costs less now than later.
+
+        Waits until the pass is done, on a GPU.
+        """
+        ...
+
     def keep(self, slots: Sequence[int]) -> None:
         """Move these slots of the last pass into the cache, in this order, and forget its other slots."""
         ...

@@ -29,8 +29,7 @@ class WindowSnapshot:
     fresh: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An n-gram of the pool that starts with the last token (not repeated in `tail`), and how it fared.
 
     `tried` is False for those beyond the guess limit; `matched` counts the leading tokens of `tail` that were accepted.
@@ -43,8 +42,10 @@ class Candidate:
 
 
 class PoolSnapshot(NamedTuple):
-    """The pool at one step. `lookups` and `hits` count steps of this run that asked it, and got a guess; `asked` says
-    whether this one did.
+    """The pool at one step.
+
+    `lookups` and `hits` count steps of this run that asked it, and got a guess; `asked` says whether this one did, and
+    `added` how many n-grams are new since the step before.
     """
 
     ngrams: int
@@ -56,8 +57,7 @@ class PoolSnapshot(NamedTuple):
     asked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One forward pass: the tokens it emitted (the model's own next token last, unless the run ended inside a draft).
 
     `logprobs` are natural logarithms under the unwarped model distribution. `forward_seconds` covers the pass up to the
@@ -96,16 +96,21 @@ class Limits:
 
 
 class Ending:
-    """Says of each token that is emitted whether it is the last. `room` is how many may still come."""
+    """Says of each token that is emitted whether it is the last: then the end is `reached`.
+
+    `room` is how many may still come.
+    """
 
     def __init__(self, limits: Limits, room: int) -> None:
         self._limits = limits
         self.room = room
+        self.reached = room <= 0
 
     def __call__(self, token: int) -> bool:
         self.room -= 1
         stopped = self._limits.stop is not None and self._limits.stop(token)
-        return stopped or self.room <= 0 or token in self._limits.eos_ids
+        self.reached = stopped or self.room <= 0 or token in self._limits.eos_ids
+        return self.reached
 
 
 class Decoder(Protocol):

@@ -2,10 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import NamedTuple
 
 from ladechat.decoder.acceptance import accept, finite, log_probabilities
 from ladechat.decoder.candidate_tree import ROOT, CandidateTree
@@ -17,8 +14,7 @@ from ladechat.decoder.verify_mask import StepLayout
 NOTHING_DRAFTED = Draft((), (), (), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(NamedTuple):
     """What a pass yielded.
 
     Attributes:
@@ -98,22 +94,22 @@ def verify(
     cache_length = len(runner.tokens)
     started = time.perf_counter()
     logits = runner.forward(layout)
-    likeliest, likelihoods = read(logits)
+    likeliest, likelihoods = runner.read(logits)
     forward_seconds = time.perf_counter() - started
+
+    greedy = selector.selection.takes_the_likeliest
 
     def slot(node: int) -> int:
         return 0 if node == ROOT else layout.node_slots[node]
 
     def choose(node: int) -> int:
-        if selector.selection.takes_the_likeliest:
-            return selector.take(likeliest[slot(node)])
-        return selector.select(logits[slot(node)])
+        return selector.take(likeliest[slot(node)]) if greedy else selector.select(logits[slot(node)])
 
     accepted = accept(tree, choose, ends)
     # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
     slots = [slot(node) for node in (ROOT, *accepted.path)][: len(accepted.tokens)]
     # First: what is no number must not stay in the cache.
-    if likelihoods is not None and selector.selection.takes_the_likeliest:
+    if likelihoods is not None and greedy:
         logprobs = finite(likelihoods[slot] for slot in slots)
     else:
         logprobs = log_probabilities(logits, slots, accepted.tokens)
@@ -130,27 +126,6 @@ def verify(
         cache_length=cache_length,
         forward_seconds=forward_seconds,
     )
-
-
-def read(logits: Tensor) -> tuple[list[int], list[float] | None]:
-    """The likeliest token under every slot, and its log-probability where that costs less now than later.
-
-    A GPU works on its own until something is read: so all that a greedy step needs comes in one piece. For a CPU the
-    log-probabilities of all slots would be work for nothing.
-    """
-    if logits.device.type == "cpu":
-        likeliest: list[int] = logits.argmax(-1).tolist()
-        return likeliest, None
-    return in_one_piece(logits)
-
-
-def in_one_piece(logits: Tensor) -> tuple[list[int], list[float]]:
-    """The likeliest token under every row of (T, vocabulary) logits, and its log-probability, read at once."""
-    exact = logits.float()
-    best = exact.max(-1)
-    # float32 holds every token id, up to 16 million, exactly.
-    both = torch.stack([best.indices.float(), best.values - exact.logsumexp(-1)]).tolist()
-    return [int(token) for token in both[0]], both[1]
 
 
 def judged(tree: CandidateTree, path: Sequence[int]) -> Draft:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from platformdirs import user_cache_path
@@ -66,16 +67,19 @@ class SlotPass(nn.Module):
         self._kinds = tuple(kinds)
 
     def forward(self, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
-        """The (T, vocabulary) logits; the keys and values of the T slots enter the ends of `rows`.
+        """The (T, vocabulary) logits; the keys and values of the T slots enter `rows` behind those that are cached.
 
         Args:
             tokens: (1, T) int64.
             positions: (1, T) int64.
             masks: (1, 1, T, L + T) bool, one of each kind.
-            rows: (L + T, heads, head_dim): keys and values of each layer in turn, of which the first L are cached.
+            rows: (L + T or more, heads, head_dim): keys and values of each layer in turn, the first L of them cached.
         """
-        cached = rows[0].shape[0] - tokens.shape[1]
-        layers: list[Any] = [_GivenLayer(*pair, cached) for pair in zip(rows[::2], rows[1::2], strict=True)]
+        seen = masks[0].shape[3]
+        cached = seen - tokens.shape[1]
+        torch._check(seen <= rows[0].shape[0])  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        read = [row[:seen] for row in rows]
+        layers: list[Any] = [_GivenLayer(*pair, cached) for pair in zip(read[::2], read[1::2], strict=True)]
         output = self.model(
             input_ids=tokens,
             position_ids=positions,
@@ -133,6 +137,7 @@ class CompiledPasses:
         self._weights: dict[str, Tensor] = {}
         self._passes: dict[int, torch._C._aoti.AOTIModelContainerRunnerCpu] = {}
         self._useless: set[int] = set()
+        self._likeliest: kernels.Likeliest | None = None
 
     @property
     def sizes(self) -> list[int]:
@@ -159,13 +164,18 @@ class CompiledPasses:
         if least not in self._passes or slots > MOST_SLOTS:
             return None
         cache.reserve(slots)
+        # Few functions, and numpy's rather than torch's: after a pass none of their code is in the processor's cache.
         return self.run(
             least,
-            tokens=torch.tensor([layout.tokens]),
-            positions=torch.from_numpy(layout.positions + cache.length)[None],
+            tokens=torch.from_numpy(np.array([layout.tokens])),
+            positions=torch.from_numpy((layout.positions + cache.length)[None]),
             masks=masks(layout),
-            rows=cache.all_rows(cache.length + slots),
+            rows=cache.whole_rows(),
         )
+
+    def read(self, logits: Tensor) -> tuple[list[int], list[float]] | None:
+        """See `ladechat.model.passes.Passes.read`."""
+        return None if self._likeliest is None or logits.dtype != torch.float32 else self._likeliest(logits)
 
     def prepare(self) -> None:
         """See `ladechat.model.passes.Passes.prepare`: nothing can be done, another process compiles."""
@@ -194,6 +204,7 @@ class CompiledPasses:
             except OSError:
                 library.unlink(missing_ok=True)  # so that the compiler makes it anew
                 raise
+            self._likeliest = kernels.Likeliest()
             self._weights = weights_of(SlotPass(kernels.with_kernels(self._model), ()))
         return self._weights
 

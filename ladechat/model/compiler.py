@@ -55,6 +55,9 @@ TOLERANCE = 1e-3
 """Where a compiled pass is compared with the model, and how far it may be off: a wrong sum is off by much more, another
 order of the same sums by much less."""
 
+SPARE_PLACES = 9
+"""Behind what a pass reads and writes: the cache has room for more."""
+
 TIMED_SLOTS = {1: 1, 2: 8}
 TIMED = 10
 SLOWER = 1.1
@@ -240,7 +243,7 @@ def _example(model: PreTrainedModel, slots: int, cached: int) -> tuple[Tensor, T
     tokens = torch.randint(text.vocab_size, (1, slots), generator=dice)
     visible = torch.ones(slots, total, dtype=torch.bool).tril(cached)[None, None]
     rows = [
-        0.1 * torch.randn(total, heads, head_dim, generator=dice, dtype=layer.dtype)
+        0.1 * torch.randn(total + SPARE_PLACES, heads, head_dim, generator=dice, dtype=layer.dtype)
         for layer in probe_cache(model)
         for heads, head_dim in (layer.keys, layer.values)
     ]

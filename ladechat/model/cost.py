@@ -21,6 +21,9 @@ BUDGET = 0.01
 SIZES = (1, 16, 4, 8, 2, 32, 64, 128)
 """The numbers of slots that passes are timed with, those that tell the most first."""
 MEASURED_SECONDS = 1.0
+SETTLED_SECONDS = 0.005
+"""For so long a size is timed again and again: a short pass is slower right behind one of another size, which has taken
+its weights out of the processor's cache."""
 TOO_DEAR = 5.0
 """A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
 WATCHED = 2.5
@@ -71,7 +74,7 @@ class PlainPassCost:
 
     def _probe(self, cache_length: int) -> float:
         started = time.perf_counter()
-        int(self._runner.forward(causal_layout([0]))[0].argmax())
+        self._runner.read(self._runner.forward(causal_layout([0])))
         seconds = time.perf_counter() - started
         self._runner.keep([])
         self.observe(cache_length, seconds)
@@ -158,11 +161,11 @@ class PassCosts:
             self._correct(size, self._time(size))
         return False
 
-    def observe(self, slots: int, seconds: float) -> None:
-        """Take in a pass that was timed anyway."""
-        self._allowance += BUDGET * seconds
+    def observe(self, slots: int, seconds: float, passes: int = 1) -> None:
+        """Take in a pass that was timed anyway, or so many of that size, which took so long on average."""
+        self._allowance += BUDGET * seconds * passes
         if slots == 1:
-            self._seconds[1] += (seconds - self._seconds[1]) / KEPT_SAMPLES
+            self._seconds[1] += (seconds - self._seconds[1]) * min(1.0, passes / KEPT_SAMPLES)
         elif slots <= self._sizes[-1]:
             self._correct(slots, seconds)
 
@@ -209,9 +212,11 @@ class PassCosts:
             dear = any(self._seconds[one] > TOO_DEAR * self._seconds[1] for one in self._sizes if one <= size)
             if first and dear:
                 continue
-            seconds = self._time(size)
-            self._measured_for += seconds
-            self._seconds[size] = min(seconds, self._seconds.get(size, math.inf))
+            taken = [self._time(size)]
+            while sum(taken) < SETTLED_SECONDS:
+                taken.append(self._time(size))
+            self._measured_for += sum(taken)
+            self._seconds[size] = min(*taken, self._seconds.get(size, math.inf))
             self._sizes = sorted(self._seconds)
         if not self._rounds_left and self._file is not None:
             write_costs(self._file, self._compiled, self._seconds)
@@ -225,7 +230,7 @@ class PassCosts:
 
     def _time(self, slots: int) -> float:
         started = time.perf_counter()
-        self._runner.forward(causal_layout([0] * slots)).argmax(-1).tolist()
+        self._runner.read(self._runner.forward(causal_layout([0] * slots)))
         seconds = time.perf_counter() - started
         self._runner.keep([])
         return seconds

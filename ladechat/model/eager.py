@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from ladechat.decoder.reading import read
 from ladechat.decoder.verify_mask import StepLayout, causal_layout
 from ladechat.model.cache_probe import plain_only, probe_cache
 from ladechat.model.compiled import MOST_PARAMETERS
@@ -149,6 +150,11 @@ class EagerRunner:
             self._read_afresh(len(self._tokens) + 1)
         return self._pass(layout)
 
+    def read(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """See `Runner.read`."""
+        found = None if self.compiled is None else self.compiled.read(logits)
+        return read(logits) if found is None else found
+
     def keep(self, slots: Sequence[int]) -> None:
         """See `Runner.keep`."""
         if self._pending is None:
@@ -201,13 +207,16 @@ class EagerRunner:
         zero = torch.zeros((1, 1), dtype=torch.long, device=self._device)
         self.model(input_ids=zero, position_ids=zero, use_cache=False)
 
-    @torch.inference_mode()
     def _pass(self, layout: StepLayout, **options: Any) -> torch.Tensor:
         if self.compiled is not None and self._tokens and not options:
             compiled = self.compiled.forward(layout, self._cache, self._masks)
             if compiled is not None:
                 self._pending = layout
                 return compiled
+        return self._eager_pass(layout, **options)
+
+    @torch.inference_mode()
+    def _eager_pass(self, layout: StepLayout, **options: Any) -> torch.Tensor:
         self._cache.reserve(len(layout))
         self._pending = layout
         device = self._device
@@ -229,8 +238,8 @@ class EagerRunner:
     def _attention_mask(self, layout: StepLayout) -> torch.Tensor | dict[str, torch.Tensor]:
         """The (1, 1, T, L + T) mask over L cached tokens and T slots; for hybrid models, one of each kind of layer."""
         cached = len(self._tokens)
-        full = np.ones((len(layout), cached + len(layout)), np.bool_)
-        full[:, cached:] = layout.mask
+        full = np.ones((1, 1, len(layout), cached + len(layout)), np.bool_)
+        full[..., cached:] = layout.mask
         if not any(self._window_of.values()):
             return self._as_attention_mask(full)
         positions = layout.positions + cached
@@ -242,7 +251,7 @@ class EagerRunner:
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _as_attention_mask(self, visible: np.ndarray[Any, np.dtype[np.bool_]]) -> torch.Tensor:
-        mask = torch.from_numpy(visible)[None, None]
+        mask = torch.from_numpy(visible)
         if self._device.type != "cpu":
             mask = mask.to(self._device)
         if not self._adds_masks:

@@ -155,6 +155,7 @@ class GraphPasses:
         """See `Passes.look`: what an overflow has left behind must not spoil another answer."""
         self._cache.wipe()
 
+    @torch.inference_mode()
     def forward(self, layout: StepLayout, cache: SlabCache, masks: Masks) -> Tensor | None:
         """See `Passes.forward`."""
         slots = next((slots for slots in SLOT_COUNTS if slots >= len(layout)), None)
@@ -174,6 +175,9 @@ class GraphPasses:
             self._leave(shape, error)
             return None
         return self._logits[: len(layout)]
+
+    def read(self, logits: Tensor) -> None:
+        """See `ladechat.model.passes.Passes.read`: on a GPU torch reads both in one piece."""
 
     def prepare(self) -> None:
         """See `Passes.prepare`."""

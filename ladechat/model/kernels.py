@@ -1,4 +1,4 @@
-"""The two kernels that compiled passes of a small model spend their time in, for a CPU: see `csrc`.
+"""The kernels that compiled passes of a small model on a CPU spend their time in, and what reads its logits: `csrc`.
 
 They are built by the C++ compiler that torch's own compiler needs too, and are operators of torch,
 `ladechat::packed_linear` and `ladechat::slot_attention`, which a compiled pass calls without Python.
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
@@ -84,6 +85,9 @@ def load(library: Path) -> None:
     if _library is None:
         # For all to see: compiled passes find the functions by their names.
         _library = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+        numbers, place = ctypes.c_int64, ctypes.c_void_p
+        _library.ladechat_likeliest.argtypes = [place, numbers, numbers, place, place]
+        _library.ladechat_likeliest.restype = None
 
 
 def with_kernels(model: PreTrainedModel) -> PreTrainedModel:
@@ -138,6 +142,28 @@ def pack(weight: Tensor) -> Tensor:
         if torch.equal(packed.to(short).to(packed.dtype), packed):
             return packed.to(short)
     return packed
+
+
+class Likeliest:
+    """Reads the likeliest tokens of logits by the library, which has to be loaded, into memory that is used again."""
+
+    def __init__(self) -> None:
+        assert _library is not None
+        self._read = _library.ladechat_likeliest
+        self._make_room(1)
+
+    def __call__(self, logits: Tensor) -> tuple[list[int], list[float]]:
+        """The likeliest token under every row of (T, vocabulary) float32 logits, and its log-probability."""
+        rows, vocabulary = logits.shape
+        if rows > len(self._tokens):
+            self._make_room(rows)
+        in_one_piece = logits.contiguous()
+        self._read(in_one_piece.data_ptr(), rows, vocabulary, *self._places)
+        return self._tokens[:rows].tolist(), self._logprobs[:rows].tolist()
+
+    def _make_room(self, rows: int) -> None:
+        self._tokens, self._logprobs = np.empty(rows, np.int64), np.empty(rows, np.float64)
+        self._places = self._tokens.ctypes.data, self._logprobs.ctypes.data
 
 
 def attention(

@@ -96,6 +96,7 @@ class SlabCache(Cache):
         self._capacity_limit = capacity_limit
         rows_by_shape: dict[tuple[int, int], int] = {}
         self._places: list[list[tuple[tuple[int, int], int]]] = []
+        self._whole_rows: list[torch.Tensor] = []
         for layer_shapes in shapes:
             places = []
             for shape in layer_shapes:
@@ -121,6 +122,12 @@ class SlabCache(Cache):
         """Keys, values, keys, values …: the `rows` of every layer."""
         rows = {shape: slab[:, :end].unbind() for shape, slab in self._slabs.items()}
         return [rows[shape][row] for places in self._places for shape, row in places]
+
+    def whole_rows(self) -> list[torch.Tensor]:
+        """All rows with all that they have room for: the same tensors until the slabs are replaced."""
+        if not self._whole_rows:
+            self._whole_rows = self.all_rows(self.capacity)
+        return self._whole_rows
 
     def reserve(self, slots: int) -> None:
         """Make room for `slots` slots behind what is cached: the slabs are doubled where they are too small, or where
@@ -151,6 +158,7 @@ class SlabCache(Cache):
         for shape, slab in self._slabs.items():
             grown[shape][:, : self.length] = slab[:, : self.length]
         self._slabs, self.capacity = grown, capacity
+        self._whole_rows = []
         self.growths += 1
 
     @torch.inference_mode()
@@ -177,6 +185,7 @@ class SlabCache(Cache):
         """Forget everything, and the slabs with it; `reserve` makes new ones."""
         self.length = self.capacity = 0
         self._slabs = {shape: slab.new_empty(slab.shape[0], 0, *slab.shape[2:]) for shape, slab in self._slabs.items()}
+        self._whole_rows = []
 
     def truncate(self, length: int) -> None:
         """Forget everything from token `length` on."""

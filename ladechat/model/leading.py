@@ -117,6 +117,10 @@ class LeadingRunner:
             self._followers.tell(Forward(layout))
             return self._runner.forward(layout)
 
+    def read(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """See `Runner.read`. All processes have the logits of a pass."""
+        return self._runner.read(logits)
+
     def keep(self, slots: Sequence[int]) -> None:
         """See `Runner.keep`."""
         with self._together():

@@ -35,6 +35,10 @@ class Passes(Protocol):
         """
         ...
 
+    def read(self, logits: Tensor) -> tuple[list[int], list[float]] | None:
+        """The likeliest tokens of the logits of such a pass, and their log-probabilities. None leaves that to torch."""
+        ...
+
     def prepare(self) -> None:
         """Called before all sizes are timed, behind what is cached: those that can be made now should be."""
         ...

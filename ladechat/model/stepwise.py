@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from ladechat.decoder.reading import read
 from ladechat.decoder.verify_mask import StepLayout
 from ladechat.model.memory import hand_back
 
@@ -90,6 +91,10 @@ class StepwiseRunner:
         if self._pending is not None:  # the pass before was not kept, or it failed half-way
             self._state = {}
         return self._pass([*self._tokens, layout.tokens[0]])
+
+    def read(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """See `Runner.read`."""
+        return read(logits)
 
     def keep(self, slots: Sequence[int]) -> None:
         """See `Runner.keep`."""

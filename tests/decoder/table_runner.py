@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import torch
 
+from ladechat.decoder.reading import read
 from ladechat.decoder.verify_mask import StepLayout
 
 
@@ -41,6 +42,9 @@ class TableRunner:
             seen = sorted(layout.mask[slot].nonzero()[0], key=lambda other: layout.positions[other])
             rows.append(self.logits((*self.tokens, *(layout.tokens[other] for other in seen))))
         return torch.from_numpy(np.stack(rows))
+
+    def read(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        return read(logits)
 
     def keep(self, slots: Sequence[int]) -> None:
         assert self._pending is not None

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from ladechat.decoder import verification
 from ladechat.decoder.acceptance import finite, log_probabilities
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder
-from ladechat.decoder.verification import in_one_piece, read
+from ladechat.decoder.reading import in_one_piece, read
+from ladechat.model import eager
 from tests.tiny import random_model, run, runner_for
 
 
@@ -30,7 +30,7 @@ def test_steps_say_the_same_however_they_are_read(monkeypatch: pytest.MonkeyPatc
         model = random_model(1)
         bit_by_bit = run(decoder(runner_for(model)), [5, 6, 7, 5, 6], 30)
         with monkeypatch.context() as patch:
-            patch.setattr(verification, "read", in_one_piece)
+            patch.setattr(eager, "read", in_one_piece)
             at_once = run(decoder(runner_for(model)), [5, 6, 7, 5, 6], 30)
         assert [step.tokens for step in at_once] == [step.tokens for step in bit_by_bit]
         for one, other in zip(at_once, bit_by_bit, strict=True):

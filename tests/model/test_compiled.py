@@ -54,6 +54,7 @@ class Uncompiled(CompiledPasses):
         self._passes = dict.fromkeys(LEAST_SLOTS, stand_in)
         self.used: set[tuple[int, int]] = set()
 
+    @torch.inference_mode()
     def run(self, least: int, tokens: Tensor, positions: Tensor, masks: list[Tensor], rows: list[Tensor]) -> Tensor:
         slots = tokens.shape[1]
         self.used.add((least, slots))

@@ -1,5 +1,6 @@
 """The kernels of compiled passes: what they compute is what torch computes, at every shape; and what they refuse."""
 
+import math
 import platform
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers.pytorch_utils import Conv1D
 
 from ladechat.model import kernels
-from ladechat.model.kernels import COLUMNS, PackedLinear, pack, with_kernels
+from ladechat.model.kernels import COLUMNS, Likeliest, PackedLinear, pack, with_kernels
 from tests.tiny import random_model
 
 ARCHITECTURES: dict[str, dict[str, Any]] = {
@@ -54,7 +55,7 @@ def large_for(kept_in: torch.dtype, weight: torch.Tensor) -> torch.Tensor:
     seed=st.integers(0, 2**31),
     rows=st.lists(st.integers(1, 11), min_size=1, max_size=2),
     inner=st.integers(1, 70),
-    columns=st.integers(1, 100),
+    columns=st.integers(1, 300),
     kept_in=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
 )
 def test_a_packed_linear_layer_is_the_product_with_its_weights(
@@ -68,7 +69,7 @@ def test_a_packed_linear_layer_is_the_product_with_its_weights(
     torch.testing.assert_close(y, x @ weight.T, atol=1e-4 * float(weight.abs().max()), rtol=1e-4)
 
 
-@given(seed=st.integers(0, 2**31), rows=st.integers(2, 20), columns=st.integers(1, 70))
+@given(seed=st.integers(0, 2**31), rows=st.integers(2, 20), columns=st.integers(1, 300))
 def test_a_row_comes_out_the_same_whatever_stands_beside_it(seed: int, rows: int, columns: int) -> None:
     packed, x = pack(drawn(seed, columns, 33).half().float()), drawn(seed + 1, rows, 33)
     together = torch.ops.ladechat.packed_linear(x, packed, columns)
@@ -92,6 +93,40 @@ def test_numbers_that_16_bits_hold_at_their_edges_come_out_as_they_are() -> None
     assert pack(weight).dtype == torch.float16
     y = torch.ops.ladechat.packed_linear(torch.eye(8), pack(weight), 4)
     assert torch.equal(y, weight.T)
+
+
+@given(seed=st.integers(0, 2**31), rows=st.integers(1, 9), vocabulary=st.integers(1, 200), spread=st.floats(0, 60))
+def test_the_likeliest_tokens_and_their_log_probabilities_are_those_of_torch(
+    seed: int, rows: int, vocabulary: int, spread: float
+) -> None:
+    logits = spread * drawn(seed, rows, vocabulary)
+    logits[:, ::3] = logits.amax(-1, keepdim=True)  # the first of several is taken
+    logits[:, 1::7] = -torch.inf  # ruled out
+    read = Likeliest()
+    read(logits[:1])  # the next call has more rows, or as many
+    tokens, logprobs = read(logits)
+    assert tokens == logits.argmax(-1).tolist()
+    expected = logits.double().log_softmax(-1).amax(-1)
+    torch.testing.assert_close(torch.tensor(logprobs, dtype=torch.float64), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_the_likeliest_tokens_of_more_rows_than_before_find_room() -> None:
+    read = Likeliest()
+    for rows in (3, 200, 1, 5000):
+        logits = drawn(rows, rows, 17)
+        tokens, logprobs = read(logits)
+        assert tokens == logits.argmax(-1).tolist()
+        assert len(logprobs) == rows
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+@pytest.mark.parametrize("place", [0, 7, 39])
+def test_the_log_probability_of_logits_that_are_no_numbers_is_none(bad: float, place: int) -> None:
+    logits = torch.zeros(2, 40)
+    logits[1, place] = bad
+    tokens, logprobs = Likeliest()(logits)
+    assert math.isfinite(logprobs[0]) and math.isnan(logprobs[1])
+    assert all(0 <= token < 40 for token in Likeliest()(torch.full((1, 40), torch.nan))[0] + tokens)
 
 
 @given(

@@ -13,6 +13,7 @@
 
 namespace ladechat {
 
+constexpr int64_t WIDE = 8 * LANES;  // columns that a single row is multiplied with at once
 constexpr int64_t WORTH_SHARING = 1 << 19;  // products that keep a thread busy for ten times what waking others takes
 
 // Adds rows of x, times 2 · LANES columns of weights, to rows of y, or puts them there.
@@ -71,14 +72,37 @@ void any_rows(int64_t rows, const float* x, int64_t x_stride, const Weight* weig
     }
 }
 
+// A row times some blocks of columns, each (inner, COLUMNS). The sums of one block are too few to keep a processor busy
+// that adds to each of them only when it is done with the last addition.
+template <int blocks, typename Weight>
+inline void one_row(const float* x, const Weight* weights, float* y, int64_t inner) {
+    constexpr int parts = COLUMNS / LANES;
+    Floats sums[blocks][parts] = {};
+    for (int64_t k = 0; k < inner; ++k)
+#pragma GCC unroll 8
+        for (int block = 0; block < blocks; ++block)
+#pragma GCC unroll 8
+            for (int part = 0; part < parts; ++part)
+                sums[block][part] += x[k] * load(weights + (block * inner + k) * COLUMNS + part * LANES);
+    for (int block = 0; block < blocks; ++block)
+        for (int part = 0; part < parts; ++part) store(y + block * COLUMNS + part * LANES, sums[block][part]);
+}
+
 // (rows, inner) times (blocks, inner, COLUMNS): (rows, columns).
 template <typename Weight>
 void product(const float* x, const void* packed, float* y, int64_t rows, int64_t inner, int64_t columns) {
     const Weight* weights = static_cast<const Weight*>(packed);
     const int64_t whole = columns / COLUMNS * COLUMNS;
-#pragma omp parallel for num_threads(THREADS) if (THREADS > 1 && rows * inner * columns > WORTH_SHARING)
-    for (int64_t column = 0; column < whole; column += COLUMNS)
-        any_rows(rows, x, inner, weights + column * inner, COLUMNS, y + column, columns, inner);
+    const int64_t by_one_row = rows == 1 ? columns / WIDE * WIDE : 0;
+#pragma omp parallel num_threads(THREADS) if (THREADS > 1 && rows * inner * columns > WORTH_SHARING)
+    {
+#pragma omp for nowait
+        for (int64_t column = 0; column < by_one_row; column += WIDE)
+            one_row<WIDE / COLUMNS>(x, weights + column * inner, y + column, inner);
+#pragma omp for nowait
+        for (int64_t column = by_one_row; column < whole; column += COLUMNS)
+            any_rows(rows, x, inner, weights + column * inner, COLUMNS, y + column, columns, inner);
+    }
     if (whole == columns) return;
     std::vector<float> last(rows * COLUMNS);
     any_rows(rows, x, inner, weights + whole * inner, COLUMNS, last.data(), COLUMNS, inner);

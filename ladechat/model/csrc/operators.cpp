@@ -3,11 +3,13 @@
 // The usual libraries are made for many rows. Here weights lie in the order in which they are read, in 16 bits where
 // that is exact, and all sums are of 32 bits. A row is summed up in the same order however many there are beside it.
 //
-// Called by compiled passes through torch's C interface for them, and by `ladechat.model.kernels` through ctypes.
+// Called by compiled passes through torch's C interface for them, and by `ladechat.model.kernels` through ctypes. Besides,
+// for a greedy step, what it reads of the logits.
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include "attention.h"
+#include "likeliest.h"
 #include "linear.h"
 
 namespace {
@@ -116,6 +118,15 @@ __attribute__((visibility("default"))) AOTITorchError aoti_torch_cpu_slot_attent
     for (int64_t row = 0; row < heads * slots; ++row) softmax(&scores[row * attention.padded()], attention.padded());
     attention.add_up(scores.data());
     return AOTI_TORCH_SUCCESS;
+}
+
+// For every row of logits (rows, columns) the likeliest token and the natural logarithm of its probability.
+__attribute__((visibility("default"))) void ladechat_likeliest(const float* logits, int64_t rows, int64_t columns,
+                                                               int64_t* tokens, double* logprobs) {
+    for (int64_t row = 0; row < rows; ++row, logits += columns) {
+        tokens[row] = first_of_the_largest(logits, columns);
+        logprobs[row] = 0.0 - std::log(sum_of_exponentials(logits, columns, logits[tokens[row]]));
+    }
 }
 
 }  // extern "C"
