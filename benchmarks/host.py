@@ -5,6 +5,7 @@ the passes. Decoders take turns, question by question.
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -53,9 +54,13 @@ def main() -> None:
     ways: Any = passes_of(loaded)
     questions = [turn for question in read_questions(KINDS) for turn in question.turns]
     found: dict[str, list[Step]] = defaultdict(list)
+    gc.collect()
+    gc.freeze()  # as an engine does
     for way, passes in ways.items():
         loaded.runner.compiled = passes
         service = Service.of(loaded, Settings())
+        for _ in service.texts.learn(loaded.vocabulary):  # an engine does that while nobody asks anything
+            pass
         for question in questions:
             for name, settings in DECODERS.items():
                 service.decoders.apply(settings)

@@ -3,8 +3,9 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,27 +50,27 @@ LARGER: dict[str, Any] = {
 class Through:
     """A contender of ours whose passes run in one way, whatever the others do.
 
-    As in the app, the n-gram pool lives as long as the session does. All prompts of a kind, in their order, are one;
-    where it begins the pool is empty, in every round anew.
+    As in the app, the n-gram pool and what auto has learnt live as long as the session does. All prompts of a kind, in
+    their order, are one; where it begins nothing is known but what passes cost, in every round anew.
     """
 
     def __init__(
         self,
         name: str,
         loaded: LoadedModel,
-        decoder: Decoder,
+        make: Callable[[], Decoder],
         passes: Passes | None,
         begins: set[tuple[int, ...]],
     ) -> None:
         self.name = name
-        self._ours = Ours(name, loaded, lambda _: decoder)
+        self._decoder, self._make = make(), make
+        self._ours = Ours(name, loaded, lambda _: self._decoder)
         self._runner, self._passes, self._begins = loaded.runner, passes, begins
-        self._pool = getattr(getattr(decoder, "lookahead", decoder), "pool", None)
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """See `Contender.answer`."""
-        if self._pool is not None and tuple(prompt) in self._begins:
-            self._pool.clear()
+        if tuple(prompt) in self._begins:
+            self._decoder = self._make()
         self._runner.compiled = self._passes
         return self._ours.answer(prompt, limits)
 
@@ -124,16 +125,20 @@ def make_contenders(
         for _ in runner.prefill(prompts[0].token_ids):
             pass
         costs.refresh()  # what passes cost is measured before the first answer, as when the app has loaded a model
-        decoders: dict[str, Decoder] = {
-            f"plain, {way}": AutoregressiveDecoder(runner),
-            f"lookahead 5,3,5, {way}": LookaheadDecoder(runner, LookaheadSettings(5, 3, 5)),
-            f"auto, {way}": TunedDecoder(LookaheadDecoder(runner), costs),
+        decoders: dict[str, Callable[[], Decoder]] = {
+            f"plain, {way}": lambda: AutoregressiveDecoder(runner),
+            f"lookahead 5,3,5, {way}": lambda: LookaheadDecoder(runner, LookaheadSettings(5, 3, 5)),
+            f"auto, {way}": partial(_auto, runner, costs),
         }
         for numbers in GRID if grid else ():
             name = f"{','.join(map(str, numbers))}, {way}"
-            decoders[name] = LookaheadDecoder(runner, LookaheadSettings(*numbers))
-        found += [Through(name, loaded, decoder, passes, begins) for name, decoder in decoders.items()]
+            decoders[name] = partial(LookaheadDecoder, runner, LookaheadSettings(*numbers))
+        found += [Through(name, loaded, make, passes, begins) for name, make in decoders.items()]
     return found, ways
+
+
+def _auto(runner: Runner, costs: PassCosts) -> Decoder:
+    return TunedDecoder(LookaheadDecoder(runner), costs)
 
 
 def passes_of(loaded: LoadedModel) -> dict[str, Passes | None]:
