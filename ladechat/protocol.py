@@ -288,7 +288,8 @@ class Candidate(Record, frozen=True):
 class PoolView(Record, frozen=True):
     """The pool at one step: its size, how often it had an answer, and what it holds after the last token.
 
-    `asked` is False where a step of `auto` did not look it up.
+    `added` counts the n-grams that were new since the step before. `asked` is False where a step of `auto` did not look
+    it up; such steps have theirs added together, some steps later.
     """
 
     ngrams: int

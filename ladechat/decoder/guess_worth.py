@@ -6,9 +6,12 @@ long run from the choice, at each step, with the largest E[tokens] − λ · E[s
 trying it: the text that follows says how much of it was right.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ladechat.decoder.foresight import FORESEEN, Foresight, agreeing
+from ladechat.decoder.means import REMEMBERED, Aftermath, Mean
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
 
 LENGTHS = (3, 7)
@@ -17,38 +20,43 @@ LONGEST = LENGTHS[-1]
 MOST = 5
 """How many guesses a step verifies at most. Of those further down hardly one is right where none before it is."""
 
-REMEMBERED = 60
-"""Of how many guesses of one kind the mean is taken; older ones count less and less."""
-ASSUMED = 3
-"""As how many guesses what is assumed of a kind counts, before any was seen."""
-FIRST_TOKEN = {1: 0.25, 2: 0.5, 3: 0.65, 4: 0.75}
+LATELY = 60
+"""Of how many guesses of one kind the mean is taken: older ones count less and less, for a text changes."""
+KNOWN = 3
+"""So many times must have been seen for their mean to count."""
+FIRST_TOKEN = {1: 0.25, 2: 0.5, 3: 0.65, 4: 0.7, 5: 0.8, 6: 0.9}
 """The part of the guesses whose first token is assumed to be right, by context."""
 BY_RANK, BY_TOKEN = 0.4, 0.85
 """What is assumed of the next guess, and of the next token, as a part of the one before."""
 NEGLIGIBLE = 0.02
 """A guess that adds so few tokens, and those after it, are not looked at."""
 
-MARGIN = 0.05
-"""By how many tokens guesses must be expected to be better than none: the best of several expectations is often one
-that is too high."""
+DOUBT, MARGIN = 0.5, 0.05
+"""By so many standard errors expectations are taken to be too high, the best of several being often one that is; and by
+so many tokens guesses must be better than none."""
 
-RENEWED = 8
+RENEWED = 32
 """For so many steps what a step of each size takes is taken as known: to work it out takes its time too."""
 
-SELDOM, SELDOMER = 16, 64
-"""One step in so many asks the pool whether that pays or not, and one does not."""
+ASKED_ANYWAY, NOT_ASKED_ANYWAY = 64, 64
+"""One step in so many at least asks the pool whether that pays or not, and one does not."""
 
-FIRST = 32
+ASKING = 0.003
+"""Where this part of the time suffices to ask more often anyway, that is done: what is not asked for is not learnt."""
+
+FIRST = 16
 """The first steps all ask: nothing is known yet."""
 
-NEVER = LONGEST_CONTEXT + 1
+LOOKED_PAST, LONGEST_REST = 2, 16
+"""So many steps do not look at the pool where it knew nothing just before, and where nothing is to be had from it."""
+
+LONGEST_KIND = LONGEST_CONTEXT + len(FORESEEN)
+"""The longest context that a guess can be as good as one of."""
+NEVER = LONGEST_KIND + 1
 """A context that nothing has."""
 
 OPEN_AGAIN = 200
 """After so many steps that asked and tried no guess, what they take besides their pass is open again."""
-
-SETTLING = 6
-"""So many plain passes may be slower behind one that was not."""
 
 FADING = 0.99
 """What a step counts, in the rate of late, for each step after it."""
@@ -64,70 +72,56 @@ class Pick(NamedTuple):
 NOTHING = Pick(0, 0)
 
 
-class Mean:
-    """A mean that forgets: a value counts as if at most `memory` had been seen."""
+class Wants(NamedTuple):
+    """So many of the last tokens the pool must have seen in a row, or the next so many steps do not ask it."""
 
-    __slots__ = ("_memory", "value", "weight")
+    context: int
+    steps: int
 
-    def __init__(self, memory: float) -> None:
-        self._memory = memory
-        self.value = self.weight = 0.0
 
-    def add(self, value: float, weight: float = 1.0) -> None:
-        """Take a value in."""
-        self.weight = min(self.weight + weight, self._memory)
-        self.value += (value - self.value) * min(1.0, weight / self.weight)
+ALWAYS = Wants(0, 1)
 
 
 class _Kind:
-    """Guesses of one context, rank and source: how often each of their tokens adds one to what those before gave."""
+    """Guesses of one context, rank and source: how often each of their tokens adds one to what those before gave.
 
-    __slots__ = ("adds", "hope", "seen")
+    Attributes:
+        adds: for each of their tokens, the part of them that have one there which adds one.
+        doubts: for each of `LENGTHS`, by how many tokens what so many of them add may be less than that.
+    """
+
+    __slots__ = ("_seen", "_squares", "adds", "doubts", "hope")
 
     def __init__(self, context: int, rank: int, of_window: bool) -> None:
         first = FIRST_TOKEN[context] * BY_RANK**rank * (0.5 if of_window else 1.0)
         self.adds = [first * BY_TOKEN**index for index in range(LONGEST)]
-        self.hope = sum(self.adds)
-        self.seen = ASSUMED
+        expected = [sum(self.adds[:length]) for length in LENGTHS]
+        # Between "always so many" and "all or nothing".
+        self._squares = [0.8 * one**2 + 0.2 * length * one for one, length in zip(expected, LENGTHS, strict=True)]
+        self._seen = 1
+        self._sum_up()
 
     def learn(self, length: int, right_before: int, right: int) -> None:
-        self.seen = min(self.seen + 1, REMEMBERED)
+        self._seen = min(self._seen + 1, LATELY)
         for index in range(min(length, LONGEST)):
-            self.adds[index] += ((right_before <= index < right) - self.adds[index]) / self.seen
+            self.adds[index] += ((right_before <= index < right) - self.adds[index]) / self._seen
+        for which, cut in enumerate(LENGTHS):
+            if cut > length:
+                break
+            added = max(0, min(right, cut) - right_before)
+            self._squares[which] += (added * added - self._squares[which]) / self._seen
+        self._sum_up()
+
+    def _sum_up(self) -> None:
         self.hope = sum(self.adds)
+        self.doubts = {
+            cut: DOUBT * math.sqrt(max(0.0, square - sum(self.adds[:cut]) ** 2) / self._seen)
+            for cut, square in zip(LENGTHS, self._squares, strict=True)
+        }
 
 
-class _Aftermath:
-    """What a step that verified guesses costs the plain steps behind it.
-
-    They read all weights anew, and what a processor's cache has lost of them meanwhile takes them longer: more of it,
-    the longer the step before took.
-    """
-
-    def __init__(self) -> None:
-        self.settled = Mean(REMEMBERED)
-        """The seconds of plain passes behind plain ones."""
-        self.extra = Mean(REMEMBERED)
-        """By how many seconds all plain passes right behind one with guesses are longer."""
-        self._plain_in_a_row = 0
-        self._longer = 0.0
-
-    def add(self, plain: bool, seconds: float) -> None:
-        """The next pass."""
-        if not plain:
-            if self._plain_in_a_row < SETTLING:  # else it was added when they had settled
-                self.extra.add(self._longer)
-            self._plain_in_a_row, self._longer = 0, 0.0
-            return
-        self._plain_in_a_row += 1
-        if self._plain_in_a_row > SETTLING:
-            self.settled.add(seconds)
-        elif self.settled.weight:
-            usual = self.settled.value
-            self._longer += min(max(seconds - usual, -usual), usual)
-            if self._plain_in_a_row == SETTLING:
-                self.extra.add(self._longer)
-                self._longer = 0.0
+Offer = list[tuple[Tail, _Kind]]
+"""Guesses, and of which kind each was when the pool had it."""
 
 
 class GuessWorth:
@@ -140,103 +134,171 @@ class GuessWorth:
     def __init__(self, cost: Callable[[int], float]) -> None:
         self._cost = cost
         self._kinds: dict[tuple[int, int, bool], _Kind] = {}
-        self._steps = self._context = 0
+        self._foresight = Foresight()
+        self._steps = self._context = self._asked = self._not_asked = 0
+        self._renewed = -RENEWED
+        self._in_vain = False
+        self.most = MOST
+        """How many of the pool's guesses are worth looking at now."""
         self.forget_times()
+
+    def begin(self) -> None:
+        """Another text."""
+        self._foresight.begin()
+        self._in_vain = False
 
     def forget_times(self) -> None:
         """What passes cost has changed: only what guesses yield is still known."""
         self._besides = {of: Mean(REMEMBERED) for of in ("rest", "plain", "guesses")}
-        self._aftermath = _Aftermath()
+        self._aftermath = Aftermath()
         self._tokens = self._seconds = 0.0
         self._expected: dict[int, float] = {}
         self._since_guesses = 0
+        self._asked_anyway = ASKED_ANYWAY
 
-    def context(self) -> int:
-        """So many of the last tokens must have been seen in a row for guesses that may be worth asking the pool for.
+    def wants(self) -> Wants:
+        """Where guesses may be worth asking the pool for: to ask, and to look whether it knows anything, take time too.
 
-        To ask takes time too. Now and then any step asks, so that all kinds are judged, or none does, so that it is
-        known what such a step takes.
+        Now and then any step asks, so that all kinds are judged, or none, so that it is known what such a step takes.
         """
-        self._steps += 1
-        if self._steps % RENEWED == 1:
-            self._expected.clear()
-            self._context = self._least_context()
-        if self._steps <= FIRST or self._steps % SELDOM == 0:
-            return 1
-        return NEVER if self._steps % SELDOMER == 1 else self._context
+        if self._steps >= self._renewed + RENEWED:
+            self._renew()
+        wants = self._wants_now()
+        self._steps += wants.steps
+        self._in_vain = wants.context < NEVER
+        return wants
+
+    def _wants_now(self) -> Wants:
+        if self._steps < FIRST or self._steps >= self._asked + self._asked_anyway:
+            self._asked = self._steps
+            return Wants(1, 1)
+        if self._steps >= self._not_asked + NOT_ASKED_ANYWAY:
+            self._not_asked = self._steps
+            return Wants(NEVER, 1)
+        if self._context < LONGEST_CONTEXT:
+            return Wants(self._context, 1)
+        unripe = self._foresight.missing(self._context)
+        if self._context == NEVER:
+            rest = self._asked + self._asked_anyway - self._steps
+        elif self._foresight.following:
+            rest = min(unripe, self._foresight.following)
+        else:
+            # What was seen behind four tokens in a row is still there a token or two later.
+            rest = LOOKED_PAST if self._in_vain else 0
+        return Wants(NEVER, min(rest, LONGEST_REST)) if rest else Wants(LONGEST_CONTEXT, 1)
+
+    def _renew(self) -> None:
+        self._renewed = self._steps
+        self._expected.clear()
+        self._context = self._least_context()
+        self.most = self._ranks_worth_a_look()
 
     def _least_context(self) -> int:
         rate, asking = self._rate(), 0.0
-        if min(self._besides["rest"].weight, self._besides["plain"].weight) >= ASSUMED:
-            asking = rate * (self._besides["plain"].value - self._besides["rest"].value)
-        for context in range(1, LONGEST_CONTEXT + 1):
-            adds = self._kind((context, 0, False)).adds
-            gain = max(sum(adds[:length]) - rate * (self.seconds(1 + length) - self.seconds(1)) for length in LENGTHS)
-            if gain > MARGIN + asking:
-                return context
+        if min(self._besides["rest"].weight, self._besides["plain"].weight) >= KNOWN:
+            seconds = self._besides["plain"].value - self._besides["rest"].value
+            asking = rate * seconds
+            self._asked_anyway = min(max(1, round(seconds / (ASKING * self.plain_seconds()))), ASKED_ANYWAY)
+        for context in range(1, NEVER):
+            kind, price = self._kind((context, 0, False)), MARGIN + asking
+            for length in LENGTHS:
+                gain = sum(kind.adds[:length]) - kind.doubts[length]
+                if gain > price + rate * (self.seconds(1 + length) - self.seconds(1)):
+                    return context
         return NEVER
 
-    def pick(self, guesses: Sequence[Guess]) -> Pick:
-        """Those of a step that bring the most, the likeliest first in `guesses`."""
-        if not guesses:
+    def _ranks_worth_a_look(self) -> int:
+        """One at least; of the others those of which a single token may be worth its slot, behind a long context."""
+        slot = self._rate() * (self.seconds(3) - self.seconds(2))
+        ranks = range(1, MOST)
+        return next((rank for rank in ranks if self._kind((LONGEST_KIND, min(rank, 3), False)).adds[0] < slot), MOST)
+
+    def offered(self, guesses: Sequence[Guess]) -> Offer:
+        """What the pool says may come now, the likeliest first."""
+        self._in_vain = False
+        self._foresight.look(guesses)
+        context = self._foresight.context
+        return [
+            (guess.tail, self._kind((context(guess), min(rank, 3), guess.source == "window")))
+            for rank, guess in enumerate(guesses[:MOST])
+        ]
+
+    def pick(self, offer: Offer) -> Pick:
+        """Those of a step that bring the most."""
+        if not offer:
             return NOTHING
         rate = self._rate()
-        hope = sum(self._kind_of(guess, rank).hope for rank, guess in enumerate(guesses[:MOST]))
-        if hope < MARGIN + rate * (self.seconds(2) - self.seconds(1)):
+        plain = self.seconds(1)
+        if sum(kind.hope for _, kind in offer) < MARGIN + rate * (self.seconds(2) - plain):
             return NOTHING
-        best, picked = 1 - rate * self.seconds(1) + MARGIN, NOTHING
+        best, picked = 1 + MARGIN, NOTHING
         for length in LENGTHS:
             expected, nodes = 1.0, set[Tail]()
-            for count, guess in enumerate(guesses[:MOST], start=1):
-                tail = guess.tail[:length]
-                gain = sum(self._kind_of(guess, count - 1).adds[: len(tail)])
+            for count, (whole, kind) in enumerate(offer, start=1):
+                tail = whole[:length]
+                gain = sum(kind.adds[: len(tail)]) - kind.doubts[length]
                 if gain < NEGLIGIBLE:
                     break
                 expected += gain
                 nodes.update(tail[:end] for end in range(1, len(tail) + 1))
-                value = expected - rate * self.seconds(1 + len(nodes))
+                value = expected - rate * (self.seconds(1 + len(nodes)) - plain)
                 if value > best:
                     best, picked = value, Pick(count, length)
         return picked
 
-    def learn(self, guesses: Sequence[Guess], following: Tail) -> None:
+    def came(self, tokens: Tail) -> None:
+        """Take in what a step emitted."""
+        self._foresight.take(tokens)
+
+    def learn(self, offer: Offer, following: Tail) -> None:
         """See how right guesses were, tried or not, by the `LONGEST` tokens that followed."""
         right_before = 0
-        for rank, guess in enumerate(guesses[:MOST]):
-            right = agreeing(guess.tail, following)
-            self._kind_of(guess, rank).learn(len(guess.tail), right_before, right)
+        for tail, kind in offer:
+            right = agreeing(tail, following)
+            kind.learn(len(tail), right_before, right)
             right_before = max(right_before, right)
 
-    def took(self, slots: int, tokens: int, seconds: float) -> None:
-        """Take in what a step without a window took in all, that asked the pool, and how many tokens it emitted."""
-        with_guesses = slots > 1
-        self._time(self._besides["guesses" if with_guesses else "plain"], slots, seconds)
-        self._since_guesses = 0 if with_guesses else self._since_guesses + 1
+    @property
+    def foresees(self) -> bool:
+        """Whether it matters what comes: otherwise nothing was foreseen."""
+        return self._foresight.following > 0 or self._foresight.count > 0
+
+    def took(self, slots: int, tokens: int, seconds: float, besides: float) -> None:
+        """Take in a step without a window that asked the pool.
+
+        Args:
+            slots: of its pass.
+            tokens: how many it emitted.
+            seconds: what it took in all.
+            besides: what of that was not its pass.
+        """
+        # A machine that pauses once must not have all such steps look dear from then on.
+        self._besides["guesses" if slots > 1 else "plain"].add(min(besides, self._cost(slots)))
+        self._aftermath.add(slots == 1, seconds - besides)
+        self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
         if self._since_guesses == OPEN_AGAIN:
             self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
-        self._count(tokens, seconds)
+        self._count(1, tokens, seconds)
 
-    def rested(self, seconds: float) -> None:
-        """Take in what a step took that did not ask the pool."""
-        self._time(self._besides["rest"], 1, seconds)
-        self._count(1, seconds)
+    def rested(self, times: Sequence[float], passes: Sequence[float]) -> None:
+        """Take in steps that did not ask the pool, one after the other: the seconds of each, and those of its pass."""
+        count, seconds = len(times), sum(times)
+        self._besides["rest"].add(min(seconds / count - sum(passes) / count, self._cost(1)), count)
+        for one in passes:
+            self._aftermath.add(True, one)
+        self._count(count, count, seconds)
 
-    def _time(self, besides: Mean, slots: int, seconds: float) -> None:
-        cost = self._cost(slots)
-        # Within limits: a machine that pauses once must not have all such steps look dear from then on.
-        besides.add(min(max(seconds - cost, -cost / 2), cost))
-        self._aftermath.add(slots == 1, seconds - besides.value)
-
-    def _count(self, tokens: int, seconds: float) -> None:
-        self._tokens = FADING * self._tokens + tokens
-        self._seconds = FADING * self._seconds + seconds
+    def _count(self, steps: int, tokens: int, seconds: float) -> None:
+        fading = FADING**steps
+        self._tokens = fading * self._tokens + tokens
+        self._seconds = fading * self._seconds + seconds
 
     def seconds(self, slots: int) -> float:
         """What a step of so many slots is expected to take: its pass, all that is done besides, and what follows."""
         expected = self._expected.get(slots)
         if expected is None:
             ways = ("guesses", "plain", "rest") if slots > 1 else ("plain", "rest")
-            known = next((self._besides[way] for way in ways if self._besides[way].weight >= ASSUMED), Mean(1))
+            known = next((self._besides[way] for way in ways if self._besides[way].weight >= KNOWN), Mean(1))
             own = self._plain_pass() if slots == 1 else self._cost(slots) + self._what_follows()
             expected = self._expected[slots] = own + known.value
         return expected
@@ -244,35 +306,22 @@ class GuessWorth:
     def plain_seconds(self) -> float:
         """What a step of plain decoding is expected to take, which does not ask the pool."""
         resting = self._besides["rest"]
-        return self._plain_pass() + (resting if resting.weight >= ASSUMED else self._besides["plain"]).value
+        return self._plain_pass() + (resting if resting.weight >= KNOWN else self._besides["plain"]).value
 
     def _plain_pass(self) -> float:
         settled = self._aftermath.settled
-        return settled.value if settled.weight >= ASSUMED else self._cost(1)
+        return settled.value if settled.weight >= KNOWN else self._cost(1)
 
     def _what_follows(self) -> float:
         extra = self._aftermath.extra
-        return max(0.0, extra.value) if extra.weight >= ASSUMED else 0.0
+        return max(0.0, extra.value) if extra.weight >= KNOWN else 0.0
 
     def _rate(self) -> float:
         # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
         return max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
-
-    def _kind_of(self, guess: Guess, rank: int) -> _Kind:
-        return self._kind((guess.context, min(rank, 3), guess.source == "window"))
 
     def _kind(self, key: tuple[int, int, bool]) -> _Kind:
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = _Kind(*key)
         return kind
-
-
-def agreeing(tail: Tail, following: Tail) -> int:
-    """How many tokens two texts begin with in common."""
-    count = 0
-    for one, other in zip(tail, following, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ladechat.decoder.candidate_tree import CandidateTree
-from ladechat.decoder.guess_worth import Pick
+from ladechat.decoder.guess_worth import ALWAYS, Pick, Wants
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Candidate, Limits, PoolSnapshot, Step, WindowSnapshot
+from ladechat.decoder.step import Candidate, Ending, Limits, PoolSnapshot, Step, WindowSnapshot
 from ladechat.decoder.verification import begin, verify
 from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess, lay_out
 
 NO_TREE = CandidateTree()
 """What a step without drafts verifies."""
+
+TOGETHER = 4
+"""The n-grams of so many tokens at least enter the pool together where no step asks it."""
 
 SHOWN_UNTRIED = 8
 """How many n-grams beyond the guess limit a step reports, unless guesses are picked: to find them takes time."""
@@ -46,11 +49,15 @@ class LookaheadSettings:
 class Picker(Protocol):
     """Decides on guesses, step by step, instead of G."""
 
-    def context(self) -> int:
-        """So many of the last tokens the pool must have seen in a row, or the next step is one of plain decoding.
+    def wants(self) -> Wants:
+        """Where the next step should ask the pool, or else be one of plain decoding. A context of 0: anywhere.
 
-        0 has the pool asked anyhow. Not called while there is a window, which moves on with every step.
+        Not called while there is a window, which moves on with every step.
         """
+        ...
+
+    def most(self) -> int:
+        """How many guesses the pool should be asked for, at most G."""
         ...
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
@@ -81,23 +88,30 @@ class LookaheadDecoder:
         """See `ladechat.decoder.step.Decoder.run`. A picker says which of the pool's guesses a step verifies, not G."""
         selector, ending = begin(self.runner, prompt, limits, selector, drafting="Lookahead decoding")
         generation = _Generation(prompt, generated, self.pool, self.settings)
-        while ending.room > 0:
-            generation.follow(self.settings)
-            context = 0 if picker is None or self.settings.window else picker.context()
-            if context and not generation.knows(context):
-                key = generation.last
-                verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
-                added = generation.extend(verified.tokens)
-                yield verified.step(NO_TREE, pool=generation.pool_without_guesses(key, added, asked=context == 1))
-                if verified.ended:
-                    return
-                continue
-            draft = generation.draft(ending.room, self.runner.reach, picker)
-            verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
-            fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
-            window, added = generation.learn(draft, fresh, verified.tokens)
-            yield verified.step(draft.tree, window, generation.pool_snapshot(draft, verified.path, added))
-            if verified.ended:
+        try:
+            while not ending.reached:
+                generation.follow(self.settings)
+                wants = ALWAYS if picker is None or self.settings.window else picker.wants()
+                if wants.context and not generation.knows(wants.context):
+                    yield from self._rest(wants, generation, selector, ending)
+                    continue
+                draft = generation.draft(ending.room, self.runner.reach, picker)
+                verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
+                fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
+                window = generation.learn(draft, fresh, verified.tokens)
+                yield verified.step(draft.tree, window, generation.pool_snapshot(draft, verified.path))
+        finally:  # also where the text is stopped
+            generation.learn_text()
+
+    def _rest(self, wants: Wants, generation: "_Generation", selector: Selector, ending: Ending) -> Iterator[Step]:
+        """Steps of plain decoding, as many as are wanted unless settings change."""
+        settings = self.settings
+        for _ in range(wants.steps):
+            key = generation.last
+            verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
+            generation.extend(verified.tokens)
+            yield verified.step(NO_TREE, pool=generation.pool_without_guesses(key, asked=wants.context == 1))
+            if verified.ended or self.settings is not settings:
                 return
 
 
@@ -122,7 +136,7 @@ class _Generation:
         self._pool = pool
         self._settings = settings
         self._random = random.Random(0)
-        self._lookups = self._hits = 0
+        self._lookups = self._hits = self._unlearnt = self._added = 0
         self._prompt_learnt: set[int] = set()
         if not generated:  # else another decoder has begun this answer, or this one before a change
             pool.begin_run()
@@ -134,9 +148,10 @@ class _Generation:
 
     def follow(self, settings: LookaheadSettings) -> None:
         """Take on changed settings, keeping whatever still fits."""
-        before, self._settings = self._settings, settings
-        if settings == before:
+        if settings == self._settings:
             return
+        self.learn_text()
+        self._settings = settings
         if settings.pool_prompt:
             self._learn_prompt()
         if self._window is None or not settings.window:
@@ -151,18 +166,25 @@ class _Generation:
 
     def knows(self, context: int) -> bool:
         """Whether the pool knows what followed so many of the last tokens."""
+        if self._unlearnt >= TOGETHER:
+            self.learn_text()
         return context <= LONGEST_CONTEXT and self._pool.goes_on(self._text[-context:])
 
-    def extend(self, tokens: Sequence[int]) -> int:
-        """Take in tokens that were emitted; how many n-grams that brought into the pool."""
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Take in tokens that were emitted. Their n-grams enter the pool later, several together: that takes less."""
         self._text.extend(tokens)
-        if not self._settings.pool_accepted:
-            return 0
-        ngram = self._settings.ngram
-        return self._pool.add_all(self._text[-(len(tokens) + ngram - 1) :], ngram, "accepted")
+        self._unlearnt += len(tokens)
+
+    def learn_text(self) -> None:
+        """What was emitted has its n-grams in the pool now."""
+        fresh, self._unlearnt = self._unlearnt, 0
+        if fresh and self._settings.pool_accepted:
+            ngram = self._settings.ngram
+            self._added += self._pool.add_all(self._text[-(fresh + ngram - 1) :], ngram, "accepted")
 
     def draft(self, room: int, reach: int, picker: Picker | None) -> _StepDraft:
         """Look guesses up for the last token and lay out a pass over at most `reach` positions."""
+        self.learn_text()
         settings, key = self._settings, self._text[-1]
         window = self._window if settings.window + settings.ngram - 2 <= reach else None
         tree = CandidateTree()
@@ -170,7 +192,7 @@ class _Generation:
             tree.add(column_guess(window), "window")
         before = self._text[-LONGEST_CONTEXT:-1]
         length = min(settings.ngram, room, reach) - 1
-        limit = settings.guesses + (SHOWN_UNTRIED if picker is None else 0)
+        limit = settings.guesses + SHOWN_UNTRIED if picker is None else min(settings.guesses, picker.most())
         guesses = self._pool.guesses(key, length, limit, before)
         self._lookups += 1
         self._hits += bool(guesses)
@@ -179,24 +201,21 @@ class _Generation:
             tree.add(guess.tail[:cut], guess.source)
         return _StepDraft(key, window, guesses, count, tree, lay_out(key, window, tree))
 
-    def learn(
-        self, draft: _StepDraft, fresh: tuple[int, ...], tokens: Sequence[int]
-    ) -> tuple[WindowSnapshot | None, int]:
-        """Move window and text on past the emitted `tokens`. The window as it was, and how many n-grams are new."""
-        snapshot, added = None, 0
+    def learn(self, draft: _StepDraft, fresh: tuple[int, ...], tokens: Sequence[int]) -> WindowSnapshot | None:
+        """Move window and text on past the emitted `tokens`. The window as it was."""
+        snapshot = None
         if draft.window is not None:
             snapshot = WindowSnapshot(tuple(tuple(row) for row in draft.window.rows), fresh)
-            added = self._pool.add_each(draft.window.ngrams(fresh), "window")
-        added += self.extend(tokens)
+            self._added += self._pool.add_each(draft.window.ngrams(fresh), "window")
+        self.extend(tokens)
+        self.learn_text()
         if draft.window is not None:
             draft.window.advance(fresh, tokens[-1])
-        elif (
-            self._settings.window
-        ):  # too large for the reach, which may grow; or it may come to fit, if W or N is lowered
+        elif self._settings.window:  # too large for the reach, which may grow, or W or N may be lowered
             self._window = self._new_window()
-        return snapshot, added
+        return snapshot
 
-    def pool_snapshot(self, draft: _StepDraft, path: Sequence[int], added: int) -> PoolSnapshot:
+    def pool_snapshot(self, draft: _StepDraft, path: Sequence[int]) -> PoolSnapshot:
         """The pool as a panel shows it, with how far each candidate got."""
         candidates = []
         for rank, (tail, source, _) in enumerate(draft.guesses):
@@ -206,12 +225,16 @@ class _Generation:
                 while matched < min(len(path), len(tail)) and draft.tree.tokens[path[matched]] == tail[matched]:
                     matched += 1
             candidates.append(Candidate(tail, source, tried, matched))
-        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
+        return self._snapshot(draft.key, tuple(candidates))
 
-    def pool_without_guesses(self, key: int, added: int, asked: bool) -> PoolSnapshot:
+    def pool_without_guesses(self, key: int, asked: bool) -> PoolSnapshot:
         """The pool at a step that got nothing from it: asked, it knew nothing."""
         self._lookups += asked
-        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, (), asked)
+        return self._snapshot(key, (), asked)
+
+    def _snapshot(self, key: int, candidates: tuple[Candidate, ...], asked: bool = True) -> PoolSnapshot:
+        added, self._added = self._added, 0
+        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, candidates, asked)
 
     def _learn_prompt(self) -> None:
         """Once for each N: the pool keeps n-grams of all lengths."""

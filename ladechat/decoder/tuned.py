@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ladechat.decoder.guess_worth import NOTHING, Pick
-from ladechat.decoder.lookahead import LookaheadDecoder
+from ladechat.decoder.guess_worth import ALWAYS, NOTHING, Pick, Wants
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
@@ -36,8 +36,8 @@ class Costs(Protocol):
         """
         ...
 
-    def observe(self, slots: int, seconds: float) -> None:
-        """Take in a pass that was timed anyway."""
+    def observe(self, slots: int, seconds: float, passes: int = 1) -> None:
+        """Take in a pass that was timed anyway, or so many of that size, which took so long on average."""
         ...
 
 
@@ -55,6 +55,8 @@ class TunedDecoder:
         self.tuner = tuner or Tuner(costs)
         self._costs = costs
         self._picked = False
+        self._began: float | None = None
+        self._rested: list[float] = []
 
     def run(
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
@@ -62,35 +64,58 @@ class TunedDecoder:
         """See `ladechat.decoder.step.Decoder.run`."""
         self.tuner.begin()
         self._picked = False
-        self._follow()
-        started = None  # the first step takes the prompt's time too
+        self._began = None
+        settings = self._follow()
         for step in self.lookahead.run(prompt, limits, selector, generated, self):
-            seconds = step.forward_seconds if started is None else time.perf_counter() - started
-            if self._costs.measured:
-                self._costs.observe(step.slots, step.forward_seconds)
-                if not self._picked:
-                    self.tuner.rested(step, seconds)
-                    yield step
-                    started = time.perf_counter()
-                    continue
-                self.tuner.observe(step, seconds)
-                self._picked = False
+            taken = self._observe(step) if self._costs.measured else True
             yield step
-            if self._costs.refresh(rounds=1):
-                self.tuner.forget_times()
-            self._follow()
-            started = time.perf_counter()
+            if taken:
+                if self._costs.refresh(rounds=1):
+                    self.tuner.forget_times()
+                settings = self._follow()
+            elif self.lookahead.settings is not settings:  # assigned from outside
+                settings = self._follow()
+            self._began = time.perf_counter()
 
-    def context(self) -> int:
+    def _observe(self, step: Step) -> bool:
+        """Have all learn from a step. Whether that was done at once: what did not ask the pool is put aside first."""
+        now = time.perf_counter()
+        # The first step begins when it is asked what it should do: before that the prompt is read.
+        seconds = now - (self._began or now)
+        if self._picked:
+            self._picked = False
+            self._costs.observe(step.slots, step.forward_seconds)
+            self.tuner.observe(step, seconds)
+        else:
+            self._rested.append(step.forward_seconds)
+            if not self.tuner.rested(step, seconds):
+                return False
+        if self._rested:
+            self._costs.observe(1, sum(self._rested) / len(self._rested), len(self._rested))
+            self._rested.clear()
+        return True
+
+    def wants(self) -> Wants:
         """See `ladechat.decoder.lookahead.Picker`."""
-        return self.tuner.context() if self._costs.measured else 0
+        self._begin()
+        return self.tuner.wants() if self._costs.measured else ALWAYS
+
+    def most(self) -> int:
+        """See `ladechat.decoder.lookahead.Picker`."""
+        self._begin()
+        return self.tuner.most() if self._costs.measured else 0
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """See `ladechat.decoder.lookahead.Picker`."""
         self._picked = self._costs.measured
         return self.tuner.pick(guesses) if self._picked else NOTHING
 
-    def _follow(self) -> None:
+    def _begin(self) -> None:
+        if self._began is None:
+            self._began = time.perf_counter()
+
+    def _follow(self) -> LookaheadSettings:
         own, chosen = self.lookahead.settings, self.tuner.settings
         if (own.window, own.ngram, own.guesses) != (chosen.window, chosen.ngram, chosen.guesses):
             self.lookahead.settings = replace(own, window=chosen.window, ngram=chosen.ngram, guesses=chosen.guesses)
+        return self.lookahead.settings

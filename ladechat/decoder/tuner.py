@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ladechat.decoder.guess_worth import LONGEST, MOST, GuessWorth, Mean, Pick
+from ladechat.decoder.guess_worth import LONGEST, MOST, GuessWorth, Offer, Pick, Wants
 from ladechat.decoder.lookahead import LookaheadSettings
+from ladechat.decoder.means import Mean
 from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.step import Step
 
@@ -26,10 +27,14 @@ REMEMBERED = 200
 """Older tokens count less and less: a text changes."""
 STAY = 16
 """How many steps settings are kept at least: columns tell after N − 1 passes, and the pool has to fill."""
-COMPARED = 8
-"""A window that was chosen so often in a row is left out once, to see what the text is like without it by now."""
+REVIEWED = 64
+"""After so many steps without a window it is asked whether one would be better."""
+COMPARED, LEFT_OUT = 8, 32
+"""A window that was chosen so often in a row is left out for so many steps, to see what the text is like without it."""
 EXPLORED = 0.02
-"""The part of the time that windows may be tried in without knowing whether they pay."""
+"""The part of the time that may be lost by trying windows without knowing whether they pay."""
+TOGETHER = 16
+"""So many steps that did not ask the pool are learnt from together, at most."""
 FORGOTTEN = 1000
 """After so many steps without it, what a window is worth is open again."""
 HOPE = 0.15
@@ -89,15 +94,16 @@ class Tuner:
         self._cost = cost
         self._worth = GuessWorth(cost)
         self._text: list[int] = []
-        self._offered: deque[tuple[int, Sequence[Guess]]] = deque()
-        self._offer: Sequence[Guess] = ()
+        self._offered: deque[tuple[int, Offer]] = deque()
+        self._offer: Offer = []
         self._without = _Tried()
         self._windows = {settings: _Tried() for settings in WITH_WINDOW}
         self._besides = Mean(REMEMBERED)
-        self._steps = self._since = self._chosen_again = self._resting = 0
-        self._seconds = self._exploring = 0.0
+        self._steps = self._since = self._chosen_again = self._into_text = 0
+        self._rests: list[tuple[int, float, float]] = []
+        self._seconds = self._exploring = self._fastest = 0.0
         self._settings = WITHOUT_WINDOW
-        self._known = True
+        self._known, self._comparing = True, False
 
     @property
     def settings(self) -> LookaheadSettings:
@@ -111,57 +117,89 @@ class Tuner:
 
     def begin(self) -> None:
         """Another text: what the steps before it were offered is not judged by it."""
+        self._learn_from_rests()
+        self._into_text = 0
         self._text.clear()
         self._offered.clear()
+        self._worth.begin()
 
     def forget_times(self) -> None:
         """What passes cost has changed at once, as when others of them are compiled: what was timed is of no use."""
+        self._learn_from_rests()
         self._worth.forget_times()
         self._besides = Mean(REMEMBERED)
 
-    def context(self) -> int:
-        """So many of the last tokens the pool must have seen in a row for a step without a window to ask it."""
-        return self._worth.context()
+    def wants(self) -> Wants:
+        """Where a step without a window should ask the pool."""
+        return self._worth.wants()
+
+    def most(self) -> int:
+        """How many guesses are worth looking at. With a window, as many as its settings say."""
+        return self._settings.guesses if self._settings.window else self._worth.most
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Which guesses the next step should verify. With a window, as many as its settings say."""
-        self._offer = guesses
+        self._offer = self._worth.offered(guesses)
         if self._settings.window:
             return Pick(self._settings.guesses, self._settings.ngram - 1)
-        return self._worth.pick(guesses)
+        return self._worth.pick(self._offer)
 
     def observe(self, step: Step, seconds: float) -> None:
-        """Learn from a step that was decoded with `settings` and took so long in all; then choose anew."""
+        """Learn from a step that was decoded with `settings`, asked the pool, and took so long in all; choose anew."""
+        self._learn_from_rests()
         self._steps += 1
         self._since += 1
+        self._into_text += 1
         self._seconds += seconds
-        self._exploring += 0.0 if self._known else seconds
+        self._exploring += 0.0 if self._known else self._lost(seconds, len(step.tokens))
         if self._offer:
-            self._offered.append((len(self._text), self._offer[:MOST]))
+            self._offered.append((len(self._text), self._offer))
         self._text.extend(step.tokens)
-        if self._offered:
-            self._judge_guesses()
+        self._worth.came(step.tokens)
         if self._settings.window:
             self._learn_window(self._windows[self._settings], step, seconds)
         else:
-            self._count_rests()
-            self._worth.took(step.slots, len(step.tokens), seconds)
+            self._worth.took(step.slots, len(step.tokens), seconds, seconds - step.forward_seconds)
             self._without.add(len(step.tokens), self._in_plain_steps(step.slots), step.slots)
-        if self._since >= STAY:
+        self._judge_guesses()
+        if self._since >= (STAY if self._settings.window else LEFT_OUT if self._comparing else REVIEWED):
             self._choose()
 
-    def rested(self, step: Step, seconds: float) -> None:
-        """Learn from a step that did not ask the pool. Such steps choose nothing anew: little time is all they take."""
-        self._steps += 1
-        self._since += 1
-        self._seconds += seconds
-        self._text.extend(step.tokens)
-        self._worth.rested(seconds)
-        self._resting += 1
+    def rested(self, step: Step, seconds: float) -> bool:
+        """Learn from a step that did not ask the pool. Such steps take little time, and little is left for this.
+
+        Returns:
+            Whether what was put aside for a while has been learnt from, too.
+        """
+        if self._worth.foresees:
+            self._worth.came(step.tokens)
+        self._rests.append((step.tokens[0], seconds, step.forward_seconds))
+        if len(self._rests) < TOGETHER:
+            return False
+        self._learn_from_rests()
+        return True
+
+    def _learn_from_rests(self) -> None:
+        """All together: one by one that takes longer."""
+        if self._rests:
+            tokens, times, passes = zip(*self._rests, strict=True)
+            self._rests.clear()
+            self._steps += len(tokens)
+            self._since += len(tokens)
+            self._seconds += sum(times)
+            self._text.extend(tokens)
+            self._worth.rested(times, passes)
+            self._without.add_plain(len(tokens))
+
+    def _judge_guesses(self) -> None:
+        """Compare what was offered with the text, as soon as that is long enough."""
+        while self._offered and self._offered[0][0] + LONGEST <= len(self._text):
+            place, offer = self._offered.popleft()
+            self._worth.learn(offer, tuple(self._text[place : place + LONGEST]))
 
     def estimates(self) -> Iterator[Estimate]:
         """What is expected of plain decoding, of guesses without a window, and of every window."""
-        self._count_rests()
+        self._learn_from_rests()
         plain = self._worth.plain_seconds()
         yield Estimate(PLAIN, 1, 1.0, plain, known=True)
         without = self._without
@@ -176,12 +214,6 @@ class Tuner:
                 slots = tried.slots.value or float((settings.ngram - 1) * settings.window + settings.guesses)
                 yield Estimate(settings, slots, hoped, (self._cost(round(slots)) + self._host()) / hoped, known=False)
 
-    def _count_rests(self) -> None:
-        """Take the steps in, together, that did not ask the pool."""
-        if self._resting:
-            self._without.add_plain(self._resting)
-            self._resting = 0
-
     def _in_plain_steps(self, slots: int) -> float:
         """What a step without a window takes, as a part of a plain one."""
         return self._worth.seconds(slots) / self._worth.plain_seconds()
@@ -190,17 +222,20 @@ class Tuner:
         """What a step with a window takes besides its pass."""
         return self._besides.value if self._besides.weight else self._worth.seconds(2) - self._cost(2)
 
-    def _judge_guesses(self) -> None:
-        """Compare what was offered with the text, as soon as that is long enough."""
-        while self._offered and self._offered[0][0] + LONGEST <= len(self._text):
-            place, guesses = self._offered.popleft()
-            self._worth.learn(guesses, tuple(self._text[place : place + LONGEST]))
+    def _may_try(self, hoped: Estimate, without: Estimate) -> bool:
+        """Whether it costs little enough even if it adds nothing: for a small model a window can take fifty steps."""
+        would_lose = STAY * self._lost(hoped.seconds_per_token * hoped.tokens_per_step, without.tokens_per_step)
+        return self._exploring + would_lose <= EXPLORED * self._seconds
+
+    def _lost(self, seconds: float, tokens: float) -> float:
+        """By how much a step took longer than its tokens take with what is known to be fastest."""
+        return max(0.0, seconds - tokens * self._fastest)
 
     def _learn_window(self, tried: _Tried, step: Step, seconds: float) -> None:
-        self._besides.add(seconds - self._cost(step.slots))
+        self._besides.add(seconds - step.forward_seconds)
         tried.last = self._steps
         without = self._without.share.value * self._worth.plain_seconds()
-        if self._since >= self._settings.ngram and without:
+        if min(self._since, self._into_text) >= self._settings.ngram and without:
             tried.add(len(step.tokens), (self._cost(step.slots) + self._host()) / without, step.slots)
 
     def _choose(self) -> None:
@@ -208,13 +243,15 @@ class Tuner:
         del estimates[PLAIN]
         best = now = estimates[self._settings]
         fastest = min((one for one in estimates.values() if one.known), key=lambda one: one.seconds_per_token)
+        self._fastest = fastest.seconds_per_token
         if not now.known or fastest.rate > BETTER * now.rate:
             best = fastest
         hoped = min(estimates.values(), key=lambda one: one.seconds_per_token)
-        if not hoped.known and hoped.rate > BETTER * best.rate and self._exploring <= EXPLORED * self._seconds:
+        if not hoped.known and hoped.rate > BETTER * best.rate and self._may_try(hoped, estimates[WITHOUT_WINDOW]):
             best = hoped
         self._chosen_again = self._chosen_again + 1 if best is now and now.settings.window else 0
-        if self._chosen_again == COMPARED:
+        self._comparing = self._chosen_again == COMPARED
+        if self._comparing:
             best, self._chosen_again = estimates[WITHOUT_WINDOW], 0
         self._since = 0
         self._settings, self._known = best.settings, best.known

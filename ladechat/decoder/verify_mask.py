@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from ladechat.decoder.candidate_tree import ROOT, CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 
-SHAPES_KEPT = 256
-"""For so many shapes of window and tree it is kept who sees whom. A step of 5, 3, 5 mostly has one that was there."""
+SHAPES_KEPT, SLOTS_KEPT = 256, 128
+"""For so many shapes of window and tree, of up to so many slots, it is kept who sees whom. A step of 5, 3, 5 mostly has
+one that was there; large ones hardly ever, and their masks take memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,22 @@ def _row(count: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return np.arange(count), np.tri(count, dtype=np.bool_)
 
 
+Places = tuple[NDArray[np.int64], NDArray[np.bool_], tuple[int, ...], tuple[int, ...]]
+"""Positions, mask, fresh slots and node slots of a layout."""
+
+
+def _places(window: tuple[int, int] | None, parents: tuple[int, ...]) -> Places:
+    width, rows = window or (1, 1)
+    small = width * rows + len(parents) - (rows - 1) <= SLOTS_KEPT
+    return _kept_places(window, parents) if small else _worked_out(window, parents)
+
+
 @lru_cache(maxsize=SHAPES_KEPT)
-def _places(
-    window: tuple[int, int] | None, parents: tuple[int, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], tuple[int, ...], tuple[int, ...]]:
+def _kept_places(window: tuple[int, int] | None, parents: tuple[int, ...]) -> Places:
+    return _worked_out(window, parents)
+
+
+def _worked_out(window: tuple[int, int] | None, parents: tuple[int, ...]) -> Places:
     """All of a layout but its tokens. It depends on the shapes of window (W and its rows) and tree alone.
 
     Steps share it, so nobody may write to the arrays.

@@ -95,8 +95,8 @@ class Decoders:
 
     def measure(self) -> None:
         """Find out what passes cost, if that decides anything. The cache must hold a text."""
-        if self.chosen() is self._tuned:
-            self._costs.refresh()
+        if self.chosen() is self._tuned and self._costs.refresh():
+            self._tuned.tuner.forget_times()
 
     def measure_at_rest(self) -> None:
         """The same before there is a text, so that the first answer need not wait for it."""

@@ -156,9 +156,12 @@ class Engine:
 
     def _next(self) -> Command | ProtocolError:
         """The next command. Until it comes, tokens get their texts, which no step has to wait for then."""
-        for _ in self._learning:
-            if (command := self._inbox.poll()) is not None:
-                return command
+        try:
+            for _ in self._learning:
+                if (command := self._inbox.poll()) is not None:
+                    return command
+        except Exception:  # whatever a tokenizer makes of an id that no text has: what is met later is asked for then
+            traceback.print_exc()
         return self._inbox.wait()
 
     def stop_wanted(self) -> bool:

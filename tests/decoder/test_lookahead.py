@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.guess_worth import Pick
+from ladechat.decoder.guess_worth import Pick, Wants
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.step import Limits, Step
@@ -298,21 +298,25 @@ def test_fewer_steps_than_the_reference_implementation_needs() -> None:
 
 
 def test_the_pool_is_asked_where_the_last_tokens_were_seen_in_a_row_and_else_the_step_is_a_plain_one() -> None:
-    class Wants:
+    class Asks:
         def __init__(self, context: int) -> None:
             self._context = context
             self.offered: list[int] = []
 
-        def context(self) -> int:
-            return self._context
+        def wants(self) -> Wants:
+            return Wants(self._context, 1)
+
+        def most(self) -> int:
+            return 2
 
         def pick(self, guesses: Sequence[Guess]) -> Pick:
+            assert len(guesses) <= 2
             self.offered += [guess.context for guess in guesses[:1]]  # where one more token is wanted there are none
             return Pick(1, 2)
 
     model, prompt = demo_model(), demo_prompt("Repeat after me: the red fox sees the red fox.")
     for context in range(1, LONGEST_CONTEXT + 2):
-        decoder, picker = LookaheadDecoder(runner_for(model), LookaheadSettings(0, 8, 5)), Wants(context)
+        decoder, picker = LookaheadDecoder(runner_for(model), LookaheadSettings(0, 8, 5)), Asks(context)
         steps = list(decoder.run(prompt, Limits(60), picker=picker))
         assert tokens_of(steps) == plain(model, prompt, 60)
         pools = [step.pool for step in steps if step.pool]

@@ -1,0 +1,65 @@
+"""What the pool's likeliest guesses have foreseen of a text."""
+
+from collections.abc import Sequence
+
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
+
+FORESEEN = (4, 8)
+"""Where so many of the last tokens were foreseen, a guess counts as one of a longer context than the pool looks for."""
+
+
+class Foresight:
+    """How many of the last tokens the likeliest guesses of the pool have foreseen, in a row.
+
+    A guess is followed through the tokens behind it, whether they were verified with it or not: to ask the pool anew at
+    each of them would say the same.
+    """
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is foreseen at the beginning of a text."""
+        self.count = 0
+        self._ahead: Tail = ()
+
+    @property
+    def following(self) -> int:
+        """How many of the next tokens are known, if the guess is right."""
+        return len(self._ahead)
+
+    def look(self, guesses: Sequence[Guess]) -> None:
+        """What the pool says now comes next."""
+        self._ahead = guesses[0].tail if guesses else ()
+        if not guesses:
+            self.count = 0
+
+    def take(self, tokens: Tail) -> None:
+        """What came."""
+        if not self._ahead:
+            self.count = 0
+            return
+        right = agreeing(self._ahead, tokens)
+        # The token behind a guess that was right to its end was not foreseen, nor was another.
+        self.count = self.count + right if right and right >= min(len(self._ahead), len(tokens)) else 0
+        self._ahead = self._ahead[len(tokens) :] if self.count else ()
+
+    def missing(self, context: int) -> int:
+        """How many more tokens must be foreseen for a guess to be as good as one of such a context."""
+        return max(0, (0, *FORESEEN, 0)[context - LONGEST_CONTEXT] - self.count)
+
+    def context(self, guess: Guess) -> int:
+        """Of how many tokens the context of a guess is, or is as good as."""
+        if guess.context < LONGEST_CONTEXT:
+            return guess.context
+        return LONGEST_CONTEXT + sum(self.count >= least for least in FORESEEN)
+
+
+def agreeing(tail: Tail, following: Tail) -> int:
+    """How many tokens two texts begin with in common."""
+    count = 0
+    for one, other in zip(tail, following, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

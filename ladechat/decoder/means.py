@@ -1,0 +1,55 @@
+"""What steps take, on average and of late."""
+
+REMEMBERED = 60
+"""Of how many times the mean is taken."""
+
+SETTLING = 6
+"""So many plain passes may be slower behind one that was not."""
+
+
+class Mean:
+    """A mean that forgets: a value counts as if at most `memory` had been seen."""
+
+    __slots__ = ("_memory", "value", "weight")
+
+    def __init__(self, memory: float) -> None:
+        self._memory = memory
+        self.value = self.weight = 0.0
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        """Take a value in."""
+        self.weight = min(self.weight + weight, self._memory)
+        self.value += (value - self.value) * min(1.0, weight / self.weight)
+
+
+class Aftermath:
+    """What a step that verified guesses costs the plain steps behind it.
+
+    They read all weights anew, and what a processor's cache has lost of them meanwhile takes them longer: more of it,
+    the longer the step before took.
+    """
+
+    def __init__(self) -> None:
+        self.settled = Mean(REMEMBERED)
+        """The seconds of plain passes behind plain ones."""
+        self.extra = Mean(REMEMBERED)
+        """By how many seconds all plain passes right behind one with guesses are longer."""
+        self._plain_in_a_row = 0
+        self._longer = 0.0
+
+    def add(self, plain: bool, seconds: float) -> None:
+        """The next pass."""
+        if not plain:
+            if self._plain_in_a_row < SETTLING and self.settled.weight:  # else it was added when they had settled
+                self.extra.add(self._longer)
+            self._plain_in_a_row, self._longer = 0, 0.0
+            return
+        self._plain_in_a_row += 1
+        if self._plain_in_a_row > SETTLING:
+            self.settled.add(seconds)
+        elif self.settled.weight:
+            usual = self.settled.value
+            self._longer += min(max(seconds - usual, -usual), usual)
+            if self._plain_in_a_row == SETTLING:
+                self.extra.add(self._longer)
+                self._longer = 0.0
