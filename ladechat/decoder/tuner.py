@@ -166,7 +166,7 @@ class Tuner:
             self._choose()
 
     def rested(self, step: Step, seconds: float) -> bool:
-        """Learn from a step that did not ask the pool. Such steps take little time, and little is left for this.
+        """Learn from a step that got no guess to judge. Such steps take little time, and little is left for this.
 
         Returns:
             Whether what was put aside for a while has been learnt from, too.

@@ -8,13 +8,8 @@ import pytest
 
 from ladechat.decoder.guess_worth import (
     ALWAYS,
-    FIRST,
     LONGEST,
-    NEVER,
     NOTHING,
-    OPEN_AGAIN,
-    RENEWED,
-    GuessWorth,
     Pick,
 )
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
@@ -131,122 +126,6 @@ def test_it_is_hardly_ever_slower_than_the_better_of_never_and_always(known: flo
     always = (1 + known * LONGEST) / cost(1 + LONGEST)
     reached = sum(world.tokens for world in worlds) / sum(world.seconds for world in worlds)
     assert reached > 0.93 * max(1 / cost(1), always)
-
-
-def test_a_kind_of_guess_that_is_right_is_taken_and_one_that_is_not_is_left() -> None:
-    worth = GuessWorth(lambda slots: 0.01 + 0.001 * slots)
-    good, bad = Guess((1,) * LONGEST, "prompt", 2), Guess((2,) * LONGEST, "prompt", 1)
-    for _ in range(60):
-        worth.learn(worth.offered([good]), (1,) * LONGEST)
-        worth.learn(worth.offered([bad]), (1,) * LONGEST)
-        worth.took(1, 1, 0.011, 0.0)
-    assert worth.pick(worth.offered([good, bad])) == Pick(1, LONGEST)
-    assert worth.pick(worth.offered([bad])) == Pick(0, 0)
-    assert worth.pick(worth.offered([])) == Pick(0, 0)
-
-
-def renew(worth: GuessWorth) -> None:
-    """What was worked out before is not kept for long."""
-    for _ in range(RENEWED):
-        worth.wants()
-
-
-def test_a_step_with_guesses_is_charged_for_the_plain_ones_that_it_slows_down() -> None:
-    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
-    for _ in range(60):
-        worth.took(4, 2, 0.012, 0.0)
-        for after in (0.015, 0.013, 0.011, *[0.010] * 9):
-            worth.rested([after], [after])
-    renew(worth)
-    assert worth.plain_seconds() == pytest.approx(0.010, rel=0.1)
-    assert worth.seconds(4) == pytest.approx(0.012 + 0.005 + 0.003 + 0.001, rel=0.15)
-
-
-def test_steps_with_guesses_one_behind_the_other_are_charged_nothing_more() -> None:
-    worth = GuessWorth(lambda slots: 0.010 if slots == 1 else 0.012)
-    for _ in range(12):
-        worth.took(1, 1, 0.010, 0.0)
-    for _ in range(60):
-        worth.took(4, 2, 0.012, 0.0)
-    renew(worth)
-    assert worth.seconds(4) == pytest.approx(0.012)
-
-
-def test_to_ask_the_pool_is_charged_too_and_where_it_brings_less_hardly_a_step_asks() -> None:
-    worth = GuessWorth(lambda slots: 0.010 + 0.001 * slots)
-    never, sometimes = Guess((2,) * LONGEST, "prompt", 1), Guess((1,) * LONGEST, "prompt", 2)
-    for _ in range(FIRST):
-        worth.wants()
-    for _ in range(200):
-        worth.learn(worth.offered([never]), (1,) * LONGEST)
-        for right in (True, *[False] * 5):
-            worth.learn(worth.offered([sometimes]), (int(right),) * LONGEST)
-        worth.took(1, 1, 0.0115, 0.0005)
-        worth.rested([0.011], [0.011])
-    renew(worth)
-    assert [worth.wants().context for _ in range(10)].count(2) >= 9
-    for _ in range(200):
-        worth.took(1, 1, 0.021, 0.010)
-    renew(worth)
-    asked = [worth.wants().context <= 2 for _ in range(320)]
-    assert 0 < sum(asked) <= 32
-
-
-def test_all_kinds_are_judged_now_and_then_and_steps_without_the_pool_timed() -> None:
-    asks_none = GuessWorth(lambda slots: 0.010 * slots)
-    asks_all = GuessWorth(lambda slots: 0.010)
-    for worth in (asks_none, asks_all):
-        worth.took(1, 1, 0.010, 0.0)
-        assert {worth.wants().context for _ in range(FIRST)} == {1}
-    assert {asks_none.wants().context for _ in range(100)} == {1, NEVER}
-    assert {asks_all.wants().context for _ in range(100)} == {1, NEVER}
-
-
-def test_where_to_ask_costs_nothing_every_step_asks() -> None:
-    worth = GuessWorth(lambda slots: 0.010 * slots)
-    for _ in range(FIRST):
-        worth.wants()
-    for _ in range(10):
-        worth.took(1, 1, 0.010, 0.0)
-        worth.rested([0.010], [0.010])
-    renew(worth)
-    assert {worth.wants().context for _ in range(30)} == {1}
-
-
-def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
-    worth = GuessWorth(lambda slots: 0.010 + 0.0005 * slots)
-    good = Guess((1,) * LONGEST, "prompt", 2)
-    for _ in range(30):
-        worth.learn(worth.offered([good]), (1,) * LONGEST)
-        worth.took(1, 1, 0.0105, 0.0)
-    worth.took(8, 8, 0.5, 0.49)
-    renew(worth)
-    assert worth.pick(worth.offered([good])).number == 1
-
-
-def test_what_guesses_cost_besides_is_open_again_after_a_long_time_without_any() -> None:
-    worth = GuessWorth(lambda slots: 0.010)
-    for _ in range(20):
-        worth.took(8, 1, 0.014, 0.004)
-    assert worth.seconds(8) == pytest.approx(0.014)
-    for _ in range(OPEN_AGAIN):
-        worth.took(1, 1, 0.010, 0.0)
-    renew(worth)
-    assert worth.seconds(8) == pytest.approx(0.010)
-
-
-def test_when_passes_become_faster_what_was_timed_is_forgotten_and_what_guesses_yield_is_not() -> None:
-    cost = {"pass": 0.010}
-    worth = GuessWorth(lambda slots: cost["pass"])
-    good = Guess((1,) * LONGEST, "prompt", 2)
-    for _ in range(50):
-        worth.learn(worth.offered([good]), (1,) * LONGEST)
-        worth.took(1, 1, 0.012, 0.002)
-    assert worth.seconds(1) == pytest.approx(0.012)
-    cost["pass"] = 0.002
-    worth.forget_times()
-    assert worth.seconds(1) == pytest.approx(0.002)
-    assert worth.pick(worth.offered([good])) == Pick(1, LONGEST)
 
 
 def test_windows_that_do_not_pay_take_little_of_the_time() -> None:
