@@ -5,7 +5,6 @@ the passes. Decoders take turns, question by question.
 """
 
 import argparse
-import gc
 import json
 import os
 import statistics
@@ -21,6 +20,7 @@ from ladechat.bench.options import KINDS
 from ladechat.bench.questions import read_questions
 from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Service, answer
+from ladechat.garbage import collect_seldom
 from ladechat.model.loading import load
 from ladechat.protocol import Event, Generate, Message, Settings, Step
 
@@ -54,8 +54,7 @@ def main() -> None:
     ways: Any = passes_of(loaded)
     questions = [turn for question in read_questions(KINDS) for turn in question.turns]
     found: dict[str, list[Step]] = defaultdict(list)
-    gc.collect()
-    gc.freeze()  # as an engine does
+    collect_seldom()  # as an engine does
     for way, passes in ways.items():
         loaded.runner.compiled = passes
         service = Service.of(loaded, Settings())

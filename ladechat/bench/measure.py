@@ -1,12 +1,12 @@
 """The rounds: all contenders on all prompts, in turns."""
 
-import gc
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ladechat.bench.contenders import Answer, Contender
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.step import Limits
+from ladechat.garbage import collect_seldom
 
 Round = dict[str, list[Answer]]
 """What each contender, by name, answered to each prompt."""
@@ -23,12 +23,11 @@ def measure(
 ) -> list[Round]:
     """Measure so many rounds over all prompts, after a warm-up over the first of each kind, which does not count.
 
-    What is there before is no garbage, and is not looked through again: that takes longer than an answer.
+    Garbage is left as long as an engine leaves it.
 
     `tick` is called after every answer, of which there are `answers_in_all`.
     """
-    gc.collect()
-    gc.freeze()
+    collect_seldom()
     _round(contenders, _first_of_each_kind(prompts), limits, 0, tick)
     return [_round(contenders, prompts, limits, number, tick) for number in range(rounds)]
 

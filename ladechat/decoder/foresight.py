@@ -36,13 +36,12 @@ class Foresight:
 
     def take(self, tokens: Tail) -> None:
         """What came."""
-        if not self._ahead:
-            self.count = 0
+        ahead, self._ahead = self._ahead, self._ahead[len(tokens) :]
+        if tokens[: len(ahead)] != ahead[: len(tokens)] or not ahead:
+            self.count, self._ahead = 0, ()
             return
-        right = agreeing(self._ahead, tokens)
         # The token behind a guess that was right to its end was not foreseen, nor was another.
-        self.count = self.count + right if right and right >= min(len(self._ahead), len(tokens)) else 0
-        self._ahead = self._ahead[len(tokens) :] if self.count else ()
+        self.count += min(len(ahead), len(tokens))
 
     def missing(self, context: int) -> int:
         """How many more tokens must be foreseen for a guess to be as good as one of such a context."""

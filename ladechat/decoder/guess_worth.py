@@ -8,6 +8,7 @@ trying it: the text that follows says how much of it was right.
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from ladechat.decoder.foresight import FORESEEN, Foresight, agreeing
@@ -35,8 +36,9 @@ DOUBT, MARGIN = 0.5, 0.05
 """By so many standard errors expectations are taken to be too high, the best of several being often one that is; and by
 so many tokens guesses must be better than none."""
 
-RENEWED = 32
-"""For so many steps what a step of each size takes is taken as known: to work it out takes its time too."""
+RENEWED = 64
+"""For so many steps, and fewer at first, what a step of each size takes is taken as known: to work it out takes its
+time too."""
 
 ASKED_ANYWAY, NOT_ASKED_ANYWAY = 64, 64
 """One step in so many at least asks the pool whether that pays or not, and one does not."""
@@ -47,8 +49,9 @@ ASKING = 0.003
 FIRST = 16
 """The first steps all ask: nothing is known yet."""
 
-LOOKED_PAST, LONGEST_REST = 2, 16
-"""So many steps do not look at the pool where it knew nothing just before, and where nothing is to be had from it."""
+LOOKS_APART, LONGEST_REST = 3, 32
+"""Where guesses pay behind the longest contexts only, one step in so many looks at the pool; and for so many steps at
+most it is decided at once what they do."""
 
 LONGEST_KIND = LONGEST_CONTEXT + len(FORESEEN)
 """The longest context that a guess can be as good as one of."""
@@ -73,10 +76,13 @@ NOTHING = Pick(0, 0)
 
 
 class Wants(NamedTuple):
-    """So many of the last tokens the pool must have seen in a row, or the next so many steps do not ask it."""
+    """For how many steps the pool is asked only where it has seen how many of the last tokens in a row, and at which of
+    them it is looked at: the first, and then one in `every`.
+    """
 
     context: int
     steps: int
+    every: int = 1
 
 
 ALWAYS = Wants(0, 1)
@@ -87,10 +93,9 @@ class _Kind:
 
     Attributes:
         adds: for each of their tokens, the part of them that have one there which adds one.
-        doubts: for each of `LENGTHS`, by how many tokens what so many of them add may be less than that.
     """
 
-    __slots__ = ("_seen", "_squares", "adds", "doubts", "hope")
+    __slots__ = ("_seen", "_squares", "_worth", "adds")
 
     def __init__(self, context: int, rank: int, of_window: bool) -> None:
         first = FIRST_TOKEN[context] * BY_RANK**rank * (0.5 if of_window else 1.0)
@@ -99,7 +104,7 @@ class _Kind:
         # Between "always so many" and "all or nothing".
         self._squares = [0.8 * one**2 + 0.2 * length * one for one, length in zip(expected, LENGTHS, strict=True)]
         self._seen = 1
-        self._sum_up()
+        self._worth: tuple[list[float], dict[int, float]] | None = None
 
     def learn(self, length: int, right_before: int, right: int) -> None:
         self._seen = min(self._seen + 1, LATELY)
@@ -110,14 +115,25 @@ class _Kind:
                 break
             added = max(0, min(right, cut) - right_before)
             self._squares[which] += (added * added - self._squares[which]) / self._seen
-        self._sum_up()
+        self._worth = None
 
-    def _sum_up(self) -> None:
-        self.hope = sum(self.adds)
-        self.doubts = {
-            cut: DOUBT * math.sqrt(max(0.0, square - sum(self.adds[:cut]) ** 2) / self._seen)
+    def gain(self, tokens: int, cut: int) -> float:
+        """What one of so many tokens adds at least, it may be assumed; `cut` is that one of `LENGTHS` it was cut to."""
+        sums, doubts = self._worth or self._sum_up()
+        return sums[tokens] - doubts[cut]
+
+    def hope(self) -> float:
+        """What a whole one adds on average."""
+        return (self._worth or self._sum_up())[0][-1]
+
+    def _sum_up(self) -> tuple[list[float], dict[int, float]]:
+        sums = [0.0, *accumulate(self.adds)]
+        doubts = {
+            cut: DOUBT * math.sqrt(max(0.0, square - sums[cut] ** 2) / self._seen)
             for cut, square in zip(LENGTHS, self._squares, strict=True)
         }
+        self._worth = sums, doubts
+        return self._worth
 
 
 Offer = list[tuple[Tail, _Kind]]
@@ -137,7 +153,6 @@ class GuessWorth:
         self._foresight = Foresight()
         self._steps = self._context = self._asked = self._not_asked = 0
         self._renewed = -RENEWED
-        self._in_vain = False
         self.most = MOST
         """How many of the pool's guesses are worth looking at now."""
         self.forget_times()
@@ -145,13 +160,12 @@ class GuessWorth:
     def begin(self) -> None:
         """Another text."""
         self._foresight.begin()
-        self._in_vain = False
 
     def forget_times(self) -> None:
         """What passes cost has changed: only what guesses yield is still known."""
         self._besides = {of: Mean(REMEMBERED) for of in ("rest", "plain", "guesses")}
         self._aftermath = Aftermath()
-        self._tokens = self._seconds = 0.0
+        self._tokens = self._seconds = self._reached = 0.0
         self._expected: dict[int, float] = {}
         self._since_guesses = 0
         self._asked_anyway = ASKED_ANYWAY
@@ -161,31 +175,22 @@ class GuessWorth:
 
         Now and then any step asks, so that all kinds are judged, or none, so that it is known what such a step takes.
         """
-        if self._steps >= self._renewed + RENEWED:
+        if self._steps >= self._renewed + min(max(FIRST, self._renewed), RENEWED):
             self._renew()
-        wants = self._wants_now()
-        self._steps += wants.steps
-        self._in_vain = wants.context < NEVER
-        return wants
-
-    def _wants_now(self) -> Wants:
         if self._steps < FIRST or self._steps >= self._asked + self._asked_anyway:
             self._asked = self._steps
             return Wants(1, 1)
         if self._steps >= self._not_asked + NOT_ASKED_ANYWAY:
             self._not_asked = self._steps
             return Wants(NEVER, 1)
-        if self._context < LONGEST_CONTEXT:
-            return Wants(self._context, 1)
-        unripe = self._foresight.missing(self._context)
-        if self._context == NEVER:
-            rest = self._asked + self._asked_anyway - self._steps
-        elif self._foresight.following:
-            rest = min(unripe, self._foresight.following)
-        else:
+        steps = min(self._asked + self._asked_anyway - self._steps, LONGEST_REST)
+        if self._context < LONGEST_CONTEXT or self._context == NEVER:
+            return Wants(self._context, steps)
+        if not self._foresight.following:
             # What was seen behind four tokens in a row is still there a token or two later.
-            rest = LOOKED_PAST if self._in_vain else 0
-        return Wants(NEVER, min(rest, LONGEST_REST)) if rest else Wants(LONGEST_CONTEXT, 1)
+            return Wants(LONGEST_CONTEXT, steps, every=LOOKS_APART)
+        unripe = min(self._foresight.missing(self._context), self._foresight.following)
+        return Wants(NEVER, min(unripe, steps)) if unripe else Wants(LONGEST_CONTEXT, 1)
 
     def _renew(self) -> None:
         self._renewed = self._steps
@@ -202,8 +207,7 @@ class GuessWorth:
         for context in range(1, NEVER):
             kind, price = self._kind((context, 0, False)), MARGIN + asking
             for length in LENGTHS:
-                gain = sum(kind.adds[:length]) - kind.doubts[length]
-                if gain > price + rate * (self.seconds(1 + length) - self.seconds(1)):
+                if kind.gain(length, length) > price + rate * (self.seconds(1 + length) - self.seconds(1)):
                     return context
         return NEVER
 
@@ -215,7 +219,6 @@ class GuessWorth:
 
     def offered(self, guesses: Sequence[Guess]) -> Offer:
         """What the pool says may come now, the likeliest first."""
-        self._in_vain = False
         self._foresight.look(guesses)
         context = self._foresight.context
         return [
@@ -229,25 +232,27 @@ class GuessWorth:
             return NOTHING
         rate = self._rate()
         plain = self.seconds(1)
-        if sum(kind.hope for _, kind in offer) < MARGIN + rate * (self.seconds(2) - plain):
+        if sum(kind.hope() for _, kind in offer) < MARGIN + rate * (self.seconds(2) - plain):
             return NOTHING
-        best, picked = 1 + MARGIN, NOTHING
+        best, picked = MARGIN, NOTHING
         for length in LENGTHS:
-            expected, nodes = 1.0, set[Tail]()
+            gained, slots, tails = 0.0, 1, list[Tail]()
             for count, (whole, kind) in enumerate(offer, start=1):
                 tail = whole[:length]
-                gain = sum(kind.adds[: len(tail)]) - kind.doubts[length]
+                gain = kind.gain(len(tail), length)
                 if gain < NEGLIGIBLE:
                     break
-                expected += gain
-                nodes.update(tail[:end] for end in range(1, len(tail) + 1))
-                value = expected - rate * (self.seconds(1 + len(nodes)) - plain)
+                gained += gain
+                slots += len(tail) - max((agreeing(tail, other) for other in tails), default=0)
+                tails.append(tail)
+                value = gained - rate * (self.seconds(slots) - plain)
                 if value > best:
                     best, picked = value, Pick(count, length)
         return picked
 
-    def came(self, tokens: Tail) -> None:
-        """Take in what a step emitted."""
+    def came(self, tokens: Tail, steps: int) -> None:
+        """Take in what so many steps emitted."""
+        self._steps += steps
         self._foresight.take(tokens)
 
     def learn(self, offer: Offer, following: Tail) -> None:
@@ -257,11 +262,6 @@ class GuessWorth:
             right = agreeing(tail, following)
             kind.learn(len(tail), right_before, right)
             right_before = max(right_before, right)
-
-    @property
-    def foresees(self) -> bool:
-        """Whether it matters what comes: otherwise nothing was foreseen."""
-        return self._foresight.following > 0 or self._foresight.count > 0
 
     def took(self, slots: int, tokens: int, seconds: float, besides: float) -> None:
         """Take in a step without a window that asked the pool.
@@ -274,7 +274,10 @@ class GuessWorth:
         """
         # A machine that pauses once must not have all such steps look dear from then on.
         self._besides["guesses" if slots > 1 else "plain"].add(min(besides, self._cost(slots)))
-        self._aftermath.add(slots == 1, seconds - besides)
+        if slots > 1:
+            self._aftermath.disturb()
+        else:
+            self._aftermath.add([seconds - besides])
         self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
         if self._since_guesses == OPEN_AGAIN:
             self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
@@ -284,14 +287,14 @@ class GuessWorth:
         """Take in steps that did not ask the pool, one after the other: the seconds of each, and those of its pass."""
         count, seconds = len(times), sum(times)
         self._besides["rest"].add(min(seconds / count - sum(passes) / count, self._cost(1)), count)
-        for one in passes:
-            self._aftermath.add(True, one)
+        self._aftermath.add(passes)
         self._count(count, count, seconds)
 
     def _count(self, steps: int, tokens: int, seconds: float) -> None:
         fading = FADING**steps
         self._tokens = fading * self._tokens + tokens
         self._seconds = fading * self._seconds + seconds
+        self._reached = 0.0
 
     def seconds(self, slots: int) -> float:
         """What a step of so many slots is expected to take: its pass, all that is done besides, and what follows."""
@@ -317,8 +320,10 @@ class GuessWorth:
         return max(0.0, extra.value) if extra.weight >= KNOWN else 0.0
 
     def _rate(self) -> float:
-        # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
-        return max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
+        if not self._reached:
+            # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
+            self._reached = max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
+        return self._reached
 
     def _kind(self, key: tuple[int, int, bool]) -> _Kind:
         kind = self._kinds.get(key)

@@ -1,7 +1,7 @@
 """Lookahead decoding: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,8 +18,9 @@ from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess
 NO_TREE = CandidateTree()
 """What a step without drafts verifies."""
 
-TOGETHER = 4
-"""The n-grams of so many tokens at least enter the pool together where no step asks it."""
+LEARNT_AT_ONCE, TOGETHER = 2, 16
+"""Where the pool is asked behind longer contexts only, which are rare, the n-grams of so many tokens at least enter it
+together."""
 
 SHOWN_UNTRIED = 8
 """How many n-grams beyond the guess limit a step reports, unless guesses are picked: to find them takes time."""
@@ -50,7 +51,7 @@ class Picker(Protocol):
     """Decides on guesses, step by step, instead of G."""
 
     def wants(self) -> Wants:
-        """Where the next step should ask the pool, or else be one of plain decoding. A context of 0: anywhere.
+        """Where the next steps should ask the pool, or else be those of plain decoding. A context of 0: anywhere.
 
         Not called while there is a window, which moves on with every step.
         """
@@ -92,8 +93,7 @@ class LookaheadDecoder:
             while not ending.reached:
                 generation.follow(self.settings)
                 wants = ALWAYS if picker is None or self.settings.window else picker.wants()
-                if wants.context and not generation.knows(wants.context):
-                    yield from self._rest(wants, generation, selector, ending)
+                if not (yield from self._rest(wants, generation, selector, ending)):
                     continue
                 draft = generation.draft(ending.room, self.runner.reach, picker)
                 verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
@@ -103,16 +103,21 @@ class LookaheadDecoder:
         finally:  # also where the text is stopped
             generation.learn_text()
 
-    def _rest(self, wants: Wants, generation: "_Generation", selector: Selector, ending: Ending) -> Iterator[Step]:
-        """Steps of plain decoding, as many as are wanted unless settings change."""
+    def _rest(
+        self, wants: Wants, generation: "_Generation", selector: Selector, ending: Ending
+    ) -> Generator[Step, None, bool]:
+        """Steps of plain decoding, as many as are wanted unless settings change. Whether the pool is to be asked."""
         settings = self.settings
-        for _ in range(wants.steps):
+        for index in range(wants.steps):
+            if index % wants.every == 0 and generation.knows(wants.context):
+                return True
             key = generation.last
             verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
             generation.extend(verified.tokens)
             yield verified.step(NO_TREE, pool=generation.pool_without_guesses(key, asked=wants.context == 1))
             if verified.ended or self.settings is not settings:
-                return
+                break
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +171,11 @@ class _Generation:
 
     def knows(self, context: int) -> bool:
         """Whether the pool knows what followed so many of the last tokens."""
-        if self._unlearnt >= TOGETHER:
+        if context > LONGEST_CONTEXT:
+            return False
+        if context <= LEARNT_AT_ONCE or self._unlearnt >= TOGETHER:
             self.learn_text()
-        return context <= LONGEST_CONTEXT and self._pool.goes_on(self._text[-context:])
+        return not context or self._pool.goes_on(self._text[-context:])
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Take in tokens that were emitted. Their n-grams enter the pool later, several together: that takes less."""
@@ -225,16 +232,14 @@ class _Generation:
                 while matched < min(len(path), len(tail)) and draft.tree.tokens[path[matched]] == tail[matched]:
                     matched += 1
             candidates.append(Candidate(tail, source, tried, matched))
-        return self._snapshot(draft.key, tuple(candidates))
+        added, self._added = self._added, 0
+        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
 
     def pool_without_guesses(self, key: int, asked: bool) -> PoolSnapshot:
         """The pool at a step that got nothing from it: asked, it knew nothing."""
         self._lookups += asked
-        return self._snapshot(key, (), asked)
-
-    def _snapshot(self, key: int, candidates: tuple[Candidate, ...], asked: bool = True) -> PoolSnapshot:
         added, self._added = self._added, 0
-        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, candidates, asked)
+        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, (), asked)
 
     def _learn_prompt(self) -> None:
         """Once for each N: the pool keeps n-grams of all lengths."""

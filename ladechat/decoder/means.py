@@ -1,5 +1,7 @@
 """What steps take, on average and of late."""
 
+from collections.abc import Sequence
+
 REMEMBERED = 60
 """Of how many times the mean is taken."""
 
@@ -37,19 +39,22 @@ class Aftermath:
         self._plain_in_a_row = 0
         self._longer = 0.0
 
-    def add(self, plain: bool, seconds: float) -> None:
-        """The next pass."""
-        if not plain:
-            if self._plain_in_a_row < SETTLING and self.settled.weight:  # else it was added when they had settled
-                self.extra.add(self._longer)
-            self._plain_in_a_row, self._longer = 0, 0.0
-            return
-        self._plain_in_a_row += 1
-        if self._plain_in_a_row > SETTLING:
-            self.settled.add(seconds)
-        elif self.settled.weight:
+    def disturb(self) -> None:
+        """The next pass is none of plain decoding."""
+        if self._plain_in_a_row < SETTLING and self.settled.weight:  # else it was added when they had settled
+            self.extra.add(self._longer)
+        self._plain_in_a_row, self._longer = 0, 0.0
+
+    def add(self, passes: Sequence[float]) -> None:
+        """The seconds of the next passes, plain ones."""
+        unsettled = passes[: max(0, SETTLING - self._plain_in_a_row)]
+        settled = passes[len(unsettled) :]
+        if unsettled and self.settled.weight:
             usual = self.settled.value
-            self._longer += min(max(seconds - usual, -usual), usual)
-            if self._plain_in_a_row == SETTLING:
+            self._longer += sum(min(max(seconds - usual, -usual), usual) for seconds in unsettled)
+            if self._plain_in_a_row + len(unsettled) == SETTLING:
                 self.extra.add(self._longer)
                 self._longer = 0.0
+        self._plain_in_a_row += len(passes)
+        if settled:
+            self.settled.add(sum(settled) / len(settled), len(settled))

@@ -10,7 +10,7 @@ from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
-from ladechat.decoder.tuner import Tuner
+from ladechat.decoder.tuner import Observed, Tuner
 
 
 class Costs(Protocol):
@@ -36,8 +36,8 @@ class Costs(Protocol):
         """
         ...
 
-    def observe(self, slots: int, seconds: float, passes: int = 1) -> None:
-        """Take in a pass that was timed anyway, or so many of that size, which took so long on average."""
+    def observe(self, slots: int, seconds: float) -> None:
+        """Take in a pass that was timed anyway."""
         ...
 
 
@@ -54,22 +54,22 @@ class TunedDecoder:
         self.lookahead = lookahead
         self.tuner = tuner or Tuner(costs)
         self._costs = costs
-        self._picked = False
         self._began: float | None = None
-        self._rested: list[float] = []
 
     def run(
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
-        self.tuner.begin()
-        self._picked = False
+        self._take_in(self.tuner.begin())
         self._began = None
         settings = self._follow()
         for step in self.lookahead.run(prompt, limits, selector, generated, self):
-            taken = self._observe(step) if self._costs.measured else True
+            now = time.perf_counter()
+            # The first step begins when it is asked what it should do: before that the prompt is read.
+            seconds = now - (self._began or now)
+            learnt = not self._costs.measured or self._take_in(self.tuner.observe(step, seconds))
             yield step
-            if taken:
+            if learnt:
                 if self._costs.refresh(rounds=1):
                     self.tuner.forget_times()
                 settings = self._follow()
@@ -77,23 +77,11 @@ class TunedDecoder:
                 settings = self._follow()
             self._began = time.perf_counter()
 
-    def _observe(self, step: Step) -> bool:
-        """Have all learn from a step. Whether that was done at once: what did not ask the pool is put aside first."""
-        now = time.perf_counter()
-        # The first step begins when it is asked what it should do: before that the prompt is read.
-        seconds = now - (self._began or now)
-        if self._picked:
-            self._picked = False
-            self._costs.observe(step.slots, step.forward_seconds)
-            self.tuner.observe(step, seconds)
-        else:
-            self._rested.append(step.forward_seconds)
-            if not self.tuner.rested(step, seconds):
-                return False
-        if self._rested:
-            self._costs.observe(1, sum(self._rested) / len(self._rested), len(self._rested))
-            self._rested.clear()
-        return True
+    def _take_in(self, learnt: Sequence[Observed]) -> bool:
+        """What passes cost is learnt from the same steps. Whether there are any: most are put aside for a while."""
+        for one in learnt:
+            self._costs.observe(one.step.slots, one.step.forward_seconds)
+        return bool(learnt)
 
     def wants(self) -> Wants:
         """See `ladechat.decoder.lookahead.Picker`."""
@@ -107,8 +95,7 @@ class TunedDecoder:
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """See `ladechat.decoder.lookahead.Picker`."""
-        self._picked = self._costs.measured
-        return self.tuner.pick(guesses) if self._picked else NOTHING
+        return self.tuner.pick(guesses) if self._costs.measured else NOTHING
 
     def _begin(self) -> None:
         if self._began is None:

@@ -7,6 +7,8 @@ What a window adds can only be tried; that is done where it may pay, and for a s
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
 
 from ladechat.decoder.guess_worth import LONGEST, MOST, GuessWorth, Offer, Pick, Wants
 from ladechat.decoder.lookahead import LookaheadSettings
@@ -33,8 +35,9 @@ COMPARED, LEFT_OUT = 8, 32
 """A window that was chosen so often in a row is left out for so many steps, to see what the text is like without it."""
 EXPLORED = 0.02
 """The part of the time that may be lost by trying windows without knowing whether they pay."""
-TOGETHER = 16
-"""So many steps that did not ask the pool are learnt from together, at most."""
+TOGETHER, ASKED_COUNTS = 64, 16
+"""So many steps are learnt from together, one that asked the pool counting as several: one by one that takes longer,
+for after a pass nothing of this is in the processor's cache."""
 FORGOTTEN = 1000
 """After so many steps without it, what a window is worth is open again."""
 HOPE = 0.15
@@ -83,6 +86,14 @@ class Estimate:
         return 1 / self.seconds_per_token
 
 
+class Observed(NamedTuple):
+    """A step, the seconds that it took in all, and what the pool offered; None if it was not asked."""
+
+    step: Step
+    seconds: float
+    offer: Offer | None
+
+
 class Tuner:
     """Learns from the steps of a decoder which settings are fastest.
 
@@ -95,12 +106,13 @@ class Tuner:
         self._worth = GuessWorth(cost)
         self._text: list[int] = []
         self._offered: deque[tuple[int, Offer]] = deque()
-        self._offer: Offer = []
+        self._offer: Offer | None = None
         self._without = _Tried()
         self._windows = {settings: _Tried() for settings in WITH_WINDOW}
         self._besides = Mean(REMEMBERED)
         self._steps = self._since = self._chosen_again = self._into_text = 0
-        self._rests: list[tuple[int, float, float]] = []
+        self._aside: list[Observed] = []
+        self._told = self._asked_aside = 0
         self._seconds = self._exploring = self._fastest = 0.0
         self._settings = WITHOUT_WINDOW
         self._known, self._comparing = True, False
@@ -115,22 +127,28 @@ class Tuner:
         """Whether these are tried without knowing whether they pay."""
         return not self._known
 
-    def begin(self) -> None:
-        """Another text: what the steps before it were offered is not judged by it."""
-        self._learn_from_rests()
+    def begin(self) -> Sequence[Observed]:
+        """Another text: what the steps before it were offered is not judged by it.
+
+        Returns:
+            Those that had been put aside.
+        """
+        aside = self._learn()
         self._into_text = 0
         self._text.clear()
         self._offered.clear()
         self._worth.begin()
+        return aside
 
     def forget_times(self) -> None:
         """What passes cost has changed at once, as when others of them are compiled: what was timed is of no use."""
-        self._learn_from_rests()
+        self._learn()
         self._worth.forget_times()
         self._besides = Mean(REMEMBERED)
 
     def wants(self) -> Wants:
         """Where a step without a window should ask the pool."""
+        self._catch_up()
         return self._worth.wants()
 
     def most(self) -> int:
@@ -139,57 +157,70 @@ class Tuner:
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Which guesses the next step should verify. With a window, as many as its settings say."""
+        self._catch_up()
         self._offer = self._worth.offered(guesses)
         if self._settings.window:
             return Pick(self._settings.guesses, self._settings.ngram - 1)
         return self._worth.pick(self._offer)
 
-    def observe(self, step: Step, seconds: float) -> None:
-        """Learn from a step that was decoded with `settings`, asked the pool, and took so long in all; choose anew."""
-        self._learn_from_rests()
+    def observe(self, step: Step, seconds: float) -> Sequence[Observed]:
+        """Learn from a step that was decoded with `settings` and took so long in all, and choose anew.
+
+        Returns:
+            What has been learnt from: nothing where the step was put aside.
+        """
+        self._asked_aside += self._offer is not None
+        self._aside.append(Observed(step, seconds, self._offer))
+        self._offer = None
+        enough = len(self._aside) + (ASKED_COUNTS - 1) * self._asked_aside >= min(TOGETHER, self._steps)
+        return self._learn() if enough or self._settings.window else ()
+
+    def _catch_up(self) -> None:
+        """What is wanted next hangs on what came."""
+        fresh = self._aside[self._told :]
+        if fresh:
+            self._told = len(self._aside)
+            self._worth.came(tuple(token for one in fresh for token in one.step.tokens), len(fresh))
+
+    def _learn(self) -> Sequence[Observed]:
+        """From all that was put aside, in order."""
+        self._catch_up()
+        aside, self._aside, self._told, self._asked_aside = self._aside, [], 0, 0
+        for asked, steps in groupby(aside, key=lambda one: one.offer is not None):
+            if asked:
+                for one in steps:
+                    self._learn_step(one.step, one.seconds, one.offer or [])
+            else:
+                self._learn_rests(list(steps))
+        if self._since >= (STAY if self._settings.window else LEFT_OUT if self._comparing else REVIEWED):
+            self._choose()
+        return aside
+
+    def _learn_step(self, step: Step, seconds: float, offer: Offer) -> None:
         self._steps += 1
         self._since += 1
         self._into_text += 1
         self._seconds += seconds
         self._exploring += 0.0 if self._known else self._lost(seconds, len(step.tokens))
-        if self._offer:
-            self._offered.append((len(self._text), self._offer))
+        if offer:
+            self._offered.append((len(self._text), offer))
         self._text.extend(step.tokens)
-        self._worth.came(step.tokens)
         if self._settings.window:
             self._learn_window(self._windows[self._settings], step, seconds)
         else:
             self._worth.took(step.slots, len(step.tokens), seconds, seconds - step.forward_seconds)
             self._without.add(len(step.tokens), self._in_plain_steps(step.slots), step.slots)
         self._judge_guesses()
-        if self._since >= (STAY if self._settings.window else LEFT_OUT if self._comparing else REVIEWED):
-            self._choose()
 
-    def rested(self, step: Step, seconds: float) -> bool:
-        """Learn from a step that got no guess to judge. Such steps take little time, and little is left for this.
-
-        Returns:
-            Whether what was put aside for a while has been learnt from, too.
-        """
-        if self._worth.foresees:
-            self._worth.came(step.tokens)
-        self._rests.append((step.tokens[0], seconds, step.forward_seconds))
-        if len(self._rests) < TOGETHER:
-            return False
-        self._learn_from_rests()
-        return True
-
-    def _learn_from_rests(self) -> None:
-        """All together: one by one that takes longer."""
-        if self._rests:
-            tokens, times, passes = zip(*self._rests, strict=True)
-            self._rests.clear()
-            self._steps += len(tokens)
-            self._since += len(tokens)
-            self._seconds += sum(times)
-            self._text.extend(tokens)
-            self._worth.rested(times, passes)
-            self._without.add_plain(len(tokens))
+    def _learn_rests(self, rests: Sequence[Observed]) -> None:
+        """From steps that did not ask the pool, one after the other."""
+        self._steps += len(rests)
+        self._since += len(rests)
+        times = [one.seconds for one in rests]
+        self._seconds += sum(times)
+        self._text.extend(one.step.tokens[0] for one in rests)
+        self._worth.rested(times, [one.step.forward_seconds for one in rests])
+        self._without.add_plain(len(rests))
 
     def _judge_guesses(self) -> None:
         """Compare what was offered with the text, as soon as that is long enough."""
@@ -199,7 +230,6 @@ class Tuner:
 
     def estimates(self) -> Iterator[Estimate]:
         """What is expected of plain decoding, of guesses without a window, and of every window."""
-        self._learn_from_rests()
         plain = self._worth.plain_seconds()
         yield Estimate(PLAIN, 1, 1.0, plain, known=True)
         without = self._without
@@ -210,7 +240,7 @@ class Tuner:
                 own = tried.share.value * seconds
                 yield Estimate(settings, tried.slots.value, 1 / tried.steps.value, own, known=True)
             else:
-                hoped = tokens + HOPE * (1 + settings.window).bit_length()
+                hoped = min(tokens + HOPE * (1 + settings.window).bit_length(), settings.ngram)
                 slots = tried.slots.value or float((settings.ngram - 1) * settings.window + settings.guesses)
                 yield Estimate(settings, slots, hoped, (self._cost(round(slots)) + self._host()) / hoped, known=False)
 

@@ -1,6 +1,5 @@
 """The engine as a process: commands in on standard input, events out on standard output."""
 
-import gc
 import sys
 import time
 import traceback
@@ -15,6 +14,7 @@ from ladechat import __version__, protocol
 from ladechat.engine.failures import bad_command, busy, follower_ended, pool_file, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
+from ladechat.garbage import collect_seldom
 from ladechat.model.checkpoint import LoadError, fetch, local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.followers import Followers
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
@@ -95,8 +95,7 @@ def serve(
             return 1
     stream.emit(_ready(service))
     compiling = _make_fast(service, passes, stream)
-    gc.collect()
-    gc.freeze()  # libraries and model are no garbage: to look through them again would hold a step up
+    collect_seldom()
     Engine(service, stream, inbox, pool, compiling).run()
     return 0
 
@@ -155,13 +154,14 @@ class Engine:
             self.apply_changes()
 
     def _next(self) -> Command | ProtocolError:
-        """The next command. Until it comes, tokens get their texts, which no step has to wait for then."""
+        """The next command. Until it comes, what no step shall wait for is done: tokens get their texts."""
         try:
             for _ in self._learning:
                 if (command := self._inbox.poll()) is not None:
                     return command
         except Exception:  # whatever a tokenizer makes of an id that no text has: what is met later is asked for then
             traceback.print_exc()
+        collect_seldom()
         return self._inbox.wait()
 
     def stop_wanted(self) -> bool:

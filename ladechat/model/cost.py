@@ -17,6 +17,8 @@ FIRST_PROBES = 3
 KEPT_SAMPLES = 7
 BUDGET = 0.01
 """The share of the decoding time that further probes may take: conditions change while an answer runs."""
+BUDGET_OF_KNOWN = 0.003
+"""The same of sizes that were all timed in this session: what changes most, steps themselves tell."""
 
 SIZES = (1, 16, 4, 8, 2, 32, 64, 128)
 """The numbers of slots that passes are timed with, those that tell the most first."""
@@ -127,7 +129,7 @@ class PassCosts:
         """Time passes of all sizes, if that was not done or if others of them are compiled by now; else one, if due.
 
         That takes `MEASURED_SECONDS` or little more in all, but never fewer than two sizes; later ones `BUDGET` of the
-        time of the steps. The cache stays as it is; one slot of the context must be free.
+        time of the steps, or `BUDGET_OF_KNOWN`. The cache stays as it is; one slot of the context must be free.
 
         Args:
             rounds: how often all sizes are timed now, at most: between two steps there is no time for all rounds.
@@ -161,11 +163,11 @@ class PassCosts:
             self._correct(size, self._time(size))
         return False
 
-    def observe(self, slots: int, seconds: float, passes: int = 1) -> None:
-        """Take in a pass that was timed anyway, or so many of that size, which took so long on average."""
-        self._allowance += BUDGET * seconds * passes
+    def observe(self, slots: int, seconds: float) -> None:
+        """Take in a pass that was timed anyway."""
+        self._allowance += (BUDGET if self._unseen else BUDGET_OF_KNOWN) * seconds
         if slots == 1:
-            self._seconds[1] += (seconds - self._seconds[1]) * min(1.0, passes / KEPT_SAMPLES)
+            self._seconds[1] += (seconds - self._seconds[1]) / KEPT_SAMPLES
         elif slots <= self._sizes[-1]:
             self._correct(slots, seconds)
 

@@ -54,7 +54,10 @@ class World:
             self._resting -= 1
         right = self._dice.random() < self._known
         guess = Guess((1,) * LONGEST if right else (2,) * LONGEST, "prompt")
-        asked = bool(settings.window) or self._wants.context <= guess.context
+        looked_at = (self._wants.steps - 1 - self._resting) % self._wants.every == 0
+        asked = bool(settings.window) or (looked_at and self._wants.context <= guess.context)
+        if asked:
+            self._resting = 0
         picked = self.tuner.pick([guess]) if asked else NOTHING
         length = min(picked.length, LONGEST) if picked.number else 0
         tokens = 1 + length * right
@@ -68,10 +71,7 @@ class World:
         self.tokens += tokens
         self.seconds += seconds
         self.asked += asked
-        if asked:
-            self.tuner.observe(step, seconds)
-        else:
-            self.tuner.rested(step, seconds)
+        self.tuner.observe(step, seconds)
 
 
 def flat(slots: int) -> float:
@@ -145,7 +145,7 @@ def test_guesses_are_judged_by_the_text_that_they_were_offered_for() -> None:
         if in_another_text:
             tuner.begin()
         for _ in range(2 * LONGEST):
-            tuner.rested(step, 0.012)
+            tuner.observe(step, 0.012)
         tuner.pick([])
         tuner.observe(step, 0.012)
 
@@ -188,7 +188,7 @@ class Drawn:
         assert rounds == 1
         return self._dice.random() < 0.1
 
-    def observe(self, slots: int, seconds: float, passes: int = 1) -> None: ...
+    def observe(self, slots: int, seconds: float) -> None: ...
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -213,7 +213,7 @@ class Steep:
     def refresh(self, rounds: int) -> bool:
         return False
 
-    def observe(self, slots: int, seconds: float, passes: int = 1) -> None: ...
+    def observe(self, slots: int, seconds: float) -> None: ...
 
 
 def test_settings_assigned_in_mid_answer_bring_no_window_that_the_tuner_has_not_chosen() -> None:
@@ -231,9 +231,11 @@ def test_all_kinds_of_settings_occur_and_the_text_stays() -> None:
     model = demo_model()
     prompt = demo_prompt("What is the n-gram pool?")
     decoder = TunedDecoder(LookaheadDecoder(runner_for(model)), Drawn(3))
-    tokens: list[int] = []
-    for step in decoder.run(prompt, Limits(150)):
-        used[decoder.lookahead.settings] += 1
-        tokens += step.tokens
-    assert tokens == plain(model, prompt, 150)
+    expected = plain(model, prompt, 150)
+    for _ in range(8):  # what is tried hangs on dice, and on what steps really take
+        tokens: list[int] = []
+        for step in decoder.run(prompt, Limits(150)):
+            used[decoder.lookahead.settings] += 1
+            tokens += step.tokens
+        assert tokens == expected
     assert any(one.window for one in used) and any(not one.window for one in used)
