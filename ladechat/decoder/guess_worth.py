@@ -6,35 +6,24 @@ long run from the choice, at each step, with the largest E[tokens] − λ · E[s
 trying it: the text that follows says how much of it was right.
 """
 
-import math
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from ladechat.decoder.foresight import FORESEEN, Foresight, agreeing
+from ladechat.decoder.guess_kind import LENGTHS, Kind
 from ladechat.decoder.means import REMEMBERED, Aftermath, Mean
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
 
-LENGTHS = (3, 7)
-"""To how many tokens guesses may be cut."""
-LONGEST = LENGTHS[-1]
 MOST = 5
 """How many guesses a step verifies at most. Of those further down hardly one is right where none before it is."""
 
-LATELY = 60
-"""Of how many guesses of one kind the mean is taken: older ones count less and less, for a text changes."""
 KNOWN = 3
 """So many times must have been seen for their mean to count."""
-FIRST_TOKEN = {1: 0.25, 2: 0.5, 3: 0.65, 4: 0.7, 5: 0.8, 6: 0.9}
-"""The part of the guesses whose first token is assumed to be right, by context."""
-BY_RANK, BY_TOKEN = 0.4, 0.85
-"""What is assumed of the next guess, and of the next token, as a part of the one before."""
 NEGLIGIBLE = 0.02
 """A guess that adds so few tokens, and those after it, are not looked at."""
 
-DOUBT, MARGIN = 0.5, 0.05
-"""By so many standard errors expectations are taken to be too high, the best of several being often one that is; and by
-so many tokens guesses must be better than none."""
+MARGIN = 0.05
+"""By so many tokens guesses must be better than none."""
 
 RENEWED = 64
 """For so many steps, and fewer at first, what a step of each size takes is taken as known: to work it out takes its
@@ -88,55 +77,7 @@ class Wants(NamedTuple):
 ALWAYS = Wants(0, 1)
 
 
-class _Kind:
-    """Guesses of one context, rank and source: how often each of their tokens adds one to what those before gave.
-
-    Attributes:
-        adds: for each of their tokens, the part of them that have one there which adds one.
-    """
-
-    __slots__ = ("_seen", "_squares", "_worth", "adds")
-
-    def __init__(self, context: int, rank: int, of_window: bool) -> None:
-        first = FIRST_TOKEN[context] * BY_RANK**rank * (0.5 if of_window else 1.0)
-        self.adds = [first * BY_TOKEN**index for index in range(LONGEST)]
-        expected = [sum(self.adds[:length]) for length in LENGTHS]
-        # Between "always so many" and "all or nothing".
-        self._squares = [0.8 * one**2 + 0.2 * length * one for one, length in zip(expected, LENGTHS, strict=True)]
-        self._seen = 1
-        self._worth: tuple[list[float], dict[int, float]] | None = None
-
-    def learn(self, length: int, right_before: int, right: int) -> None:
-        self._seen = min(self._seen + 1, LATELY)
-        for index in range(min(length, LONGEST)):
-            self.adds[index] += ((right_before <= index < right) - self.adds[index]) / self._seen
-        for which, cut in enumerate(LENGTHS):
-            if cut > length:
-                break
-            added = max(0, min(right, cut) - right_before)
-            self._squares[which] += (added * added - self._squares[which]) / self._seen
-        self._worth = None
-
-    def gain(self, tokens: int, cut: int) -> float:
-        """What one of so many tokens adds at least, it may be assumed; `cut` is that one of `LENGTHS` it was cut to."""
-        sums, doubts = self._worth or self._sum_up()
-        return sums[tokens] - doubts[cut]
-
-    def hope(self) -> float:
-        """What a whole one adds on average."""
-        return (self._worth or self._sum_up())[0][-1]
-
-    def _sum_up(self) -> tuple[list[float], dict[int, float]]:
-        sums = [0.0, *accumulate(self.adds)]
-        doubts = {
-            cut: DOUBT * math.sqrt(max(0.0, square - sums[cut] ** 2) / self._seen)
-            for cut, square in zip(LENGTHS, self._squares, strict=True)
-        }
-        self._worth = sums, doubts
-        return self._worth
-
-
-Offer = list[tuple[Tail, _Kind]]
+Offer = list[tuple[Tail, Kind]]
 """Guesses, and of which kind each was when the pool had it."""
 
 
@@ -149,7 +90,7 @@ class GuessWorth:
 
     def __init__(self, cost: Callable[[int], float]) -> None:
         self._cost = cost
-        self._kinds: dict[tuple[int, int, bool], _Kind] = {}
+        self._kinds: dict[tuple[int, int, bool], Kind] = {}
         self._foresight = Foresight()
         self._steps = self._context = self._asked = self._not_asked = 0
         self._renewed = -RENEWED
@@ -325,8 +266,8 @@ class GuessWorth:
             self._reached = max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
         return self._reached
 
-    def _kind(self, key: tuple[int, int, bool]) -> _Kind:
+    def _kind(self, key: tuple[int, int, bool]) -> Kind:
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = _Kind(*key)
+            kind = self._kinds[key] = Kind(*key)
         return kind

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from ladechat.decoder.guess_worth import LONGEST, MOST, GuessWorth, Offer, Pick, Wants
+from ladechat.decoder.guess_kind import LONGEST
+from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer, Pick, Wants
 from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.means import Mean
 from ladechat.decoder.ngram_pool import Guess

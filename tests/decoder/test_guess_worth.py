@@ -2,7 +2,8 @@
 
 import pytest
 
-from ladechat.decoder.guess_worth import FIRST, LONGEST, NEVER, OPEN_AGAIN, RENEWED, GuessWorth, Pick
+from ladechat.decoder.guess_kind import LONGEST
+from ladechat.decoder.guess_worth import FIRST, NEVER, OPEN_AGAIN, RENEWED, GuessWorth, Pick
 from ladechat.decoder.ngram_pool import Guess
 
 

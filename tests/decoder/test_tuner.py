@@ -6,12 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ladechat.decoder.guess_worth import (
-    ALWAYS,
-    LONGEST,
-    NOTHING,
-    Pick,
-)
+from ladechat.decoder.guess_kind import LONGEST
+from ladechat.decoder.guess_worth import ALWAYS, NOTHING, Pick
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.step import Limits, Origin, Step
