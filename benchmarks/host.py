@@ -19,7 +19,7 @@ from ladechat.bench.machine import describe
 from ladechat.bench.options import KINDS
 from ladechat.bench.questions import read_questions
 from ladechat.engine.stream import EventStream
-from ladechat.engine.turn import Service, answer
+from ladechat.engine.turn import Emit, Service, answer
 from ladechat.garbage import collect_seldom
 from ladechat.model.loading import load
 from ladechat.protocol import Event, Generate, Message, Settings, Step
@@ -40,7 +40,7 @@ class Undisturbed:
         """See `ladechat.engine.turn.Listener`."""
         return False
 
-    def apply_changes(self) -> None:
+    def apply_changes(self, _emit: Emit) -> None:
         """See `ladechat.engine.turn.Listener`."""
 
 

@@ -18,7 +18,7 @@ from benchmarks.demo_decoding import BUNDLED
 from ladechat.bench.machine import describe
 from ladechat.bench.options import KINDS
 from ladechat.bench.questions import read_questions
-from ladechat.engine.turn import Service, answer
+from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.compiler import use_compiled
 from ladechat.model.loading import load
 from ladechat.protocol import Event, Generate, Message, Settings, Step, TurnFinished
@@ -40,7 +40,7 @@ class Dragging:
         """See `ladechat.engine.turn.Listener`."""
         return False
 
-    def apply_changes(self) -> None:
+    def apply_changes(self, _emit: Emit) -> None:
         """See `ladechat.engine.turn.Listener`."""
         dice = self._dice
         if not self.active or dice.randrange(EVERY):

@@ -20,7 +20,7 @@ from ladechat.model.followers import Followers
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
 
 if TYPE_CHECKING:
-    from ladechat.engine.turn import Service
+    from ladechat.engine.turn import Emit, Service
     from ladechat.model.compiler import Compiling
     from ladechat.model.loading import LoadedModel
 
@@ -151,7 +151,7 @@ class Engine:
                 self._changes.append(command)
             elif isinstance(command, ProtocolError):
                 self._stream.emit(bad_command(command))
-            self.apply_changes()
+            self.apply_changes(self._stream.emit)
 
     def _next(self) -> Command | ProtocolError:
         """The next command. Until it comes, what no step shall wait for is done: tokens get their texts."""
@@ -177,13 +177,13 @@ class Engine:
                 self._stream.emit(bad_command(command))
         return self._stop
 
-    def apply_changes(self) -> None:
+    def apply_changes(self, emit: "Emit") -> None:
         """See `ladechat.engine.turn.Listener`."""
         for change in self._changes:
             given = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
             settings = msgspec.structs.replace(self._service.decoders.settings, **given)
             self._service.decoders.apply(settings)
-            self._stream.emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
+            emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
         self._changes.clear()
 
     def _answer(self, command: Generate) -> None:

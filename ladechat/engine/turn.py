@@ -5,7 +5,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ladechat import protocol
 from ladechat.decoder.lookahead import LookaheadSettings
@@ -26,6 +26,9 @@ from ladechat.protocol import Settings
 DEFAULT_MAX_NEW_TOKENS = 512
 TUNING_SECONDS = 0.5
 """How long what `auto` expects may be out of date on a screen."""
+TOLD_SECONDS = 1 / 60
+"""Steps that take less are told several together, one frame of a screen late at most: one by one that takes longer, for
+after a pass nothing of it is in the processor's cache."""
 SEED_BITS = 32
 SEEDS = 2**53
 """Numbers from here on are not told exactly in every language's JSON."""
@@ -40,8 +43,8 @@ class Listener(Protocol):
         """Has a stop come? Asked between two steps and between two chunks of the prompt."""
         ...
 
-    def apply_changes(self) -> None:
-        """Carry out the changes of settings that have come. Called between two steps."""
+    def apply_changes(self, emit: Emit) -> None:
+        """Carry out the changes of settings that have come, and say so. Called between two steps."""
         ...
 
 
@@ -90,7 +93,9 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     seed = service.seed(command.turn)
     _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
     limits = Limits(max_new_tokens, service.loaded.eos_ids)
-    turn = _Turn(service, command.turn, prompt.token_ids, service.decoders.begin(prompt.token_ids, seed), limits, emit)
+    selector = service.decoders.begin(prompt.token_ids, seed)
+    detokenizer = Detokenizer(service.texts)
+    turn = _Turn(service, command.turn, prompt.token_ids, selector, limits, emit, detokenizer)
     turn.tell_tuning(time.perf_counter())
     reason: protocol.FinishReason = "failed"
     memory_used_up = False
@@ -139,6 +144,13 @@ def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service
     )
 
 
+class _Untold(NamedTuple):
+    step: Step
+    step_ms: float
+    plain_ms: float | None
+    last: bool
+
+
 @dataclass
 class _Turn:
     """The state of one answer. Times in milliseconds unless they say otherwise; timing plain passes is left out."""
@@ -149,7 +161,10 @@ class _Turn:
     selector: Selector
     limits: Limits
     emit: Emit
+    detokenizer: Detokenizer
     token_ids: list[int] = field(default_factory=list)
+    untold: list[_Untold] = field(default_factory=list)
+    told_at: float = 0.0
     text: str = ""
     steps: int = 0
     prefill_seconds: float = 0.0
@@ -174,16 +189,21 @@ class _Turn:
 
     def decode(self, listener: Listener) -> protocol.FinishReason:
         """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
-        detokenizer = Detokenizer(self.service.texts)
         passes = self.service.loaded.runner.compiled
         if passes is not None:
             passes.look()
         self.service.cost.refresh()
         self.service.decoders.measure()
+        try:
+            return self._decode(listener)
+        finally:
+            self._tell_steps()
+
+    def _decode(self, listener: Listener) -> protocol.FinishReason:
         started = time.perf_counter()
         while True:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
-            listener.apply_changes()
+            listener.apply_changes(self._tell)
             decoder = self.service.decoders.chosen()
             text = [*self.prompt, *self.token_ids]
             for step in decoder.run(text, self._rest(), self.selector, len(self.token_ids)):
@@ -191,14 +211,14 @@ class _Turn:
                 step_ms, started = 1000 * (now - started), now
                 self.token_ids += step.tokens
                 reason = "stopped" if listener.stop_wanted() else self._end()
-                pieces = detokenizer.push(step.tokens)
-                if reason is not None:
-                    pieces[-1] += detokenizer.finish()
-                self._show(step, pieces, step_ms)
+                self.untold.append(_Untold(step, step_ms, self._plain_ms(step, step_ms), reason is not None))
+                if now - self.told_at > TOLD_SECONDS:
+                    self.told_at = now
+                    self._tell_steps()
                 self.tell_tuning(now, ended=reason is not None)
                 if reason is not None:
                     return reason
-                listener.apply_changes()
+                listener.apply_changes(self._tell)
                 if step.slots > 1:  # else the step itself was a plain pass, and timed
                     # What a step takes counts from the end of the one before, but for the time spent on measuring.
                     started += self.service.cost.refresh(step_ms / 1000)
@@ -212,7 +232,7 @@ class _Turn:
             return
         if chosen != self.tuned_to or ended or now - self.tuned_at > TUNING_SECONDS:
             self.tuned_to, self.tuned_at = chosen, now
-            self.emit(self.service.decoders.tuning(self.number))
+            self._tell(self.service.decoders.tuning(self.number))
 
     def _rest(self) -> Limits:
         return Limits(self.limits.max_new_tokens - len(self.token_ids), self.limits.eos_ids)
@@ -227,7 +247,8 @@ class _Turn:
             return "context"
         return None
 
-    def _show(self, step: Step, pieces: list[str], step_ms: float) -> None:
+    def _plain_ms(self, step: Step, step_ms: float) -> float | None:
+        """What a plain pass takes where this step stands."""
         cost = self.service.cost
         if step.slots == 1:
             cost.observe(step.cache_length, step.forward_seconds)
@@ -236,18 +257,31 @@ class _Turn:
         if plain_ms is not None:
             self.compared_ms += step_ms
             self.plain_ms += len(step.tokens) * plain_ms
-        event = step_event(
-            step,
-            self.service.texts,
-            turn=self.number,
-            index=self.steps,
-            pieces=pieces,
-            step_ms=step_ms,
-            plain_ms=plain_ms,
-        )
-        self.steps += 1
-        self.text += "".join(pieces)
+        return plain_ms
+
+    def _tell(self, event: protocol.Event) -> None:
+        """Say something behind all steps so far."""
+        self._tell_steps()
         self.emit(event)
+
+    def _tell_steps(self) -> None:
+        untold, self.untold = self.untold, []
+        for step, step_ms, plain_ms, last in untold:
+            pieces = self.detokenizer.push(step.tokens)
+            if last:
+                pieces[-1] += self.detokenizer.finish()
+            event = step_event(
+                step,
+                self.service.texts,
+                turn=self.number,
+                index=self.steps,
+                pieces=pieces,
+                step_ms=step_ms,
+                plain_ms=plain_ms,
+            )
+            self.steps += 1
+            self.text += "".join(pieces)
+            self.emit(event)
 
     def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:
         """The closing event."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ladechat.engine.turn import Service, answer
+from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.loading import load
 from ladechat.protocol import DECODERS, Event, Generate, Message, Settings, Step, Tuned, TurnFinished
 from tests.engine.tokenizers import byte_level
@@ -27,7 +27,7 @@ class Changing:
     def stop_wanted(self) -> bool:
         return False
 
-    def apply_changes(self) -> None:
+    def apply_changes(self, _emit: Emit) -> None:
         dice = self._dice
         changed: dict[str, Any] = {
             "window": dice.choice((1, 2, 5, 9, 20)),
@@ -62,7 +62,7 @@ def events_of(service: Service, text: str, listener: Any) -> list[Event]:
 @pytest.mark.parametrize("changes", [150, pytest.param(1000, marks=pytest.mark.full)])
 def test_random_changes_at_every_step_leave_the_text_alone(service: Service, changes: int) -> None:
     class Still(Changing):
-        def apply_changes(self) -> None:
+        def apply_changes(self, _emit: Emit) -> None:
             pass
 
     changing = Changing(service, seed=changes)
@@ -86,7 +86,7 @@ def test_what_auto_takes_is_told_at_the_beginning_and_at_the_end_and_is_among_wh
     service: Service,
 ) -> None:
     class Still(Changing):
-        def apply_changes(self) -> None:
+        def apply_changes(self, _emit: Emit) -> None:
             pass
 
     service.decoders.apply(Settings(auto=True))

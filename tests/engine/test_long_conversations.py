@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ladechat.engine.conversation import MessageTooLong
-from ladechat.engine.turn import Service, answer
+from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.loading import load
 from ladechat.protocol import (
     Event,
@@ -39,7 +39,7 @@ class Listener:
         self._left -= 1
         return self._left < 0
 
-    def apply_changes(self) -> None:
+    def apply_changes(self, _emit: Emit) -> None:
         pass
 
 
@@ -169,7 +169,7 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_pass(where: str,
     script.write_text(
         "import time\n"
         "from ladechat.engine.server import serve\n"
-        "from ladechat.engine.turn import _Turn\n"
+        "from ladechat.engine.turn import Emit, _Turn\n"
         "from ladechat.model.eager import EagerRunner\n"
         "from ladechat.protocol import Settings\n"
         "def for_ever(self, *_, **__):\n"

@@ -15,7 +15,7 @@ from ladechat.engine import server
 from ladechat.engine.decoders import smaller
 from ladechat.engine.failures import unexpected
 from ladechat.engine.stream import EventStream
-from ladechat.engine.turn import Service, answer
+from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model import kv_cache, memory
 from ladechat.model.eager import SMALL_CHUNK, EagerRunner
 from ladechat.model.kv_cache import SlabCache
@@ -53,7 +53,7 @@ class Listener:
     def stop_wanted(self) -> bool:
         return False
 
-    def apply_changes(self) -> None:
+    def apply_changes(self, _emit: Emit) -> None:
         pass
 
 
