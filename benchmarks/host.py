@@ -8,8 +8,10 @@ import argparse
 import json
 import os
 import statistics
+import time
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +36,30 @@ DECODERS = {
 
 
 class Undisturbed:
-    """Nobody stops or changes anything."""
+    """Nobody stops or changes anything.
+
+    Attributes:
+        asked_at: when a step was over the last time.
+        told_at: when one was told.
+    """
+
+    asked_at = told_at = 0.0
 
     def stop_wanted(self) -> bool:
         """See `ladechat.engine.turn.Listener`."""
+        self.asked_at = time.perf_counter()
         return False
 
     def apply_changes(self, _emit: Emit) -> None:
         """See `ladechat.engine.turn.Listener`."""
+
+
+@dataclass
+class Found:
+    """The steps of answers, and the time behind the last one of each until all were told: none of them has taken it."""
+
+    steps: list[Step] = field(default_factory=list)
+    behind_ms: float = 0.0
 
 
 def main() -> None:
@@ -53,31 +71,31 @@ def main() -> None:
     loaded = load(arguments.model, arguments.model.name, "cpu", "float32", lambda _: None, lambda _: None)
     ways: Any = passes_of(loaded)
     questions = [turn for question in read_questions(KINDS) for turn in question.turns]
-    found: dict[str, list[Step]] = defaultdict(list)
+    found: dict[str, Found] = defaultdict(Found)
     collect_seldom()  # as an engine does
     for way, passes in ways.items():
         loaded.runner.compiled = passes
-        service = Service.of(loaded, Settings())
-        for _ in service.texts.learn(loaded.vocabulary):  # an engine does that while nobody asks anything
-            pass
+        services = {name: Service.of(loaded, settings) for name, settings in DECODERS.items()}  # each has its own pool
+        for service in services.values():
+            for _ in service.texts.learn(loaded.vocabulary):  # an engine does that while nobody asks anything
+                pass
         for question in questions:
-            for name, settings in DECODERS.items():
-                service.decoders.apply(settings)
-                # The first step takes what is done once for an answer.
-                found[f"{name}, {way}"] += steps_of(service, question)[1:]
+            for name, service in services.items():
+                answer_to(question, service, found[f"{name}, {way}"])
     report = {
         "machine": describe(),
         "model": arguments.model.name,
-        "steps": {name: figures(steps) for name, steps in found.items()},
+        "steps": {name: figures(of) for name, of in found.items()},
     }
     print(json.dumps(report, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
-def steps_of(service: Service, question: str) -> list[Step]:
-    """The steps of an answer, written as an engine writes them."""
+def answer_to(question: str, service: Service, found: Found) -> None:
+    """Add the steps of an answer, written as an engine writes them."""
     steps: list[Step] = []
+    listener = Undisturbed()
     with Path(os.devnull).open("wb") as nowhere:
         stream = EventStream(nowhere.fileno())
 
@@ -85,22 +103,25 @@ def steps_of(service: Service, question: str) -> list[Step]:
             stream.emit(event)
             if isinstance(event, Step):
                 steps.append(event)
+                listener.told_at = time.perf_counter()
 
         request = Generate(turn=1, messages=[Message(role="user", content=question)], max_new_tokens=MAX_NEW_TOKENS)
-        answer(service, request, emit, Undisturbed())
-    return steps
+        answer(service, request, emit, listener)
+    found.behind_ms += 1000 * (listener.told_at - listener.asked_at)
+    found.steps += steps[1:]  # the first takes what is done once for an answer
 
 
-def figures(steps: list[Step]) -> dict[str, float]:
-    """What half of the steps take at most, in all and besides their passes."""
-    besides = [step.timing.step_ms - step.timing.forward_ms for step in steps]
-    share = [part / step.timing.step_ms for part, step in zip(besides, steps, strict=True)]
+def figures(found: Found) -> dict[str, float]:
+    """What steps take on average, in all and besides their passes: some take what is done for several together."""
+    steps = found.steps
+    step_ms = statistics.mean(step.timing.step_ms for step in steps) + found.behind_ms / len(steps)
+    besides_ms = step_ms - statistics.mean(step.timing.forward_ms for step in steps)
     return {
         "steps": len(steps),
         "slots": round(statistics.mean(step.timing.slots for step in steps), 1),
-        "step_ms": round(statistics.median(step.timing.step_ms for step in steps), 3),
-        "besides_ms": round(statistics.median(besides), 3),
-        "share": round(statistics.median(share), 3),
+        "step_ms": round(step_ms, 3),
+        "besides_ms": round(besides_ms, 3),
+        "share": round(besides_ms / step_ms, 3),
     }
 
 

@@ -5,7 +5,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ladechat import protocol
 from ladechat.decoder.lookahead import LookaheadSettings
@@ -144,13 +144,6 @@ def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service
     )
 
 
-class _Untold(NamedTuple):
-    step: Step
-    step_ms: float
-    plain_ms: float | None
-    last: bool
-
-
 @dataclass
 class _Turn:
     """The state of one answer. Times in milliseconds unless they say otherwise; timing plain passes is left out."""
@@ -163,7 +156,7 @@ class _Turn:
     emit: Emit
     detokenizer: Detokenizer
     token_ids: list[int] = field(default_factory=list)
-    untold: list[_Untold] = field(default_factory=list)
+    untold: list[tuple[Step, float]] = field(default_factory=list)
     told_at: float = 0.0
     text: str = ""
     steps: int = 0
@@ -211,11 +204,11 @@ class _Turn:
                 step_ms, started = 1000 * (now - started), now
                 self.token_ids += step.tokens
                 reason = "stopped" if listener.stop_wanted() else self._end()
-                self.untold.append(_Untold(step, step_ms, self._plain_ms(step, step_ms), reason is not None))
-                if now - self.told_at > TOLD_SECONDS:
+                self.untold.append((step, step_ms))
+                if now - self.told_at > TOLD_SECONDS or reason is not None:
                     self.told_at = now
-                    self._tell_steps()
-                self.tell_tuning(now, ended=reason is not None)
+                    self._tell_steps(ended=reason is not None)
+                    self.tell_tuning(now, ended=reason is not None)
                 if reason is not None:
                     return reason
                 listener.apply_changes(self._tell)
@@ -264,12 +257,13 @@ class _Turn:
         self._tell_steps()
         self.emit(event)
 
-    def _tell_steps(self) -> None:
+    def _tell_steps(self, ended: bool = False) -> None:
         untold, self.untold = self.untold, []
-        for step, step_ms, plain_ms, last in untold:
+        for number, (step, step_ms) in enumerate(untold, start=1):
             pieces = self.detokenizer.push(step.tokens)
-            if last:
+            if ended and number == len(untold):
                 pieces[-1] += self.detokenizer.finish()
+            plain_ms = self._plain_ms(step, step_ms)
             event = step_event(
                 step,
                 self.service.texts,

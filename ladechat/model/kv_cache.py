@@ -97,6 +97,8 @@ class SlabCache(Cache):
         rows_by_shape: dict[tuple[int, int], int] = {}
         self._places: list[list[tuple[tuple[int, int], int]]] = []
         self._whole_rows: list[torch.Tensor] = []
+        self._bytes: list[np.ndarray[Any, Any]] = []
+        self._on_cpu = device.type == "cpu"
         for layer_shapes in shapes:
             places = []
             for shape in layer_shapes:
@@ -158,7 +160,7 @@ class SlabCache(Cache):
         for shape, slab in self._slabs.items():
             grown[shape][:, : self.length] = slab[:, : self.length]
         self._slabs, self.capacity = grown, capacity
-        self._whole_rows = []
+        self._whole_rows, self._bytes = [], []
         self.growths += 1
 
     @torch.inference_mode()
@@ -173,19 +175,29 @@ class SlabCache(Cache):
             self._move(slots)
         self.length += len(slots)
 
-    @torch.inference_mode()
     def _move(self, slots: Sequence[int]) -> None:
         """Bring these slots, in this order, to the places right behind what is cached."""
         start, end = self.length, self.length + len(slots)
-        for slab in self._slabs.values():
-            source = on_device(np.asarray(slots) + start, slab.device)
-            slab[:, start:end] = slab.index_select(1, source)
+        source = np.asarray(slots) + start
+        if self._on_cpu:
+            for numbers in self._in_numpy():
+                numbers[:, start:end] = numbers[:, source]
+            return
+        with torch.inference_mode():
+            for slab in self._slabs.values():
+                slab[:, start:end] = slab.index_select(1, on_device(source, slab.device))
+
+    def _in_numpy(self) -> list[np.ndarray[Any, Any]]:
+        """The same memory as bytes: for so few slots torch's own functions take several times as long."""
+        if not self._bytes:
+            self._bytes = [slab.view(torch.uint8).numpy() for slab in self._slabs.values()]
+        return self._bytes
 
     def give_back(self) -> None:
         """Forget everything, and the slabs with it; `reserve` makes new ones."""
         self.length = self.capacity = 0
         self._slabs = {shape: slab.new_empty(slab.shape[0], 0, *slab.shape[2:]) for shape, slab in self._slabs.items()}
-        self._whole_rows = []
+        self._whole_rows, self._bytes = [], []
 
     def truncate(self, length: int) -> None:
         """Forget everything from token `length` on."""

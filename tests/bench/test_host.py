@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from benchmarks.host import DECODERS, figures, page_table, steps_of
+from benchmarks.host import DECODERS, Found, answer_to, figures, page_table
 from ladechat.engine.turn import Service
 from ladechat.model.loading import LoadedModel
 from ladechat.protocol import Settings
@@ -15,9 +15,11 @@ def test_every_decoder_is_timed_as_an_engine_runs_it(loaded: LoadedModel) -> Non
     service = Service.of(loaded, Settings())
     for settings in DECODERS.values():
         service.decoders.apply(settings)
-        steps = steps_of(service, "the pool keeps the n-grams of the pool")
-        found = figures(steps)
-        assert found["steps"] == len(steps) > 1
+        taken = Found()
+        answer_to("the pool keeps the n-grams of the pool", service, taken)
+        assert taken.behind_ms > 0
+        found = figures(taken)
+        assert found["steps"] == len(taken.steps) > 1
         assert 0 < found["besides_ms"] < found["step_ms"] and 0 < found["share"] < 1
         if not settings.auto:
             assert (found["slots"] > 10) == (settings.decoder == "lookahead")
