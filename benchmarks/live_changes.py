@@ -21,7 +21,7 @@ from ladechat.bench.questions import read_questions
 from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.compiler import use_compiled
 from ladechat.model.loading import load
-from ladechat.protocol import Event, Generate, Message, Settings, Step, TurnFinished
+from ladechat.protocol import Event, Generate, Message, Prefilling, Settings, TurnFinished
 
 MAX_NEW_TOKENS = 200
 EVERY = 3
@@ -35,9 +35,12 @@ class Dragging:
         self._dice = random.Random(0)
         self.active = False
         self.changes = 0
+        self.times: list[float] = []
+        """When it was asked: before the prompt, behind each part of it, and behind each step."""
 
     def stop_wanted(self) -> bool:
         """See `ladechat.engine.turn.Listener`."""
+        self.times.append(time.perf_counter())
         return False
 
     def apply_changes(self, _emit: Emit) -> None:
@@ -94,20 +97,22 @@ def main() -> None:
 
 def _answer(service: Service, listener: Dragging, question: str, settings: Settings, waits: list[float]) -> list[int]:
     """The tokens of an answer. The seconds between its steps are added to `waits`."""
-    times: list[float] = []
     token_ids: list[int] = []
+    asked_before = 1
 
     def heard(event: Event) -> None:
-        if isinstance(event, Step):
-            times.append(time.perf_counter())
+        nonlocal asked_before
+        if isinstance(event, Prefilling):
+            asked_before += 1
         elif isinstance(event, TurnFinished):
             token_ids.extend(event.token_ids)
 
+    listener.times.clear()
     listener.active = settings.decoder == "lookahead"
     service.decoders.apply(settings)
     message = Message(role="user", content=question)
     answer(service, Generate(turn=1, messages=[message], max_new_tokens=MAX_NEW_TOKENS), heard, listener)
-    waits += [after - before for before, after in pairwise(times)]
+    waits += [after - before for before, after in pairwise(listener.times[asked_before:])]
     return token_ids
 
 

@@ -2,13 +2,16 @@
 
 import gc
 
-SELDOM = 100_000
-"""So many objects more than at the last look. Otherwise it is some hundred, which the n-grams of a few steps are: to
-look through them takes several times as long as to learn them. Most garbage does not wait for it anyway."""
+SELDOM = (20_000, 5, 5)
+"""A look at so many objects more than at the last one, and seldom at older ones. Otherwise it is at some hundred, which
+the n-grams of a few steps are: to look through them takes several times as long as to learn them."""
 
 
 def collect_seldom() -> None:
-    """Look for garbage now, and from here on seldom. What is there is not looked through again."""
+    """Look for garbage now, and from here on seldom.
+
+    What is there now is not looked through again: if it becomes garbage that holds itself, it stays.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(SELDOM)
+    gc.set_threshold(*SELDOM)

@@ -34,13 +34,14 @@ class Foresight:
         if not guesses:
             self.count = 0
 
-    def take(self, tokens: Tail) -> None:
-        """What came."""
+    def take(self, tokens: Tail, steps: int = 1) -> None:
+        """What came in so many steps."""
         ahead, self._ahead = self._ahead, self._ahead[len(tokens) :]
-        if tokens[: len(ahead)] != ahead[: len(tokens)] or not ahead:
+        beyond = steps > 1 and len(tokens) > len(ahead)
+        if tokens[: len(ahead)] != ahead[: len(tokens)] or not ahead or beyond:
             self.count, self._ahead = 0, ()
             return
-        # The token behind a guess that was right to its end was not foreseen, nor was another.
+        # The token that a step emits behind a guess that was right to its end was not foreseen, nor was another.
         self.count += min(len(ahead), len(tokens))
 
     def missing(self, context: int) -> int:

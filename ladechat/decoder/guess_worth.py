@@ -38,6 +38,9 @@ ASKING = 0.003
 FIRST = 16
 """The first steps all ask: nothing is known yet."""
 
+RESTS_REMEMBERED = 4 * REMEMBERED
+"""There are many, and they are learnt from together."""
+
 LOOKS_APART, LONGEST_REST = 3, 32
 """Where guesses pay behind the longest contexts only, one step in so many looks at the pool; and for so many steps at
 most it is decided at once what they do."""
@@ -66,7 +69,7 @@ NOTHING = Pick(0, 0)
 
 class Wants(NamedTuple):
     """For how many steps the pool is asked only where it has seen how many of the last tokens in a row, and at which of
-    them it is looked at: the first, and then one in `every`.
+    them it is looked at: the first, and then one in `every`. They end with the first step that asks.
     """
 
     context: int
@@ -104,7 +107,7 @@ class GuessWorth:
 
     def forget_times(self) -> None:
         """What passes cost has changed: only what guesses yield is still known."""
-        self._besides = {of: Mean(REMEMBERED) for of in ("rest", "plain", "guesses")}
+        self._besides = {"rest": Mean(RESTS_REMEMBERED), "plain": Mean(REMEMBERED), "guesses": Mean(REMEMBERED)}
         self._aftermath = Aftermath()
         self._tokens = self._seconds = self._reached = 0.0
         self._expected: dict[int, float] = {}
@@ -118,12 +121,12 @@ class GuessWorth:
         """
         if self._steps >= self._renewed + min(max(FIRST, self._renewed), RENEWED):
             self._renew()
+        if self._steps >= max(FIRST, self._not_asked + NOT_ASKED_ANYWAY):
+            self._not_asked = self._steps
+            return Wants(NEVER, 1)
         if self._steps < FIRST or self._steps >= self._asked + self._asked_anyway:
             self._asked = self._steps
             return Wants(1, 1)
-        if self._steps >= self._not_asked + NOT_ASKED_ANYWAY:
-            self._not_asked = self._steps
-            return Wants(NEVER, 1)
         steps = min(self._asked + self._asked_anyway - self._steps, LONGEST_REST)
         if self._context < LONGEST_CONTEXT or self._context == NEVER:
             return Wants(self._context, steps)
@@ -192,9 +195,9 @@ class GuessWorth:
         return picked
 
     def came(self, tokens: Tail, steps: int) -> None:
-        """Take in what so many steps emitted."""
+        """Take in what so many steps emitted: one, or several of plain decoding."""
         self._steps += steps
-        self._foresight.take(tokens)
+        self._foresight.take(tokens, steps)
 
     def learn(self, offer: Offer, following: Tail) -> None:
         """See how right guesses were, tried or not, by the `LONGEST` tokens that followed."""
@@ -226,8 +229,9 @@ class GuessWorth:
 
     def rested(self, times: Sequence[float], passes: Sequence[float]) -> None:
         """Take in steps that did not ask the pool, one after the other: the seconds of each, and those of its pass."""
-        count, seconds = len(times), sum(times)
-        self._besides["rest"].add(min(seconds / count - sum(passes) / count, self._cost(1)), count)
+        count, seconds, most = len(times), sum(times), self._cost(1)
+        besides = sum(min(one - own, most) for one, own in zip(times, passes, strict=True))
+        self._besides["rest"].add(besides / count, count)
         self._aftermath.add(passes)
         self._count(count, count, seconds)
 

@@ -1,5 +1,6 @@
 """What steps take, on average and of late."""
 
+import math
 from collections.abc import Sequence
 
 REMEMBERED = 60
@@ -57,4 +58,5 @@ class Aftermath:
                 self._longer = 0.0
         self._plain_in_a_row += len(passes)
         if settled:
-            self.settled.add(sum(settled) / len(settled), len(settled))
+            most = 2 * self.settled.value or math.inf  # a machine that pauses once has not become slow
+            self.settled.add(sum(min(seconds, most) for seconds in settled) / len(settled), len(settled))

@@ -36,9 +36,13 @@ COMPARED, LEFT_OUT = 8, 32
 """A window that was chosen so often in a row is left out for so many steps, to see what the text is like without it."""
 EXPLORED = 0.02
 """The part of the time that may be lost by trying windows without knowing whether they pay."""
-TOGETHER, ASKED_COUNTS = 64, 16
-"""So many steps are learnt from together, one that asked the pool counting as several: one by one that takes longer,
-for after a pass nothing of this is in the processor's cache."""
+TOGETHER = 64
+"""So many steps are learnt from together: one by one that takes longer, for after a pass nothing of this is in the
+processor's cache."""
+ASKED_COUNTS = 16
+"""One that asked the pool counts as so many: it says more."""
+TOGETHER_SECONDS = 0.1
+"""Steps that take longer than this together are learnt from, how few they may be."""
 FORGOTTEN = 1000
 """After so many steps without it, what a window is worth is open again."""
 HOPE = 0.15
@@ -113,7 +117,8 @@ class Tuner:
         self._besides = Mean(REMEMBERED)
         self._steps = self._since = self._chosen_again = self._into_text = 0
         self._aside: list[Observed] = []
-        self._told = self._asked_aside = 0
+        self._told = self._counts_aside = 0
+        self._seconds_aside = 0.0
         self._seconds = self._exploring = self._fastest = 0.0
         self._settings = WITHOUT_WINDOW
         self._known, self._comparing = True, False
@@ -135,6 +140,7 @@ class Tuner:
             Those that had been put aside.
         """
         aside = self._learn()
+        self._offer = None  # of a step that failed
         self._into_text = 0
         self._text.clear()
         self._offered.clear()
@@ -165,15 +171,18 @@ class Tuner:
         return self._worth.pick(self._offer)
 
     def observe(self, step: Step, seconds: float) -> Sequence[Observed]:
-        """Learn from a step that was decoded with `settings` and took so long in all, and choose anew.
+        """Take in a step that was decoded with `settings` and took so long in all.
+
+        It is put aside until there are enough to learn from, and to choose anew.
 
         Returns:
             What has been learnt from: nothing where the step was put aside.
         """
-        self._asked_aside += self._offer is not None
         self._aside.append(Observed(step, seconds, self._offer))
+        self._counts_aside += 1 if self._offer is None else ASKED_COUNTS
+        self._seconds_aside += seconds
         self._offer = None
-        enough = len(self._aside) + (ASKED_COUNTS - 1) * self._asked_aside >= min(TOGETHER, self._steps)
+        enough = self._counts_aside >= min(TOGETHER, self._steps) or self._seconds_aside > TOGETHER_SECONDS
         return self._learn() if enough or self._settings.window else ()
 
     def _catch_up(self) -> None:
@@ -186,7 +195,9 @@ class Tuner:
     def _learn(self) -> Sequence[Observed]:
         """From all that was put aside, in order."""
         self._catch_up()
-        aside, self._aside, self._told, self._asked_aside = self._aside, [], 0, 0
+        aside, self._aside = self._aside, []
+        self._told = self._counts_aside = 0
+        self._seconds_aside = 0.0
         for asked, steps in groupby(aside, key=lambda one: one.offer is not None):
             if asked:
                 for one in steps:

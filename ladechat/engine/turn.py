@@ -1,8 +1,10 @@
 """One answer: prompt, prefill, steps, end."""
 
+import contextlib
 import secrets
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
@@ -27,7 +29,7 @@ DEFAULT_MAX_NEW_TOKENS = 512
 TUNING_SECONDS = 0.5
 """How long what `auto` expects may be out of date on a screen."""
 TOLD_SECONDS = 1 / 60
-"""Steps that take less are told several together, one frame of a screen late at most: one by one that takes longer, for
+"""Steps that take less than this, a frame of a screen, are told several together: one by one that takes longer, for
 after a pass nothing of it is in the processor's cache."""
 SEED_BITS = 32
 SEEDS = 2**53
@@ -156,7 +158,7 @@ class _Turn:
     emit: Emit
     detokenizer: Detokenizer
     token_ids: list[int] = field(default_factory=list)
-    untold: list[tuple[Step, float]] = field(default_factory=list)
+    untold: deque[tuple[Step, float]] = field(default_factory=deque)
     told_at: float = 0.0
     text: str = ""
     steps: int = 0
@@ -189,8 +191,10 @@ class _Turn:
         self.service.decoders.measure()
         try:
             return self._decode(listener)
-        finally:
-            self._tell_steps()
+        except Exception:
+            with contextlib.suppress(Exception):  # the first error is the one to hear of
+                self._tell_steps()
+            raise
 
     def _decode(self, listener: Listener) -> protocol.FinishReason:
         started = time.perf_counter()
@@ -205,6 +209,8 @@ class _Turn:
                 self.token_ids += step.tokens
                 reason = "stopped" if listener.stop_wanted() else self._end()
                 self.untold.append((step, step_ms))
+                if step.slots == 1:
+                    self.service.cost.observe(step.cache_length, step.forward_seconds)
                 if now - self.told_at > TOLD_SECONDS or reason is not None:
                     self.told_at = now
                     self._tell_steps(ended=reason is not None)
@@ -242,10 +248,7 @@ class _Turn:
 
     def _plain_ms(self, step: Step, step_ms: float) -> float | None:
         """What a plain pass takes where this step stands."""
-        cost = self.service.cost
-        if step.slots == 1:
-            cost.observe(step.cache_length, step.forward_seconds)
-        plain_ms = cost.milliseconds(step.cache_length)
+        plain_ms = self.service.cost.milliseconds(step.cache_length)
         self.decode_ms += step_ms
         if plain_ms is not None:
             self.compared_ms += step_ms
@@ -258,10 +261,10 @@ class _Turn:
         self.emit(event)
 
     def _tell_steps(self, ended: bool = False) -> None:
-        untold, self.untold = self.untold, []
-        for number, (step, step_ms) in enumerate(untold, start=1):
+        while self.untold:
+            step, step_ms = self.untold.popleft()
             pieces = self.detokenizer.push(step.tokens)
-            if ended and number == len(untold):
+            if ended and not self.untold:
                 pieces[-1] += self.detokenizer.finish()
             plain_ms = self._plain_ms(step, step_ms)
             event = step_event(

@@ -92,7 +92,7 @@ def test_where_to_ask_costs_nothing_every_step_asks() -> None:
         worth.took(1, 1, 0.010, 0.0)
         worth.rested([0.010], [0.010])
     renew(worth)
-    assert wanted(worth, 30).count(1) >= 29
+    assert set(wanted(worth, 30)) == {1}
 
 
 def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
@@ -104,6 +104,21 @@ def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
     worth.took(8, 8, 0.5, 0.49)
     renew(worth)
     assert worth.pick(worth.offered([good])).number == 1
+
+
+def test_one_pause_of_the_machine_does_not_make_the_pool_be_asked_at_every_step() -> None:
+    worth = GuessWorth(lambda slots: 0.010 * slots)
+    worth.came((), FIRST)
+    for _ in range(10):
+        worth.took(1, 1, 0.012, 0.002)
+        worth.rested([0.0105] * 30, [0.010] * 30)
+    plain = worth.plain_seconds()
+    worth.rested([0.0105] * 29 + [0.5], [0.010] * 30)
+    assert worth.plain_seconds() == pytest.approx(plain, rel=0.05)
+    worth.rested([0.0105] * 29 + [0.5], [0.010] * 29 + [0.499])
+    assert worth.plain_seconds() == pytest.approx(plain, rel=0.05)
+    renew(worth)
+    assert sum(context == 1 for context in wanted(worth, 320)) <= 10
 
 
 def test_what_guesses_cost_besides_is_open_again_after_a_long_time_without_any() -> None:

@@ -299,12 +299,12 @@ def test_fewer_steps_than_the_reference_implementation_needs() -> None:
 
 def test_the_pool_is_asked_where_the_last_tokens_were_seen_in_a_row_and_else_the_step_is_a_plain_one() -> None:
     class Asks:
-        def __init__(self, context: int) -> None:
-            self._context = context
+        def __init__(self, wants: Wants) -> None:
+            self._wants = wants
             self.offered: list[int] = []
 
         def wants(self) -> Wants:
-            return Wants(self._context, 1)
+            return self._wants
 
         def most(self) -> int:
             return 2
@@ -315,8 +315,11 @@ def test_the_pool_is_asked_where_the_last_tokens_were_seen_in_a_row_and_else_the
             return Pick(1, 2)
 
     model, prompt = demo_model(), demo_prompt("Repeat after me: the red fox sees the red fox.")
-    for context in range(1, LONGEST_CONTEXT + 2):
-        decoder, picker = LookaheadDecoder(runner_for(model), LookaheadSettings(0, 8, 5)), Asks(context)
+    every_context = [Wants(context, steps) for context in range(1, LONGEST_CONTEXT + 2) for steps in (1, 7)]
+    before: list[tuple[int, ...]] = []
+    for wants in (*every_context, Wants(LONGEST_CONTEXT, 7, every=3)):
+        context = wants.context
+        decoder, picker = LookaheadDecoder(runner_for(model), LookaheadSettings(0, 8, 5)), Asks(wants)
         steps = list(decoder.run(prompt, Limits(60), picker=picker))
         assert tokens_of(steps) == plain(model, prompt, 60)
         pools = [step.pool for step in steps if step.pool]
@@ -328,3 +331,6 @@ def test_the_pool_is_asked_where_the_last_tokens_were_seen_in_a_row_and_else_the
         assert all(step.pool.asked for step in drafted if step.pool)
         assert pools[-1].lookups == sum(pool.asked for pool in pools)
         assert pools[-1].hits == len(picker.offered)
+        if wants.every == 1 and wants.steps > 1:  # to decide for several steps at once changes nothing
+            assert [step.tokens for step in steps] == before
+        before = [step.tokens for step in steps]

@@ -130,6 +130,12 @@ def test_windows_that_do_not_pay_take_little_of_the_time() -> None:
     assert 0 < windows * (0.012 - 0.010) <= EXPLORED * world.seconds
 
 
+def test_a_window_that_cannot_emit_as_many_tokens_as_guesses_do_without_it_is_not_tried() -> None:
+    world = World(flat, known=1.0, window_adds=1.0).run(1000)
+    assert not any(settings.window for settings in world.used)
+    assert world.tokens > 900 * LONGEST
+
+
 def test_guesses_are_judged_by_the_text_that_they_were_offered_for() -> None:
     tuner = Tuner(lambda slots: 0.01 + 0.002 * slots)
     guess = Guess((1,) * LONGEST, "prompt")

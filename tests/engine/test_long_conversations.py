@@ -169,7 +169,7 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_pass(where: str,
     script.write_text(
         "import time\n"
         "from ladechat.engine.server import serve\n"
-        "from ladechat.engine.turn import Emit, _Turn\n"
+        "from ladechat.engine.turn import _Turn\n"
         "from ladechat.model.eager import EagerRunner\n"
         "from ladechat.protocol import Settings\n"
         "def for_ever(self, *_, **__):\n"

@@ -55,6 +55,32 @@ def test_kept_slots_move_into_place_in_all_layers_and_the_others_are_forgotten()
     assert held(slab) == [1, 2, 10, 13, 15]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+def test_slots_move_in_the_slabs_that_there_are_now(dtype: torch.dtype) -> None:
+    """Also when these were replaced by larger ones, or given back, since slots were moved the last time."""
+    slab = SlabCache(SHAPES, dtype, torch.device("cpu"), 10_000)
+    expected: list[float] = []
+
+    @torch.inference_mode()
+    def write_and_move(tokens: list[float], slots: list[int]) -> None:
+        slab.reserve(len(tokens))
+        for layer in range(len(SHAPES)):
+            keys, values = ((part % 1000).to(dtype) for part in states(layer, tokens))  # all types hold small numbers
+            slab.update(keys, values, layer)
+        slab.keep(slots)
+        expected.extend(tokens[slot] for slot in slots)
+        rows = [row for layer in range(len(SHAPES)) for row in slab.rows(layer, slab.length)]
+        assert all(row[:, 0, 0].tolist() == expected for row in rows)
+
+    write_and_move([1, 2, 3, 4], [0, 2, 3])
+    write_and_move([5.0] * SMALLEST_CAPACITY + [6, 7, 8], [0, SMALLEST_CAPACITY, SMALLEST_CAPACITY + 2])
+    assert slab.growths > 0
+    write_and_move([9, 10, 11], [0, 2])
+    slab.give_back()
+    expected.clear()
+    write_and_move([12, 13, 14], [0, 2])
+
+
 def test_growing_keeps_what_is_cached() -> None:
     slab = cache()
     expected: list[float] = []
