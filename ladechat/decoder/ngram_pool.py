@@ -74,31 +74,23 @@ class NGramPool:
 
     def add_each(self, ngrams: Iterable[Ngram], source: Source) -> int:
         """Remember n-grams, in order; how many were new. A step brings many, and one call for all takes less time."""
-        by_token, by_pair, run, added = self._by_token, self._by_pair, self._run, 0
-        for use, ngram in enumerate(ngrams, start=self._uses + 1):
-            self._uses = use
-            alike = by_token.get(ngram[0])
-            before = None if alike is None else alike.pop(ngram, None)
-            if before is None:
-                known = source, run, use
+        by_token, by_pair, added = self._by_token, self._by_pair, 0
+        for ngram in ngrams:
+            self._uses += 1
+            alike = by_token.setdefault(ngram[0], {})
+            known = alike.pop(ngram, None)
+            if known is None:
+                known = source, self._run, self._uses
                 added += 1
                 self._count += 1
                 self._bytes += _size(ngram)
             else:
-                known = before[0], before[1], use
-            if alike is None:
-                by_token[ngram[0]] = {ngram: known}
-            else:
-                alike[ngram] = known
+                known = known[0], known[1], self._uses
+            alike[ngram] = known
             if len(ngram) > 2:
-                pair = ngram[:2]
-                alike = by_pair.get(pair)
-                if alike is None:
-                    by_pair[pair] = {ngram: known}
-                else:
-                    if before is not None:
-                        del alike[ngram]
-                    alike[ngram] = known
+                alike = by_pair.setdefault(ngram[:2], {})
+                alike.pop(ngram, None)
+                alike[ngram] = known
             while self._bytes > self._capacity:
                 self._forget_oldest()
         return added

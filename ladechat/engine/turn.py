@@ -191,7 +191,7 @@ class _Turn:
         self.service.decoders.measure()
         try:
             return self._decode(listener)
-        except Exception:
+        except Exception:  # whatever a model raises: what it had said before is told
             with contextlib.suppress(Exception):  # the first error is the one to hear of
                 self._tell_steps()
             raise
