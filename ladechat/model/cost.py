@@ -4,6 +4,7 @@ import math
 import time
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 from ladechat.decoder.runner import Runner
@@ -15,9 +16,11 @@ REACH = 256
 
 FIRST_PROBES = 3
 KEPT_SAMPLES = 7
+AT_MOST = 2.0
+"""A pass counts as so many times as long as expected at most: a machine that pauses once has not become slow."""
 BUDGET = 0.01
 """The share of the decoding time that further probes may take: conditions change while an answer runs."""
-BUDGET_OF_KNOWN = 0.003
+BUDGET_OF_KNOWN = 0.001
 """The same of sizes that were all timed in this session: what changes most, steps themselves tell."""
 
 SIZES = (1, 16, 4, 8, 2, 32, 64, 128)
@@ -160,16 +163,17 @@ class PassCosts:
             self._turn += 1
             self._allowance -= self._seconds[size]
             self._unseen.discard(size)
-            self._correct(size, self._time(size))
+            self.observe(size, self._time(size))
         return False
 
-    def observe(self, slots: int, seconds: float) -> None:
-        """Take in a pass that was timed anyway."""
-        self._allowance += (BUDGET if self._unseen else BUDGET_OF_KNOWN) * seconds
+    def observe(self, slots: int, *seconds: float) -> None:
+        """Take in passes of one size that were timed anyway."""
+        self._allowance += (BUDGET if self._unseen else BUDGET_OF_KNOWN) * sum(seconds)
         if slots == 1:
-            self._seconds[1] += (seconds - self._seconds[1]) / KEPT_SAMPLES
+            self._scale(seconds)
         elif slots <= self._sizes[-1]:
-            self._correct(slots, seconds)
+            for one in seconds:
+                self._correct(slots, one)
 
     def _parts(self, slots: int) -> list[tuple[int, float]]:
         """Of which measured sizes, and of how much of each, the cost of a pass is made up."""
@@ -186,11 +190,25 @@ class PassCosts:
         part = (slots - low) / (high - low)
         return [(low, 1 - part), (high, part)]
 
+    def _scale(self, passes: Sequence[float]) -> None:
+        """Where plain passes take longer than they did, or less, so do all others.
+
+        The machine has changed its speed, or what runs between passes takes more of their weights out of the
+        processor's cache.
+        """
+        most = AT_MOST * self._seconds[1]
+        mean = sum(min(one, most) for one in passes) / len(passes)
+        factor = 1 + (mean / self._seconds[1] - 1) * (1 - (1 - 1 / KEPT_SAMPLES) ** len(passes))
+        for size in self._sizes:
+            self._seconds[size] *= factor
+
     def _correct(self, slots: int, seconds: float) -> None:
+        """What a pass says of the sizes beside it. Of plain ones only those themselves say anything."""
         parts = self._parts(slots)
-        beyond = seconds / sum(part * self._seconds[size] for size, part in parts) - 1
+        beyond = min(seconds / sum(part * self._seconds[size] for size, part in parts), AT_MOST) - 1
         for size, part in parts:
-            self._seconds[size] *= 1 + beyond * part / KEPT_SAMPLES
+            if size > 1:
+                self._seconds[size] *= 1 + beyond * part / KEPT_SAMPLES
 
     def measure(self) -> None:
         """Time all sizes, round after round: what else the machine does for a moment shall spoil no size alone.

@@ -53,15 +53,58 @@ def test_costs_follow_the_passes_that_are_seen(monkeypatch: pytest.MonkeyPatch) 
     assert timed.costs(2) == timed.costs(16) == 0.01
 
 
+def test_where_plain_passes_become_slower_so_do_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    one_by_one, together = (Timed(monkeypatch, {size: 0.005 + 0.001 * size for size in SIZES}) for _ in range(2))
+    for timed in (one_by_one, together):
+        timed.costs.refresh()
+    before = {slots: together.costs(slots) for slots in (1, 2, 5, 16)}
+    for _ in range(12):
+        one_by_one.costs.observe(1, 0.009)
+    together.costs.observe(1, *[0.009] * 12)
+    slower = together.costs(1) / before[1]
+    assert 1.3 < slower < 1.5
+    for slots, seconds in before.items():
+        assert together.costs(slots) == pytest.approx(slower * seconds)
+        assert together.costs(slots) == pytest.approx(one_by_one.costs(slots))
+
+
+@pytest.mark.parametrize("sizes", [(1, 16), (1, 4, 16), (1, 2, 4, 8, 16)])
+@pytest.mark.parametrize("slower", [0.93, 1.0, 1.6])
+def test_costs_settle_where_passes_of_a_size_that_was_not_timed_take_turns_with_plain_ones(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], slower: float
+) -> None:
+    monkeypatch.setattr(cost, "SIZES", sizes)
+    timed = Timed(monkeypatch, {size: 0.01 + 0.0005 * size for size in sizes})
+    timed.costs.measure()
+    real = {1: 0.0105, 3: slower * timed.costs(3)}
+    for _ in range(400):
+        for slots, seconds in real.items():
+            timed.costs.observe(slots, seconds)
+    for slots, seconds in real.items():
+        assert timed.costs(slots) == pytest.approx(seconds, rel=0.1)
+    assert all(0.004 < seconds < 0.1 for seconds in timed.costs.known().values())
+
+
+def test_a_pause_of_the_machine_makes_no_size_look_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = Timed(monkeypatch, {size: 0.005 + 0.001 * size for size in SIZES})
+    timed.costs.refresh()
+    before = timed.costs.known()
+    timed.costs.observe(1, *[0.006] * 31, 3.0)
+    timed.costs.observe(4, 3.0)
+    timed.costs.observe(1, 3.0)
+    for size, seconds in timed.costs.known().items():
+        assert before[size] <= seconds < 1.4 * before[size]
+
+
 def test_other_sizes_are_looked_at_again_for_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(monkeypatch, dict.fromkeys(SIZES, 0.01))
     timed.costs.refresh()
     timed.asked.clear()
     timed.seconds = dict.fromkeys(SIZES, 0.02)
-    for _ in range(4000):
+    for _ in range(20_000):
         timed.costs.observe(4, 0.01)
         timed.costs.refresh()
-    assert 5 <= len(timed.asked) <= cost.BUDGET_OF_KNOWN * 4000 * 0.01 / 0.01 + 1
+    assert 5 <= len(timed.asked) <= cost.BUDGET_OF_KNOWN * 20_000 * 0.01 / 0.01 + 1
     assert timed.costs(1) > 0.01
 
 
