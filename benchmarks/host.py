@@ -99,11 +99,12 @@ def answer_to(question: str, service: Service, found: Found) -> None:
     with Path(os.devnull).open("wb") as nowhere:
         stream = EventStream(nowhere.fileno())
 
-        def emit(event: Event) -> None:
-            stream.emit(event)
-            if isinstance(event, Step):
-                steps.append(event)
+        def emit(*events: Event) -> None:
+            stream.emit(*events)
+            told = [event for event in events if isinstance(event, Step)]
+            if told:
                 listener.told_at = time.perf_counter()
+            steps.extend(told)
 
         request = Generate(turn=1, messages=[Message(role="user", content=question)], max_new_tokens=MAX_NEW_TOKENS)
         answer(service, request, emit, listener)

@@ -100,12 +100,13 @@ def _answer(service: Service, listener: Dragging, question: str, settings: Setti
     token_ids: list[int] = []
     asked_before = 1
 
-    def heard(event: Event) -> None:
+    def heard(*events: Event) -> None:
         nonlocal asked_before
-        if isinstance(event, Prefilling):
-            asked_before += 1
-        elif isinstance(event, TurnFinished):
-            token_ids.extend(event.token_ids)
+        for event in events:
+            if isinstance(event, Prefilling):
+                asked_before += 1
+            elif isinstance(event, TurnFinished):
+                token_ids.extend(event.token_ids)
 
     listener.times.clear()
     listener.active = settings.decoder == "lookahead"

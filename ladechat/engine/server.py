@@ -204,13 +204,13 @@ class Engine:
             traceback.print_exc()
             self._stream.emit(unexpected(error, turn=command.turn, fatal=False))
 
-    def _tell(self, event: protocol.Event) -> None:
-        """Emit an event of an answer. Who has heard of its end may end the engine: the pool is kept before."""
+    def _tell(self, *events: protocol.Event) -> None:
+        """Emit events of an answer. Who has heard of its end may end the engine: the pool is kept before."""
         try:
-            if isinstance(event, protocol.TurnFinished):
+            if any(isinstance(event, protocol.TurnFinished) for event in events):
                 self._keep_pool()
         finally:
-            self._stream.emit(event)
+            self._stream.emit(*events)
 
     def _keep_pool(self) -> None:
         from ladechat.engine.pool_file import PoolFileError, write

@@ -5,7 +5,6 @@ import secrets
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
@@ -28,14 +27,20 @@ from ladechat.protocol import Settings
 DEFAULT_MAX_NEW_TOKENS = 512
 TUNING_SECONDS = 0.5
 """How long what `auto` expects may be out of date on a screen."""
-TOLD_SECONDS = 1 / 60
-"""Steps that take less than this, a frame of a screen, are told several together: one by one that takes longer, for
+TOLD_SECONDS = 1 / 30
+"""Steps that take less than this, a frame of the app, are told several together: one by one that takes longer, for
 after a pass nothing of it is in the processor's cache."""
 SEED_BITS = 32
 SEEDS = 2**53
 """Numbers from here on are not told exactly in every language's JSON."""
 
-Emit = Callable[[protocol.Event], None]
+
+class Emit(Protocol):
+    """Says events."""
+
+    def __call__(self, *events: protocol.Event) -> None:
+        """One behind the other, and all at once."""
+        ...
 
 
 class Listener(Protocol):
@@ -255,30 +260,35 @@ class _Turn:
             self.plain_ms += len(step.tokens) * plain_ms
         return plain_ms
 
-    def _tell(self, event: protocol.Event) -> None:
+    def _tell(self, *events: protocol.Event) -> None:
         """Say something behind all steps so far."""
         self._tell_steps()
-        self.emit(event)
+        self.emit(*events)
 
     def _tell_steps(self, ended: bool = False) -> None:
-        while self.untold:
-            step, step_ms = self.untold.popleft()
-            pieces = self.detokenizer.push(step.tokens)
-            if ended and not self.untold:
-                pieces[-1] += self.detokenizer.finish()
-            plain_ms = self._plain_ms(step, step_ms)
-            event = step_event(
-                step,
-                self.service.texts,
-                turn=self.number,
-                index=self.steps,
-                pieces=pieces,
-                step_ms=step_ms,
-                plain_ms=plain_ms,
-            )
-            self.steps += 1
-            self.text += "".join(pieces)
-            self.emit(event)
+        events: list[protocol.Event] = []
+        try:
+            while self.untold:
+                events.append(self._event_of(*self.untold.popleft(), ended=ended))
+        finally:  # also where one cannot be told
+            self.emit(*events)
+
+    def _event_of(self, step: Step, step_ms: float, ended: bool) -> protocol.Step:
+        pieces = self.detokenizer.push(step.tokens)
+        if ended and not self.untold:
+            pieces[-1] += self.detokenizer.finish()
+        event = step_event(
+            step,
+            self.service.texts,
+            turn=self.number,
+            index=self.steps,
+            pieces=pieces,
+            step_ms=step_ms,
+            plain_ms=self._plain_ms(step, step_ms),
+        )
+        self.steps += 1
+        self.text += "".join(pieces)
+        return event
 
     def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:
         """The closing event."""

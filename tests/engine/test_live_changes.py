@@ -55,7 +55,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
 def events_of(service: Service, text: str, listener: Any) -> list[Event]:
     events: list[Event] = []
     question = Message(role="user", content=text)
-    answer(service, Generate(turn=1, messages=[question], max_new_tokens=LENGTH), events.append, listener)
+    answer(
+        service, Generate(turn=1, messages=[question], max_new_tokens=LENGTH), lambda *new: events.extend(new), listener
+    )
     return events
 
 

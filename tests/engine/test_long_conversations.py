@@ -67,7 +67,7 @@ def run(service: Service, *messages: Message, listener: Listener | None = None, 
     """All that a turn says."""
     events: list[Event] = []
     command = Generate(turn=1, messages=list(messages), max_new_tokens=limit)
-    answer(service, command, events.append, listener or Listener())
+    answer(service, command, lambda *new: events.extend(new), listener or Listener())
     return events
 
 

@@ -73,7 +73,12 @@ def service(checkpoint: Path) -> Service:
 def ask(service: Service, *messages: Message | str, max_new_tokens: int = 20) -> list[Event]:
     events: list[Event] = []
     said = [one if isinstance(one, Message) else Message(role="user", content=one) for one in messages]
-    answer(service, Generate(turn=1, messages=said, max_new_tokens=max_new_tokens), events.append, Listener())
+    answer(
+        service,
+        Generate(turn=1, messages=said, max_new_tokens=max_new_tokens),
+        lambda *new: events.extend(new),
+        Listener(),
+    )
     return events
 
 

@@ -16,6 +16,7 @@ from tests.tiny import random_model
 
 LENGTH = 40
 NEVER = 99
+GIVEN = Settings()
 ONE_BY_ONE, ALL_AT_ONCE = -1.0, 1e9
 
 
@@ -44,9 +45,11 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def told(checkpoint: Path, together: float, change: int, stop: int, fail: int) -> list[Event]:
+def told(
+    checkpoint: Path, together: float, change: int, stop: int, fail: int, settings: Settings = GIVEN
+) -> list[Event]:
     """All that a turn says; its pass number `fail`, counted over steps, yields no numbers."""
-    service = Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+    service = Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), settings)
     runner: Any = service.loaded.runner
     forward, passes = runner.forward, 0
 
@@ -64,7 +67,7 @@ def told(checkpoint: Path, together: float, change: int, stop: int, fail: int) -
         patch.setattr(service.cost, "refresh", lambda *_: 0.0)  # its passes would count
         patch.setattr(runner, "forward", failing)
         command = Generate(turn=1, messages=[said], max_new_tokens=LENGTH)
-        answer(service, command, events.append, Acting(service, change, stop))
+        answer(service, command, lambda *new: events.extend(new), Acting(service, change, stop))
     return events
 
 
@@ -90,6 +93,22 @@ def test_steps_told_together_say_what_they_say_one_by_one(checkpoint: Path, chan
     assert finished.reason == ("failed" if fail < NEVER else "stopped" if stop < NEVER else "max_new_tokens")
     assert any(isinstance(event, Failed) for event in together) == (fail < NEVER)
     assert any(isinstance(event, SettingsApplied) for event in together) == (change < NEVER)
+
+
+@pytest.mark.parametrize(("change", "stop"), [(NEVER, NEVER), (7, NEVER), (NEVER, 9), (5, 11), (2, 3)])
+def test_steps_of_auto_are_told_in_order_wherever_it_rests(checkpoint: Path, change: int, stop: int) -> None:
+    """What auto asks the pool for hangs on what passes take: only the text is the same."""
+    events = told(checkpoint, ALL_AT_ONCE, change, stop, fail=10**6, settings=Settings(auto=True))
+    given = told(checkpoint, ALL_AT_ONCE, NEVER, NEVER, NEVER)
+    *_, finished = events
+    assert isinstance(finished, TurnFinished) and isinstance(given[-1], TurnFinished)
+    steps = [event for event in events if isinstance(event, Step)]
+    assert [step.index for step in steps] == list(range(len(steps)))
+    assert [token for step in steps for token in step.token_ids] == finished.token_ids
+    assert finished.token_ids == given[-1].token_ids[: len(finished.token_ids)]
+    assert finished.text == "".join(piece for step in steps for piece in step.pieces)
+    assert finished.reason == ("max_new_tokens" if len(finished.token_ids) == LENGTH else "stopped")
+    assert (finished.reason == "stopped") <= (stop < NEVER)
 
 
 def test_where_a_step_cannot_be_told_those_before_it_are_and_the_turn_ends(
