@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 from ladechat.decoder.candidate_tree import ROOT, CandidateTree
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(NamedTuple):
     """The outcome of a step: the accepted `path` of nodes, its tokens and, unless it `ended`, the model's own next one.
 
     Where the text ends inside a guess, the last token is a node's.

@@ -7,12 +7,12 @@ trying it: the text that follows says how much of it was right.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ladechat.decoder.foresight import FORESEEN, Foresight, agreeing
-from ladechat.decoder.guess_kind import LENGTHS, Kind
+from ladechat.decoder.guess_kind import LENGTHS, Kind, Kinds
 from ladechat.decoder.means import REMEMBERED, Aftermath, Mean
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
+from ladechat.decoder.picker import NOTHING, Pick, Pool, Rest
 
 MOST = 5
 """How many guesses a step verifies at most. Of those further down hardly one is right where none before it is."""
@@ -25,59 +25,34 @@ NEGLIGIBLE = 0.02
 MARGIN = 0.05
 """By so many tokens guesses must be better than none."""
 
-RENEWED = 64
-"""For so many steps, and fewer at first, what a step of each size takes is taken as known: to work it out takes its
-time too."""
+RENEWED_SECONDS = 0.1
+"""For so long, and shorter at first, what a step of each size takes, and where the pool is worth asking, is taken as
+known: to work it out takes its time too."""
 
-ASKED_ANYWAY, NOT_ASKED_ANYWAY = 64, 64
-"""One step in so many at least asks the pool whether that pays or not, and one does not."""
+ASKED_ANYWAY, NOT_ASKED_ANYWAY = 256, 64
+"""One step in so many at least asks the pool, and one does not, so that it is known what such a step takes."""
 
-ASKING = 0.003
-"""Where this part of the time suffices to ask more often anyway, that is done: what is not asked for is not learnt."""
+LOOKS_APART = 7
+"""Behind a rest the pool is asked about the first place of it, and then about one in so many, where it knows the last
+tokens in front of it."""
 
-FIRST = 16
-"""The first steps all ask: nothing is known yet."""
+REST_SECONDS, LONGEST_REST = 0.01, 32
+"""For so long, and for so many steps at most, the pool is not looked at. Behind them it is asked about one place in as
+many in any case, so that all kinds of guesses are judged."""
 
 RESTS_REMEMBERED = 4 * REMEMBERED
 """There are many, and they are learnt from together."""
-
-LOOKS_APART, LONGEST_REST = 3, 32
-"""Where guesses pay behind the longest contexts only, one step in so many looks at the pool; and for so many steps at
-most it is decided at once what they do."""
 
 LONGEST_KIND = LONGEST_CONTEXT + len(FORESEEN)
 """The longest context that a guess can be as good as one of."""
 NEVER = LONGEST_KIND + 1
 """A context that nothing has."""
 
-OPEN_AGAIN = 200
-"""After so many steps that asked and tried no guess, what they take besides their pass is open again."""
+OPEN_AGAIN = 2000
+"""After so many steps without a guess, what those with one take besides their pass is open again."""
 
 FADING = 0.99
 """What a step counts, in the rate of late, for each step after it."""
-
-
-class Pick(NamedTuple):
-    """The first `number` guesses, cut to `length` tokens."""
-
-    number: int
-    length: int
-
-
-NOTHING = Pick(0, 0)
-
-
-class Wants(NamedTuple):
-    """For how many steps the pool is asked only where it has seen how many of the last tokens in a row, and at which of
-    them it is looked at: the first, and then one in `every`. They end with the first step that asks.
-    """
-
-    context: int
-    steps: int
-    every: int = 1
-
-
-ALWAYS = Wants(0, 1)
 
 
 Offer = list[tuple[Tail, Kind]]
@@ -93,10 +68,10 @@ class GuessWorth:
 
     def __init__(self, cost: Callable[[int], float]) -> None:
         self._cost = cost
-        self._kinds: dict[tuple[int, int, bool], Kind] = {}
+        self._kinds = Kinds()
         self._foresight = Foresight()
-        self._steps = self._context = self._asked = self._not_asked = 0
-        self._renewed = -RENEWED
+        self._steps = self._last_asked = self._last_rest = self._last_sampled = 0
+        self._context = self._looks_every = self._longest_rest = 1
         self.most = MOST
         """How many of the pool's guesses are worth looking at now."""
         self.forget_times()
@@ -112,44 +87,64 @@ class GuessWorth:
         self._tokens = self._seconds = self._reached = 0.0
         self._expected: dict[int, float] = {}
         self._since_guesses = 0
-        self._asked_anyway = ASKED_ANYWAY
+        self._known_since, self._renewed, self._since_renewed = self._steps, 0, 0.0
 
-    def wants(self) -> Wants:
-        """Where guesses may be worth asking the pool for: to ask, and to look whether it knows anything, take time too.
-
-        Now and then any step asks, so that all kinds are judged, or none, so that it is known what such a step takes.
-        """
-        if self._steps >= self._renewed + min(max(FIRST, self._renewed), RENEWED):
+    def rests(self, pool: Pool) -> int:
+        """How many steps should not ask the pool before one does: to ask, and to look what it knows, take time too."""
+        known_for = self._steps - self._known_since
+        if known_for >= 3 * self._renewed or self._since_renewed >= RENEWED_SECONDS:
+            self._renewed, self._since_renewed = known_for, 0.0
             self._renew()
-        if self._steps >= max(FIRST, self._not_asked + NOT_ASKED_ANYWAY):
-            self._not_asked = self._steps
-            return Wants(NEVER, 1)
-        if self._steps < FIRST or self._steps >= self._asked + self._asked_anyway:
-            self._asked = self._steps
-            return Wants(1, 1)
-        steps = min(self._asked + self._asked_anyway - self._steps, LONGEST_REST)
-        if self._context < LONGEST_CONTEXT or self._context == NEVER:
-            return Wants(self._context, steps)
-        if not self._foresight.following:
-            # What was seen behind four tokens in a row is still there a token or two later.
-            return Wants(LONGEST_CONTEXT, steps, every=LOOKS_APART)
-        unripe = min(self._foresight.missing(self._context), self._foresight.following)
-        return Wants(NEVER, min(unripe, steps)) if unripe else Wants(LONGEST_CONTEXT, 1)
+        if self._steps >= self._last_rest + NOT_ASKED_ANYWAY:
+            return 1
+        due = self._last_asked + ASKED_ANYWAY - self._steps
+        return 0 if self._steps < KNOWN or due <= 0 else min(self._until_worth_asking(pool), due)
+
+    def _until_worth_asking(self, pool: Pool) -> int:
+        """0 where so many of the last tokens were seen in a row that guesses behind them have been worth it."""
+        if self._context <= LONGEST_CONTEXT:
+            return 0 if self._context == 1 or pool.knows(self._context) else self._looks_every
+        if self._context == NEVER:
+            return self._looks_every
+        foresight, missing = self._foresight, self._foresight.missing(self._context)
+        if not foresight.following and pool.knows(LONGEST_CONTEXT):
+            if not missing:
+                return 0
+            foresight.look(pool.guesses(1))
+        return min(missing, foresight.following) if foresight.following else self._looks_every
+
+    def look_back(self, tokens: Tail, pool: Pool) -> list[tuple[int, Offer]]:
+        """What the pool would have said behind the first of these tokens, which came of steps that did not ask it.
+
+        Returns:
+            Places, as numbers of tokens, and what it says there.
+        """
+        offers = list[tuple[int, Offer]]()
+        for place in range(0, len(tokens), LOOKS_APART):
+            sampled = self._steps + place >= self._last_sampled + self._longest_rest
+            if sampled or pool.knows(LONGEST_CONTEXT, place):
+                offers.append((place, self.offered(pool.guesses(self.most, place))))
+            if sampled:
+                self._last_sampled = self._steps + place
+            came = tokens[place : place + LOOKS_APART]
+            self._foresight.take(came, len(came))
+        return offers
 
     def _renew(self) -> None:
-        self._renewed = self._steps
         self._expected.clear()
+        self._kinds.compare()
         self._context = self._least_context()
         self.most = self._ranks_worth_a_look()
+        self._longest_rest = max(1, min(LONGEST_REST, round(REST_SECONDS / self.plain_seconds())))
+        # The rarer it is that the pool is worth asking, the longer it is left alone.
+        self._looks_every = min(4 ** (self._context - 1), self._longest_rest)
 
     def _least_context(self) -> int:
         rate, asking = self._rate(), 0.0
         if min(self._besides["rest"].weight, self._besides["plain"].weight) >= KNOWN:
-            seconds = self._besides["plain"].value - self._besides["rest"].value
-            asking = rate * seconds
-            self._asked_anyway = min(max(1, round(seconds / (ASKING * self.plain_seconds()))), ASKED_ANYWAY)
+            asking = rate * (self._besides["plain"].value - self._besides["rest"].value)
         for context in range(1, NEVER):
-            kind, price = self._kind((context, 0, False)), MARGIN + asking
+            kind, price = self._kinds(context), MARGIN + asking
             for length in LENGTHS:
                 if kind.gain(length, length) > price + rate * (self.seconds(1 + length) - self.seconds(1)):
                     return context
@@ -159,14 +154,14 @@ class GuessWorth:
         """One at least; of the others those of which a single token may be worth its slot, behind a long context."""
         slot = self._rate() * (self.seconds(3) - self.seconds(2))
         ranks = range(1, MOST)
-        return next((rank for rank in ranks if self._kind((LONGEST_KIND, min(rank, 3), False)).adds[0] < slot), MOST)
+        return next((rank for rank in ranks if self._kinds(LONGEST_KIND, min(rank, 3)).adds[0] < slot), MOST)
 
     def offered(self, guesses: Sequence[Guess]) -> Offer:
         """What the pool says may come now, the likeliest first."""
         self._foresight.look(guesses)
         context = self._foresight.context
         return [
-            (guess.tail, self._kind((context(guess), min(rank, 3), guess.source == "window")))
+            (guess.tail, self._kinds(context(guess), min(rank, 3), guess.source == "window"))
             for rank, guess in enumerate(guesses[:MOST])
         ]
 
@@ -194,10 +189,11 @@ class GuessWorth:
                     best, picked = value, Pick(count, length)
         return picked
 
-    def came(self, tokens: Tail, steps: int) -> None:
-        """Take in what so many steps emitted: one, or several of plain decoding."""
-        self._steps += steps
-        self._foresight.take(tokens, steps)
+    def came(self, tokens: Tail) -> None:
+        """Take in what a step emitted that asked the pool."""
+        self._steps += 1
+        self._last_asked = self._steps
+        self._foresight.take(tokens)
 
     def learn(self, offer: Offer, following: Tail) -> None:
         """See how right guesses were, tried or not, by the `LONGEST` tokens that followed."""
@@ -223,19 +219,23 @@ class GuessWorth:
         else:
             self._aftermath.add([seconds - besides])
         self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
-        if self._since_guesses == OPEN_AGAIN:
-            self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
         self._count(1, tokens, seconds)
 
-    def rested(self, times: Sequence[float], passes: Sequence[float]) -> None:
-        """Take in steps that did not ask the pool, one after the other: the seconds of each, and those of its pass."""
-        count, seconds, most = len(times), sum(times), self._cost(1)
-        besides = sum(min(one - own, most) for one, own in zip(times, passes, strict=True))
-        self._besides["rest"].add(besides / count, count)
-        self._aftermath.add(passes)
-        self._count(count, count, seconds)
+    def rested(self, rest: Rest) -> None:
+        """Take in steps that did not ask the pool."""
+        count = len(rest.passes)
+        self._steps += count
+        self._last_rest = self._steps
+        self._besides["rest"].add(rest.besides / count, count)
+        self._aftermath.add(rest.passes)
+        self._since_guesses += count
+        if self._since_guesses >= OPEN_AGAIN:
+            self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
+            self._since_guesses = 0
+        self._count(count, count, sum(rest.passes) + rest.besides)
 
     def _count(self, steps: int, tokens: int, seconds: float) -> None:
+        self._since_renewed += seconds
         fading = FADING**steps
         self._tokens = fading * self._tokens + tokens
         self._seconds = fading * self._seconds + seconds
@@ -269,9 +269,3 @@ class GuessWorth:
             # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
             self._reached = max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
         return self._reached
-
-    def _kind(self, key: tuple[int, int, bool]) -> Kind:
-        kind = self._kinds.get(key)
-        if kind is None:
-            kind = self._kinds[key] = Kind(*key)
-        return kind

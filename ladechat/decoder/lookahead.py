@@ -1,14 +1,14 @@
 """Lookahead decoding: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"."""
 
 import random
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from time import perf_counter
 
 from ladechat.decoder.candidate_tree import CandidateTree
-from ladechat.decoder.guess_worth import ALWAYS, Pick, Wants
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
+from ladechat.decoder.picker import Picker, Rest
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Candidate, Ending, Limits, PoolSnapshot, Step, WindowSnapshot
@@ -17,10 +17,6 @@ from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess
 
 NO_TREE = CandidateTree()
 """What a step without drafts verifies."""
-
-LEARNT_AT_ONCE, TOGETHER = 2, 16
-"""Where the pool is asked behind longer contexts only, which are rare, the n-grams of so many tokens at least enter it
-together."""
 
 SHOWN_UNTRIED = 8
 """How many n-grams beyond the guess limit a step reports, unless guesses are picked: to find them takes time."""
@@ -45,25 +41,6 @@ class LookaheadSettings:
         for name, value, least in (("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0)):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, not {value}.")
-
-
-class Picker(Protocol):
-    """Decides on guesses, step by step, instead of G."""
-
-    def wants(self) -> Wants:
-        """Where the next steps should ask the pool, or else be those of plain decoding. A context of 0: anywhere.
-
-        Not called while there is a window, which moves on with every step.
-        """
-        ...
-
-    def most(self) -> int:
-        """How many guesses the pool should be asked for, at most G."""
-        ...
-
-    def pick(self, guesses: Sequence[Guess]) -> Pick:
-        """Which of the guesses that the pool has this step should verify."""
-        ...
 
 
 class LookaheadDecoder:
@@ -91,9 +68,10 @@ class LookaheadDecoder:
         generation = _Generation(prompt, generated, self.pool, self.settings)
         try:
             while not ending.reached:
+                rests = picker.rests(generation) if picker is not None else 0
                 generation.follow(self.settings)
-                wants = ALWAYS if picker is None or self.settings.window else picker.wants()
-                if not (yield from self._rest(wants, generation, selector, ending)):
+                if picker is not None and rests and not self.settings.window:
+                    yield from self._rest(rests, generation, selector, ending, picker)
                     continue
                 draft = generation.draft(ending.room, self.runner.reach, picker)
                 verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
@@ -104,20 +82,34 @@ class LookaheadDecoder:
             generation.learn_text()
 
     def _rest(
-        self, wants: Wants, generation: "_Generation", selector: Selector, ending: Ending
-    ) -> Generator[Step, None, bool]:
-        """Steps of plain decoding, as many as are wanted unless settings change. Whether the pool is to be asked."""
-        settings = self.settings
-        for index in range(wants.steps):
-            if index % wants.every == 0 and generation.knows(wants.context):
-                return True
-            key = generation.last
-            verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
-            generation.extend(verified.tokens)
-            yield verified.step(NO_TREE, pool=generation.pool_without_guesses(key, asked=wants.context == 1))
-            if verified.ended or self.settings is not settings:
-                break
-        return False
+        self, steps: int, generation: "_Generation", selector: Selector, ending: Ending, picker: Picker
+    ) -> Iterator[Step]:
+        """So many steps of plain decoding, fewer if settings change.
+
+        They take what plain decoding takes: the text is looked at when all of them are over, for after each pass
+        nothing that this needs is in the processor's cache.
+        """
+        settings, key = self.settings, generation.last
+        tokens, passes, besides = list[int](), list[float](), 0.0
+        ngrams, lookups, hits, added = generation.pool_counts()
+        try:
+            for _ in range(steps):
+                began = perf_counter()
+                verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
+                pool = PoolSnapshot(ngrams, lookups, hits, added, key, (), asked=False)
+                step = verified.step(NO_TREE, pool=pool)
+                key, added, own = verified.tokens[0], 0, verified.forward_seconds
+                tokens.append(key)
+                passes.append(own)
+                besides += min(perf_counter() - began - own, own)
+                yield step
+                if verified.ended or self.settings is not settings:
+                    break
+        finally:  # also where the text is stopped
+            if tokens:
+                generation.extend(tokens)
+                picker.rested(Rest(tuple(tokens), passes, besides), generation)
+                generation.learn_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +161,14 @@ class _Generation:
         """The last token of the text, which the cache lacks."""
         return self._text[-1]
 
-    def knows(self, context: int) -> bool:
-        """Whether the pool knows what followed so many of the last tokens."""
-        if context > LONGEST_CONTEXT:
-            return False
-        if context <= LEARNT_AT_ONCE or self._unlearnt >= TOGETHER:
-            self.learn_text()
-        return not context or self._pool.goes_on(self._text[-context:])
+    def knows(self, context: int, place: int | None = None) -> bool:
+        """See `ladechat.decoder.picker.Pool`."""
+        end = self._place(place)
+        return context <= end and self._pool.goes_on(self._text[end - context : end])
+
+    def guesses(self, most: int, place: int | None = None) -> list[Guess]:
+        """See `ladechat.decoder.picker.Pool`."""
+        return self._guesses(self._settings.ngram - 1, most, self._place(place))
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Take in tokens that were emitted. Their n-grams enter the pool later, several together: that takes less."""
@@ -197,10 +190,9 @@ class _Generation:
         tree = CandidateTree()
         if window is not None:
             tree.add(column_guess(window), "window")
-        before = self._text[-LONGEST_CONTEXT:-1]
         length = min(settings.ngram, room, reach) - 1
         limit = settings.guesses + SHOWN_UNTRIED if picker is None else min(settings.guesses, picker.most())
-        guesses = self._pool.guesses(key, length, limit, before)
+        guesses = self._guesses(length, limit, len(self._text))
         self._lookups += 1
         self._hits += bool(guesses)
         count, cut = (settings.guesses, length) if picker is None else picker.pick(guesses)
@@ -232,14 +224,20 @@ class _Generation:
                 while matched < min(len(path), len(tail)) and draft.tree.tokens[path[matched]] == tail[matched]:
                     matched += 1
             candidates.append(Candidate(tail, source, tried, matched))
-        added, self._added = self._added, 0
-        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, draft.key, tuple(candidates))
+        return PoolSnapshot(*self.pool_counts(), draft.key, tuple(candidates))
 
-    def pool_without_guesses(self, key: int, asked: bool) -> PoolSnapshot:
-        """The pool at a step that got nothing from it: asked, it knew nothing."""
-        self._lookups += asked
+    def pool_counts(self) -> tuple[int, int, int, int]:
+        """The first numbers of a `PoolSnapshot`; n-grams are new once."""
         added, self._added = self._added, 0
-        return PoolSnapshot(len(self._pool), self._lookups, self._hits, added, key, (), asked)
+        return len(self._pool), self._lookups, self._hits, added
+
+    def _place(self, place: int | None) -> int:
+        return len(self._text) if place is None else len(self._text) - self._unlearnt + place
+
+    def _guesses(self, length: int, limit: int, end: int) -> list[Guess]:
+        """What the pool has of tails of so many tokens for the place behind the first `end` tokens of the text."""
+        before = self._text[max(0, end - LONGEST_CONTEXT) : end - 1]
+        return self._pool.guesses(self._text[end - 1], length, limit, before)
 
     def _learn_prompt(self) -> None:
         """Once for each N: the pool keeps n-grams of all lengths."""

@@ -5,12 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ladechat.decoder.guess_worth import ALWAYS, NOTHING, Pick, Wants
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.lookahead import LookaheadDecoder
 from ladechat.decoder.ngram_pool import Guess
+from ladechat.decoder.picker import Pick, Pool, Rest
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.tuner import Observed, Tuner
+
+REFRESHED = 16
+"""After so many steps it is asked whether what passes cost should be measured again."""
 
 
 class Costs(Protocol):
@@ -36,8 +39,8 @@ class Costs(Protocol):
         """
         ...
 
-    def observe(self, slots: int, seconds: float) -> None:
-        """Take in a pass that was timed anyway."""
+    def observe(self, slots: int, *seconds: float) -> None:
+        """Take in passes of one size that were timed anyway."""
         ...
 
 
@@ -54,55 +57,60 @@ class TunedDecoder:
         self.lookahead = lookahead
         self.tuner = tuner or Tuner(costs)
         self._costs = costs
-        self._began: float | None = None
+        self._unrefreshed = 0
+        self._asked_at: float | None = None
 
     def run(
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
         self._take_in(self.tuner.begin())
-        self._began = None
-        settings = self._follow()
+        self._follow()
         for step in self.lookahead.run(prompt, limits, selector, generated, self):
-            now = time.perf_counter()
-            # The first step begins when it is asked what it should do: before that the prompt is read.
-            seconds = now - (self._began or now)
-            learnt = not self._costs.measured or self._take_in(self.tuner.observe(step, seconds))
+            if self._asked_at is not None:
+                self._take_in(self.tuner.observe(step, time.perf_counter() - self._asked_at))
+                self._unrefreshed += 1
             yield step
-            if learnt:
-                if self._costs.refresh(rounds=1):
-                    self.tuner.forget_times()
-                settings = self._follow()
-            elif self.lookahead.settings is not settings:  # assigned from outside
-                settings = self._follow()
-            self._began = time.perf_counter()
 
-    def _take_in(self, learnt: Sequence[Observed]) -> bool:
-        """What passes cost is learnt from the same steps. Whether there are any: most are put aside for a while."""
-        for one in learnt:
-            self._costs.observe(one.step.slots, one.step.forward_seconds)
-        return bool(learnt)
+    def rests(self, pool: Pool) -> int:
+        """See `ladechat.decoder.picker.Picker`."""
+        if self._unrefreshed >= (REFRESHED if self._costs.measured else 1):
+            self._unrefreshed = 0
+            if self._costs.refresh(rounds=1):
+                self.tuner.forget_times()
+        now = time.perf_counter()
+        self._follow()
+        rests = self._chosen_rests(pool)
+        self._asked_at = None if rests else now
+        return rests
 
-    def wants(self) -> Wants:
-        """See `ladechat.decoder.lookahead.Picker`."""
-        self._begin()
-        return self.tuner.wants() if self._costs.measured else ALWAYS
+    def rested(self, rest: Rest, pool: Pool) -> None:
+        """See `ladechat.decoder.picker.Picker`."""
+        self._unrefreshed += len(rest.passes)
+        if self._costs.measured:
+            self._take_in(self.tuner.rested(rest, pool))
+            self._costs.observe(1, *rest.passes)
 
     def most(self) -> int:
-        """See `ladechat.decoder.lookahead.Picker`."""
-        self._begin()
-        return self.tuner.most() if self._costs.measured else 0
+        """See `ladechat.decoder.picker.Picker`."""
+        return self.tuner.most()
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
-        """See `ladechat.decoder.lookahead.Picker`."""
-        return self.tuner.pick(guesses) if self._costs.measured else NOTHING
+        """See `ladechat.decoder.picker.Picker`."""
+        return self.tuner.pick(guesses)
 
-    def _begin(self) -> None:
-        if self._began is None:
-            self._began = time.perf_counter()
+    def _chosen_rests(self, pool: Pool) -> int:
+        if not self._costs.measured:
+            return 1
+        return 0 if self.lookahead.settings.window else self.tuner.rests(pool)
 
-    def _follow(self) -> LookaheadSettings:
+    def _take_in(self, learnt: Sequence[Observed]) -> None:
+        """What passes cost is learnt from the same steps."""
+        for one in learnt:
+            self._costs.observe(one.step.slots, one.step.forward_seconds)
+
+    def _follow(self) -> None:
+        """Decode with what the tuner has chosen, also where other settings were assigned from outside."""
         own, chosen = self.lookahead.settings, self.tuner.settings
         if (own.window, own.ngram, own.guesses) != (chosen.window, chosen.ngram, chosen.guesses):
             self.lookahead.settings = replace(own, window=chosen.window, ngram=chosen.ngram, guesses=chosen.guesses)
-        return self.lookahead.settings

@@ -7,14 +7,14 @@ What a window adds can only be tried; that is done where it may pay, and for a s
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import NamedTuple
 
 from ladechat.decoder.guess_kind import LONGEST
-from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer, Pick, Wants
+from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer
 from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.means import Mean
 from ladechat.decoder.ngram_pool import Guess
+from ladechat.decoder.picker import Pick, Pool, Rest
 from ladechat.decoder.step import Step
 
 PLAIN = LookaheadSettings(0, 2, 0)
@@ -30,17 +30,15 @@ REMEMBERED = 200
 """Older tokens count less and less: a text changes."""
 STAY = 16
 """How many steps settings are kept at least: columns tell after N − 1 passes, and the pool has to fill."""
-REVIEWED = 64
-"""After so many steps without a window it is asked whether one would be better."""
+REVIEWED, REVIEWED_SECONDS = 64, 0.2
+"""After so many steps without a window, and so long, it is asked whether one would be better."""
 COMPARED, LEFT_OUT = 8, 32
 """A window that was chosen so often in a row is left out for so many steps, to see what the text is like without it."""
 EXPLORED = 0.02
 """The part of the time that may be lost by trying windows without knowing whether they pay."""
-TOGETHER = 64
-"""So many steps are learnt from together: one by one that takes longer, for after a pass nothing of this is in the
-processor's cache."""
-ASKED_COUNTS = 16
-"""One that asked the pool counts as so many: it says more."""
+TOGETHER = 16
+"""So many steps that asked the pool are learnt from together, fewer at first: one by one that takes longer, for after a
+pass nothing of this is in the processor's cache."""
 TOGETHER_SECONDS = 0.1
 """Steps that take longer than this together are learnt from, how few they may be."""
 FORGOTTEN = 1000
@@ -92,11 +90,11 @@ class Estimate:
 
 
 class Observed(NamedTuple):
-    """A step, the seconds that it took in all, and what the pool offered; None if it was not asked."""
+    """A step that asked the pool, the seconds that it took in all, and what it was offered."""
 
     step: Step
     seconds: float
-    offer: Offer | None
+    offer: Offer
 
 
 class Tuner:
@@ -111,15 +109,14 @@ class Tuner:
         self._worth = GuessWorth(cost)
         self._text: list[int] = []
         self._offered: deque[tuple[int, Offer]] = deque()
-        self._offer: Offer | None = None
+        self._offer: Offer = []
         self._without = _Tried()
         self._windows = {settings: _Tried() for settings in WITH_WINDOW}
         self._besides = Mean(REMEMBERED)
         self._steps = self._since = self._chosen_again = self._into_text = 0
         self._aside: list[Observed] = []
-        self._told = self._counts_aside = 0
         self._seconds_aside = 0.0
-        self._seconds = self._exploring = self._fastest = 0.0
+        self._seconds = self._reviewed = self._exploring = self._fastest = 0.0
         self._settings = WITHOUT_WINDOW
         self._known, self._comparing = True, False
 
@@ -140,7 +137,7 @@ class Tuner:
             Those that had been put aside.
         """
         aside = self._learn()
-        self._offer = None  # of a step that failed
+        self._offer = []  # of a step that failed
         self._into_text = 0
         self._text.clear()
         self._offered.clear()
@@ -153,10 +150,9 @@ class Tuner:
         self._worth.forget_times()
         self._besides = Mean(REMEMBERED)
 
-    def wants(self) -> Wants:
-        """Where a step without a window should ask the pool."""
-        self._catch_up()
-        return self._worth.wants()
+    def rests(self, pool: Pool) -> int:
+        """How many steps, without a window, should not ask the pool before one does."""
+        return self._worth.rests(pool)
 
     def most(self) -> int:
         """How many guesses are worth looking at. With a window, as many as its settings say."""
@@ -164,7 +160,6 @@ class Tuner:
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """Which guesses the next step should verify. With a window, as many as its settings say."""
-        self._catch_up()
         self._offer = self._worth.offered(guesses)
         if self._settings.window:
             return Pick(self._settings.guesses, self._settings.ngram - 1)
@@ -179,33 +174,42 @@ class Tuner:
             What has been learnt from: nothing where the step was put aside.
         """
         self._aside.append(Observed(step, seconds, self._offer))
-        self._counts_aside += 1 if self._offer is None else ASKED_COUNTS
+        self._worth.came(step.tokens)
+        self._offer = []
         self._seconds_aside += seconds
-        self._offer = None
-        enough = self._counts_aside >= min(TOGETHER, self._steps) or self._seconds_aside > TOGETHER_SECONDS
+        enough = len(self._aside) >= min(TOGETHER, self._steps // 4) or self._seconds_aside > TOGETHER_SECONDS
         return self._learn() if enough or self._settings.window else ()
 
-    def _catch_up(self) -> None:
-        """What is wanted next hangs on what came."""
-        fresh = self._aside[self._told :]
-        if fresh:
-            self._told = len(self._aside)
-            self._worth.came(tuple(token for one in fresh for token in one.step.tokens), len(fresh))
+    def rested(self, rest: Rest, pool: Pool) -> Sequence[Observed]:
+        """Take in steps that did not ask the pool, and what it would have said.
+
+        Returns:
+            See `observe`.
+        """
+        aside = self._learn_aside()
+        count = len(rest.tokens)
+        offered = self._worth.look_back(rest.tokens, pool)
+        self._offered += [(len(self._text) + place, offer) for place, offer in offered]
+        self._text += rest.tokens
+        self._steps += count
+        self._since += count
+        self._seconds += sum(rest.passes) + rest.besides
+        self._worth.rested(rest)
+        self._without.add_plain(count)
+        self._judge_guesses()
+        self._review()
+        return aside
 
     def _learn(self) -> Sequence[Observed]:
+        aside = self._learn_aside()
+        self._review()
+        return aside
+
+    def _learn_aside(self) -> Sequence[Observed]:
         """From all that was put aside, in order."""
-        self._catch_up()
-        aside, self._aside = self._aside, []
-        self._told = self._counts_aside = 0
-        self._seconds_aside = 0.0
-        for asked, steps in groupby(aside, key=lambda one: one.offer is not None):
-            if asked:
-                for one in steps:
-                    self._learn_step(one.step, one.seconds, one.offer or [])
-            else:
-                self._learn_rests(list(steps))
-        if self._since >= (STAY if self._settings.window else LEFT_OUT if self._comparing else REVIEWED):
-            self._choose()
+        aside, self._aside, self._seconds_aside = self._aside, [], 0.0
+        for one in aside:
+            self._learn_step(one.step, one.seconds, one.offer)
         return aside
 
     def _learn_step(self, step: Step, seconds: float, offer: Offer) -> None:
@@ -223,16 +227,6 @@ class Tuner:
             self._worth.took(step.slots, len(step.tokens), seconds, seconds - step.forward_seconds)
             self._without.add(len(step.tokens), self._in_plain_steps(step.slots), step.slots)
         self._judge_guesses()
-
-    def _learn_rests(self, rests: Sequence[Observed]) -> None:
-        """From steps that did not ask the pool, one after the other."""
-        self._steps += len(rests)
-        self._since += len(rests)
-        times = [one.seconds for one in rests]
-        self._seconds += sum(times)
-        self._text.extend(one.step.tokens[0] for one in rests)
-        self._worth.rested(times, [one.step.forward_seconds for one in rests])
-        self._without.add_plain(len(rests))
 
     def _judge_guesses(self) -> None:
         """Compare what was offered with the text, as soon as that is long enough."""
@@ -280,6 +274,15 @@ class Tuner:
         if min(self._since, self._into_text) >= self._settings.ngram and without:
             tried.add(len(step.tokens), (self._cost(step.slots) + self._host()) / without, step.slots)
 
+    def _review(self) -> None:
+        """Choose anew, if that is due."""
+        if self._settings.window or self._comparing:
+            due = self._since >= (STAY if self._settings.window else LEFT_OUT)
+        else:
+            due = self._since >= REVIEWED and self._seconds >= self._reviewed + REVIEWED_SECONDS
+        if due:
+            self._choose()
+
     def _choose(self) -> None:
         estimates = {one.settings: one for one in self.estimates()}
         del estimates[PLAIN]
@@ -295,5 +298,5 @@ class Tuner:
         self._comparing = self._chosen_again == COMPARED
         if self._comparing:
             best, self._chosen_again = estimates[WITHOUT_WINDOW], 0
-        self._since = 0
+        self._since, self._reviewed = 0, self._seconds
         self._settings, self._known = best.settings, best.known

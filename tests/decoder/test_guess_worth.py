@@ -1,10 +1,61 @@
 """What guesses are worth, and where the pool is asked: by what they yielded, and by what steps take."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ladechat.decoder.guess_kind import LONGEST
-from ladechat.decoder.guess_worth import FIRST, NEVER, OPEN_AGAIN, RENEWED, GuessWorth, Pick
-from ladechat.decoder.ngram_pool import Guess
+from ladechat.decoder.guess_kind import FIRST_TOKEN, LATELY, LONGEST, Kind, Kinds
+from ladechat.decoder.guess_worth import (
+    ASKED_ANYWAY,
+    KNOWN,
+    LONGEST_REST,
+    LOOKS_APART,
+    NOT_ASKED_ANYWAY,
+    OPEN_AGAIN,
+    RENEWED_SECONDS,
+    REST_SECONDS,
+    GuessWorth,
+)
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess
+from ladechat.decoder.picker import Pick, Rest
+
+PLAIN = 0.010
+
+
+class Seen:
+    """A pool that knows so many of the last tokens everywhere, and guesses the same at each place."""
+
+    def __init__(self, context: int, tail: tuple[int, ...] = (9,) * LONGEST) -> None:
+        self._guess = Guess(tail, "prompt", max(1, context))
+        self._context = context
+        self.asked_about: list[int | None] = []
+
+    def knows(self, context: int, place: int | None = None) -> bool:
+        return context <= self._context
+
+    def guesses(self, most: int, place: int | None = None) -> list[Guess]:
+        self.asked_about.append(place)
+        return [self._guess] if self._context else []
+
+
+def rest(count: int, each: float = PLAIN, besides: float = 0.0) -> Rest:
+    """Steps of plain decoding."""
+    return Rest((1,) * count, [each] * count, besides)
+
+
+def asked(worth: GuessWorth, steps: int, pool: Seen) -> int:
+    """Of so many steps, how many ask the pool. None of them brings anything, or takes anything besides its pass."""
+    count = done = 0
+    while done < steps:
+        rests = worth.rests(pool)
+        if rests:
+            worth.look_back((1,) * rests, pool)
+            worth.rested(rest(rests))
+        else:
+            worth.came((1,))
+        count += not rests
+        done += rests or 1
+    return count
 
 
 def test_a_kind_of_guess_that_is_right_is_taken_and_one_that_is_not_is_left() -> None:
@@ -19,20 +70,13 @@ def test_a_kind_of_guess_that_is_right_is_taken_and_one_that_is_not_is_left() ->
     assert worth.pick(worth.offered([])) == Pick(0, 0)
 
 
-def wanted(worth: GuessWorth, steps: int) -> list[int]:
-    """Of so many steps, the context that the pool must know to be asked."""
-    contexts = list[int]()
-    while len(contexts) < steps:
-        wants = worth.wants()
-        contexts += [wants.context] * wants.steps
-        worth.came((), wants.steps)
-    return contexts[:steps]
-
-
 def renew(worth: GuessWorth) -> None:
     """What was worked out before is not kept for long."""
-    worth.came((), RENEWED)
-    worth.wants()
+    plain = worth.plain_seconds()
+    for _ in range(KNOWN + int(RENEWED_SECONDS / plain)):
+        worth.rested(rest(1, plain))
+    worth.came((1,))
+    worth.rests(Seen(0))
 
 
 def test_a_step_with_guesses_is_charged_for_the_plain_ones_that_it_slows_down() -> None:
@@ -40,7 +84,7 @@ def test_a_step_with_guesses_is_charged_for_the_plain_ones_that_it_slows_down() 
     for _ in range(60):
         worth.took(4, 2, 0.012, 0.0)
         for after in (0.015, 0.013, 0.011, *[0.010] * 9):
-            worth.rested([after], [after])
+            worth.rested(rest(1, after))
     renew(worth)
     assert worth.plain_seconds() == pytest.approx(0.010, rel=0.1)
     assert worth.seconds(4) == pytest.approx(0.012 + 0.005 + 0.003 + 0.001, rel=0.15)
@@ -59,40 +103,97 @@ def test_steps_with_guesses_one_behind_the_other_are_charged_nothing_more() -> N
 def test_to_ask_the_pool_is_charged_too_and_where_it_brings_less_hardly_a_step_asks() -> None:
     worth = GuessWorth(lambda slots: 0.010 + 0.001 * slots)
     never, sometimes = Guess((2,) * LONGEST, "prompt", 1), Guess((1,) * LONGEST, "prompt", 2)
-    worth.came((), FIRST)
     for _ in range(200):
         worth.learn(worth.offered([never]), (1,) * LONGEST)
         for right in (True, *[False] * 5):
             worth.learn(worth.offered([sometimes]), (int(right),) * LONGEST)
         worth.took(1, 1, 0.0115, 0.0005)
-        worth.rested([0.011], [0.011])
+        worth.rested(rest(1, 0.011))
     renew(worth)
-    assert wanted(worth, 10).count(2) >= 9
+    assert worth.rests(Seen(1)) > 0
+    assert worth.rests(Seen(2)) == 0
     for _ in range(200):
         worth.took(1, 1, 0.021, 0.010)
     renew(worth)
-    asked = [context <= 2 for context in wanted(worth, 320)]
-    assert 0 < sum(asked) <= 32
+    assert worth.rests(Seen(2)) > 0
+    assert asked(worth, 1000, Seen(2)) <= 1000 // ASKED_ANYWAY + 1
 
 
-def test_all_kinds_are_judged_now_and_then_and_steps_without_the_pool_timed() -> None:
-    asks_none = GuessWorth(lambda slots: 0.010 * slots)
-    asks_all = GuessWorth(lambda slots: 0.010)
+def test_the_first_steps_ask_and_then_one_in_many_at_least_does_and_one_does_not() -> None:
+    asks_none, asks_all = GuessWorth(lambda slots: 0.010 * slots), GuessWorth(lambda slots: 0.010)
     for worth in (asks_none, asks_all):
-        worth.took(1, 1, 0.010, 0.0)
-        assert set(wanted(worth, FIRST)) == {1}
-    assert set(wanted(asks_none, 100)) == {1, NEVER}
-    assert set(wanted(asks_all, 100)) == {1, NEVER}
+        assert asked(worth, KNOWN, Seen(0)) == KNOWN
+    for _ in range(100):
+        asks_none.learn(asks_none.offered([Guess((2,) * LONGEST, "prompt", 4)]), (1,) * LONGEST)
+    assert 1000 // ASKED_ANYWAY <= asked(asks_none, 1000, Seen(0)) <= 30
+    assert asked(asks_all, 1000, Seen(1)) <= 1000 - 1000 // NOT_ASKED_ANYWAY + 1
 
 
-def test_where_to_ask_costs_nothing_every_step_asks() -> None:
-    worth = GuessWorth(lambda slots: 0.010 * slots)
-    worth.came((), FIRST)
-    for _ in range(10):
-        worth.took(1, 1, 0.010, 0.0)
-        worth.rested([0.010], [0.010])
+@pytest.mark.parametrize(("seconds", "longest"), [(1e-4, LONGEST_REST), (2e-3, 5), (6e-3, 2), (0.5, 1)])
+def test_the_pool_is_left_alone_for_a_short_time_only_however_long_steps_take(seconds: float, longest: int) -> None:
+    worth = GuessWorth(lambda slots: seconds * slots)
+    for context in range(1, LONGEST_CONTEXT + 1):
+        for _ in range(60):
+            worth.learn(worth.offered([Guess((2,) * LONGEST, "prompt", context)]), (1,) * LONGEST)
     renew(worth)
-    assert set(wanted(worth, 30)) == {1}
+    assert worth.rests(Seen(0)) == longest
+    assert longest * seconds <= max(REST_SECONDS, seconds) * 1.25
+
+
+def test_where_guesses_of_one_kind_are_right_those_of_others_are_expected_to_be() -> None:
+    kinds = Kinds()
+    before = {context: kinds(context).adds[0] for context in FIRST_TOKEN}
+    for _ in range(20):
+        kinds(3).learn(LONGEST, 0, LONGEST)
+    kinds.compare()
+    better = {context: kinds(context).adds[0] for context in FIRST_TOKEN}
+    assert all(before[context] < better[context] < 1 for context in FIRST_TOKEN)
+    assert better[1] < better[2] < better[4] < better[6]
+    for _ in range(200):
+        kinds(3).learn(LONGEST, 0, 0)
+    kinds.compare()
+    worse = {context: kinds(context).adds[0] for context in FIRST_TOKEN}
+    assert all(0 < worse[context] < before[context] for context in (1, 2, 4, 5, 6))
+    assert kinds(1, 1).first == Kind(1, 1, of_window=False).first
+    assert kinds(1, 1).adds[0] < kinds(1, 1).first  # also of one that is new
+
+
+@given(
+    st.lists(st.integers(0, LONGEST), max_size=80), st.lists(st.sampled_from([0.05, 0.5, 1.0, 3.0, 40.0]), max_size=9)
+)
+def test_what_is_assumed_of_a_kind_does_not_add_up(rights: list[int], odds: list[float]) -> None:
+    """Whatever was assumed before, only what is assumed last counts, and as much as one guess."""
+    often, once = Kind(2, 0, of_window=False), Kind(2, 0, of_window=False)
+    once.assume(odds[-1] if odds else 1.0)
+    for index, right in enumerate(rights):
+        if index < len(odds) - 1:
+            often.assume(odds[index])
+        for kind in (often, once):
+            kind.learn(LONGEST, 0, right)
+    often.assume(odds[-1] if odds else 1.0)
+    assert often.adds == pytest.approx(once.adds)
+    assert all(0 <= part <= 1 for part in often.adds)
+    assert 0 <= often.right <= often.seen + 1e-9
+    if len(rights) < LATELY:
+        assert (often.right, often.seen) == pytest.approx((sum(right > 0 for right in rights), len(rights)))
+
+
+def test_what_was_not_asked_for_is_judged_afterwards() -> None:
+    """A rest of plain decoding went by what the pool knew: from then on it is asked."""
+    worth = GuessWorth(lambda slots: 0.010 * (1 + 0.2 * (slots - 1)))
+    wrong, right = Seen(LONGEST_CONTEXT, (2,) * LONGEST), Seen(LONGEST_CONTEXT, (1,) * LONGEST)
+    for _ in range(60):
+        worth.learn(worth.offered(wrong.guesses(1)), (1,) * LONGEST)
+    renew(worth)
+    assert asked(worth, 50, wrong) == 0
+    for _ in range(60):
+        for place, offer in worth.look_back((1,) * 14, right):
+            assert place % LOOKS_APART == 0
+            worth.learn(offer, (1,) * LONGEST)
+        worth.rested(rest(14))
+    assert set(right.asked_about[-2:]) == {0, LOOKS_APART}
+    renew(worth)
+    assert asked(worth, 50, right) > 15
 
 
 def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
@@ -106,28 +207,14 @@ def test_one_pause_of_the_machine_does_not_end_guessing() -> None:
     assert worth.pick(worth.offered([good])).number == 1
 
 
-def test_one_pause_of_the_machine_does_not_make_the_pool_be_asked_at_every_step() -> None:
-    worth = GuessWorth(lambda slots: 0.010 * slots)
-    worth.came((), FIRST)
-    for _ in range(10):
-        worth.took(1, 1, 0.012, 0.002)
-        worth.rested([0.0105] * 30, [0.010] * 30)
-    plain = worth.plain_seconds()
-    worth.rested([0.0105] * 29 + [0.5], [0.010] * 30)
-    assert worth.plain_seconds() == pytest.approx(plain, rel=0.05)
-    worth.rested([0.0105] * 29 + [0.5], [0.010] * 29 + [0.499])
-    assert worth.plain_seconds() == pytest.approx(plain, rel=0.05)
-    renew(worth)
-    assert sum(context == 1 for context in wanted(worth, 320)) <= 10
-
-
 def test_what_guesses_cost_besides_is_open_again_after_a_long_time_without_any() -> None:
     worth = GuessWorth(lambda slots: 0.010)
     for _ in range(20):
         worth.took(8, 1, 0.014, 0.004)
     assert worth.seconds(8) == pytest.approx(0.014)
-    for _ in range(OPEN_AGAIN):
+    for _ in range(OPEN_AGAIN // 10):
         worth.took(1, 1, 0.010, 0.0)
+        worth.rested(rest(9))
     renew(worth)
     assert worth.seconds(8) == pytest.approx(0.010)
 

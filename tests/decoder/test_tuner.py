@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from ladechat.decoder.guess_kind import LONGEST
-from ladechat.decoder.guess_worth import ALWAYS, NOTHING, Pick
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
+from ladechat.decoder.picker import NOTHING, Pick, Rest
 from ladechat.decoder.step import Limits, Origin, Step
 from ladechat.decoder.tuned import TunedDecoder
 from ladechat.decoder.tuner import EXPLORED, STAY, WITH_WINDOW, WITHOUT_WINDOW, Tuner
@@ -34,29 +34,41 @@ class World:
         self._dice = random.Random(seed)
         self.used: Counter[LookaheadSettings] = Counter()
         self.tokens, self.seconds, self.guessing, self.asked = 0, 0.0, 0, 0
-        self._wants, self._resting = ALWAYS, 0
+        self._offers: list[Guess] = []
 
     def run(self, steps: int) -> "World":
-        for _ in range(steps):
-            self._step()
+        end = self.used.total() + steps
+        while self.used.total() < end:
+            self._offers = [self._offer()]
+            rests = 0 if self.tuner.settings.window else self.tuner.rests(self)
+            if rests:
+                self._plain_steps(min(rests, end - self.used.total()))
+            else:
+                self._step(self._offers[0])
         return self
 
-    def _step(self) -> None:
-        settings = self.tuner.settings
-        if not settings.window and not self._resting:
-            self._wants = self.tuner.wants()
-            self._resting = self._wants.steps
-        if not settings.window:
-            self._resting -= 1
+    def knows(self, context: int, place: int | None = None) -> bool:
+        return context <= self._offers[place or 0].context
+
+    def guesses(self, most: int, place: int | None = None) -> list[Guess]:
+        return [self._offers[place or 0]]
+
+    def _offer(self) -> Guess:
         right = self._dice.random() < self._known
-        guess = Guess((1,) * LONGEST if right else (2,) * LONGEST, "prompt")
-        looked_at = (self._wants.steps - 1 - self._resting) % self._wants.every == 0
-        asked = bool(settings.window) or (looked_at and self._wants.context <= guess.context)
-        if asked:
-            self._resting = 0
-        picked = self.tuner.pick([guess]) if asked else NOTHING
+        return Guess((1,) * LONGEST if right else (2,) * LONGEST, "prompt")
+
+    def _plain_steps(self, count: int) -> None:
+        self._offers += [self._offer() for _ in range(count - 1)]
+        self.tokens += count
+        self.seconds += count * self._cost(1)
+        self.used[self.tuner.settings] += count
+        self.tuner.rested(Rest((1,) * count, [self._cost(1)] * count, 0.0), self)
+
+    def _step(self, guess: Guess) -> None:
+        settings = self.tuner.settings
+        picked = self.tuner.pick([guess])
         length = min(picked.length, LONGEST) if picked.number else 0
-        tokens = 1 + length * right
+        tokens = 1 + length * (guess.tail[0] == 1)
         tokens += int(self._adds + self._dice.random()) if settings.window else 0
         slots = 1 + length + (settings.ngram - 1) * settings.window
         seconds = self._cost(slots)
@@ -66,7 +78,7 @@ class World:
         self.guessing += length > 0
         self.tokens += tokens
         self.seconds += seconds
-        self.asked += asked
+        self.asked += 1
         self.tuner.observe(step, seconds)
 
 
@@ -118,7 +130,7 @@ def test_it_is_hardly_ever_slower_than_the_better_of_never_and_always(known: flo
     def cost(slots: int) -> float:
         return 0.01 * (1 + price * (slots - 1))
 
-    worlds = [World(cost, known=known, seed=seed).run(1500) for seed in range(3)]
+    worlds = [World(cost, known=known, seed=seed).run(1500) for seed in range(6)]
     always = (1 + known * LONGEST) / cost(1 + LONGEST)
     reached = sum(world.tokens for world in worlds) / sum(world.seconds for world in worlds)
     assert reached > 0.93 * max(1 / cost(1), always)
@@ -190,7 +202,7 @@ class Drawn:
         assert rounds == 1
         return self._dice.random() < 0.1
 
-    def observe(self, slots: int, seconds: float) -> None: ...
+    def observe(self, slots: int, *seconds: float) -> None: ...
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -215,7 +227,7 @@ class Steep:
     def refresh(self, rounds: int) -> bool:
         return False
 
-    def observe(self, slots: int, seconds: float) -> None: ...
+    def observe(self, slots: int, *seconds: float) -> None: ...
 
 
 def test_settings_assigned_in_mid_answer_bring_no_window_that_the_tuner_has_not_chosen() -> None:

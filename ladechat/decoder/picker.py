@@ -1,0 +1,70 @@
+"""Who decides, while a text is written, where the pool is asked and which of its guesses are verified."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from ladechat.decoder.ngram_pool import Guess, Tail
+
+
+class Pick(NamedTuple):
+    """The first `number` guesses, cut to `length` tokens."""
+
+    number: int
+    length: int
+
+
+NOTHING = Pick(0, 0)
+
+
+class Rest(NamedTuple):
+    """Steps of plain decoding, one behind the other, that did not ask the pool.
+
+    Attributes:
+        tokens: that they emitted.
+        passes: the seconds of each pass.
+        besides: the seconds of all in them that was not their passes; of one step, a pause of the machine counts as one
+            pass. What is done behind the last of them is left out: to ask the pool would not have saved it.
+    """
+
+    tokens: Tail
+    passes: Sequence[float]
+    besides: float
+
+
+class Pool(Protocol):
+    """The pool, asked about a place of the text: by default its end.
+
+    Behind a rest it has not learnt yet what that brought. It may be asked then about the place behind the first
+    `place` tokens of the rest, and says what it would have said there, had it learnt nothing since the rest began.
+    """
+
+    def knows(self, context: int, place: int | None = None) -> bool:
+        """Whether it has seen what followed the last `context` tokens."""
+        ...
+
+    def guesses(self, most: int, place: int | None = None) -> list[Guess]:
+        """Its likeliest guesses."""
+        ...
+
+
+class Picker(Protocol):
+    """Decides on guesses, step by step, instead of G."""
+
+    def rests(self, pool: Pool) -> int:
+        """How many steps of plain decoding come next; 0: a step that asks the pool. Called before either.
+
+        While there is a window, which moves on with every step, no step is one of plain decoding.
+        """
+        ...
+
+    def rested(self, rest: Rest, pool: Pool) -> None:
+        """Take in what came of these steps."""
+        ...
+
+    def most(self) -> int:
+        """How many guesses the pool should be asked for, at most G."""
+        ...
+
+    def pick(self, guesses: Sequence[Guess]) -> Pick:
+        """Which of the guesses that the pool has this step should verify."""
+        ...
