@@ -348,7 +348,7 @@ class PassCost(Record, frozen=True):
 class Tuned(Event, frozen=True, tag="tuned"):
     """What `auto` has taken from the next step on, and why: when it takes something else, and now and then between.
 
-    Without a window, `guesses` is the most that a step verifies: how many it is, is decided step by step.
+    `guesses` is the most that a step verifies: how many they are, and how long, is decided step by step.
     """
 
     turn: int

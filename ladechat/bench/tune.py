@@ -9,7 +9,8 @@ from ladechat.bench.command import compile_passes, in_words, load_model, stages,
 from ladechat.bench.questions import read_questions
 
 if TYPE_CHECKING:
-    from ladechat.decoder.tuner import Estimate, Tuner
+    from ladechat.decoder.estimate import Estimate
+    from ladechat.decoder.tuner import Tuner
 
 QUESTIONS = ("chat", "code", "multi_turn")
 MAX_NEW_TOKENS = 64
@@ -71,19 +72,19 @@ def _show_costs(measured: dict[int, float], console: Console) -> None:
 
 def _show_estimates(tuner: "Tuner", console: Console, demo: bool) -> None:
     plain, *others = tuner.estimates()
-    tried = sorted((one for one in others if one.known), key=lambda one: one.seconds_per_token)
+    tried = sorted((one for one in others if one.known), key=lambda one: one.rate, reverse=True)
     table = Table("settings", "slots", "tok/step", "tok/s", "× plain", title="What they yield", title_justify="left")
     for column in table.columns[1:]:
         column.justify = "right"
     for one in (*tried, plain):
-        worth = plain.seconds_per_token / one.seconds_per_token
+        worth = one.rate / plain.rate
         numbers = (f"{one.slots:.1f}", f"{one.tokens_per_step:.2f}", f"{one.rate:.1f}", f"{worth:.2f}")
         table.add_row(_name(one, plain), *numbers)
     console.print(table)
     left = [_name(one, plain) for one in others if not one.known]
     if left:
         console.print(f"Not tried, for little hope of a gain: {', '.join(left)}.")
-    best = min((*tried, plain), key=lambda one: one.seconds_per_token)
+    best = max((*tried, plain), key=lambda one: one.rate)
     asked = " with --auto" if demo else ""
     console.print(f"Fastest here: {_name(best, plain)}. ladechat finds that by itself{asked}.")
 

@@ -13,17 +13,17 @@ from ladechat.decoder.guess_kind import LENGTHS, Kind, Kinds
 from ladechat.decoder.means import REMEMBERED, Aftermath, Mean
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
 from ladechat.decoder.picker import NOTHING, Pick, Pool, Rest
+from ladechat.decoder.rest_length import RestLength
 
-MOST = 5
-"""How many guesses a step verifies at most. Of those further down hardly one is right where none before it is."""
+MOST = 8
+"""How many guesses a step verifies at most, where slots cost next to nothing. Of those further down hardly one is right
+where none before it is."""
 
 KNOWN = 3
 """So many times must have been seen for their mean to count."""
-NEGLIGIBLE = 0.02
-"""A guess that adds so few tokens, and those after it, are not looked at."""
 
-MARGIN = 0.05
-"""By so many tokens guesses must be better than none."""
+MARGIN, LEAST = 1.05, 0.005
+"""So many times what their slots take must guesses be expected to save, and so many tokens they must bring."""
 
 RENEWED_SECONDS = 0.1
 """For so long, and shorter at first, what a step of each size takes, and where the pool is worth asking, is taken as
@@ -72,6 +72,7 @@ class GuessWorth:
         self._foresight = Foresight()
         self._steps = self._last_asked = self._last_rest = self._last_sampled = 0
         self._context = self._looks_every = self._longest_rest = 1
+        """Guesses behind fewer tokens than `_context` are not worth asking for; with 1, each step asks."""
         self.most = MOST
         """How many of the pool's guesses are worth looking at now."""
         self.forget_times()
@@ -84,6 +85,7 @@ class GuessWorth:
         """What passes cost has changed: only what guesses yield is still known."""
         self._besides = {"rest": Mean(RESTS_REMEMBERED), "plain": Mean(REMEMBERED), "guesses": Mean(REMEMBERED)}
         self._aftermath = Aftermath()
+        self._rest_length = RestLength()
         self._tokens = self._seconds = self._reached = 0.0
         self._expected: dict[int, float] = {}
         self._since_guesses = 0
@@ -91,17 +93,16 @@ class GuessWorth:
 
     def rests(self, pool: Pool) -> int:
         """How many steps should not ask the pool before one does: to ask, and to look what it knows, take time too."""
-        known_for = self._steps - self._known_since
-        if known_for >= 3 * self._renewed or self._since_renewed >= RENEWED_SECONDS:
-            self._renewed, self._since_renewed = known_for, 0.0
-            self._renew()
+        self.renew()
         if self._steps >= self._last_rest + NOT_ASKED_ANYWAY:
             return 1
         due = self._last_asked + ASKED_ANYWAY - self._steps
         return 0 if self._steps < KNOWN or due <= 0 else min(self._until_worth_asking(pool), due)
 
     def _until_worth_asking(self, pool: Pool) -> int:
-        """0 where so many of the last tokens were seen in a row that guesses behind them have been worth it."""
+        """How many steps it is until then; 0 where so many of the last tokens were seen in a row that guesses behind
+        them have been worth it.
+        """
         if self._context <= LONGEST_CONTEXT:
             return 0 if self._context == 1 or pool.knows(self._context) else self._looks_every
         if self._context == NEVER:
@@ -130,25 +131,42 @@ class GuessWorth:
             self._foresight.take(came, len(came))
         return offers
 
+    def renew(self) -> None:
+        """Work out anew what steps take, and where the pool is worth asking, if that is due."""
+        known_for = self._steps - self._known_since
+        if known_for >= 3 * self._renewed or self._since_renewed >= RENEWED_SECONDS:
+            self._renewed, self._since_renewed = known_for, 0.0
+            self._renew()
+
     def _renew(self) -> None:
         self._expected.clear()
         self._kinds.compare()
         self._context = self._least_context()
         self.most = self._ranks_worth_a_look()
         self._longest_rest = max(1, min(LONGEST_REST, round(REST_SECONDS / self.plain_seconds())))
-        # The rarer it is that the pool is worth asking, the longer it is left alone.
-        self._looks_every = min(4 ** (self._context - 1), self._longest_rest)
+        asking = self._asking()
+        best = self._rest_length.best(asking, self._longest_rest) if asking else None
+        if best is None:
+            # The rarer it is that the pool is worth asking, the longer it is left alone.
+            self._looks_every = min(4 ** (self._context - 1), self._longest_rest)
+        else:
+            self._looks_every = max(1, best)
+            self._context = max(2, self._context) if best else 1
 
     def _least_context(self) -> int:
-        rate, asking = self._rate(), 0.0
-        if min(self._besides["rest"].weight, self._besides["plain"].weight) >= KNOWN:
-            asking = rate * (self._besides["plain"].value - self._besides["rest"].value)
+        rate = self._rate()
         for context in range(1, NEVER):
-            kind, price = self._kinds(context), MARGIN + asking
+            kind = self._kinds(context)
             for length in LENGTHS:
-                if kind.gain(length, length) > price + rate * (self.seconds(1 + length) - self.seconds(1)):
+                price = self._asking() + MARGIN * (self.seconds(1 + length) - self.seconds(1))
+                if kind.gain(length, length) > rate * price:
                     return context
         return NEVER
+
+    def _asking(self) -> float:
+        """The seconds that it takes to ask the pool; 0 before that is known."""
+        asked, resting = self._besides["plain"], self._besides["rest"]
+        return max(0.0, asked.value - resting.value) if min(asked.weight, resting.weight) >= KNOWN else 0.0
 
     def _ranks_worth_a_look(self) -> int:
         """One at least; of the others those of which a single token may be worth its slot, behind a long context."""
@@ -159,32 +177,39 @@ class GuessWorth:
     def offered(self, guesses: Sequence[Guess]) -> Offer:
         """What the pool says may come now, the likeliest first."""
         self._foresight.look(guesses)
+        return self.kinds_of(guesses)
+
+    def kinds_of(self, guesses: Sequence[Guess]) -> Offer:
+        """What these are worth where the pool has no others, the likeliest first."""
         context = self._foresight.context
         return [
             (guess.tail, self._kinds(context(guess), min(rank, 3), guess.source == "window"))
             for rank, guess in enumerate(guesses[:MOST])
         ]
 
-    def pick(self, offer: Offer) -> Pick:
-        """Those of a step that bring the most."""
+    def pick(self, offer: Offer, beside: int = 0) -> Pick:
+        """Those of a step that bring the most.
+
+        Args:
+            offer: what the pool says.
+            beside: how many slots the pass has besides that of the last token and theirs: a window's.
+        """
         if not offer:
             return NOTHING
         rate = self._rate()
-        plain = self.seconds(1)
-        if sum(kind.hope() for _, kind in offer) < MARGIN + rate * (self.seconds(2) - plain):
+        without = self.seconds(1 + beside)
+        if sum(kind.hope() for _, kind in offer) < MARGIN * rate * (self.seconds(2 + beside) - without):
             return NOTHING
-        best, picked = MARGIN, NOTHING
+        best, picked = LEAST, NOTHING
         for length in LENGTHS:
-            gained, slots, tails = 0.0, 1, list[Tail]()
+            gained, slots, tails = 0.0, 1 + beside, list[Tail]()
             for count, (whole, kind) in enumerate(offer, start=1):
                 tail = whole[:length]
                 gain = kind.gain(len(tail), length)
-                if gain < NEGLIGIBLE:
-                    break
                 gained += gain
-                slots += len(tail) - max((agreeing(tail, other) for other in tails), default=0)
+                slots += slots_of(tail, tails)
                 tails.append(tail)
-                value = gained - rate * (self.seconds(slots) - plain)
+                value = gained - MARGIN * rate * (self.seconds(slots) - without)
                 if value > best:
                     best, picked = value, Pick(count, length)
         return picked
@@ -213,18 +238,27 @@ class GuessWorth:
             besides: what of that was not its pass.
         """
         # A machine that pauses once must not have all such steps look dear from then on.
-        self._besides["guesses" if slots > 1 else "plain"].add(min(besides, self._cost(slots)))
+        usual = min(besides, self._cost(slots))
+        self._besides["guesses" if slots > 1 else "plain"].add(usual)
         if slots > 1:
+            taken = self._cost(slots) + usual + self._what_follows()
+            self._rest_length.guessed(tokens, tokens * self.plain_seconds() - taken)
             self._aftermath.disturb()
         else:
+            self._rest_length.plain(1)
             self._aftermath.add([seconds - besides])
         self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
+        self._count(1, tokens, seconds)
+
+    def took_with_window(self, tokens: int, seconds: float) -> None:
+        """Take in a step with a window: of guesses it says nothing but what rate is reached with some."""
         self._count(1, tokens, seconds)
 
     def rested(self, rest: Rest) -> None:
         """Take in steps that did not ask the pool."""
         count = len(rest.passes)
         self._steps += count
+        self._rest_length.plain(count)
         self._last_rest = self._steps
         self._besides["rest"].add(rest.besides / count, count)
         self._aftermath.add(rest.passes)
@@ -233,6 +267,10 @@ class GuessWorth:
             self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
             self._since_guesses = 0
         self._count(count, count, sum(rest.passes) + rest.besides)
+
+    def took_behind(self, seconds: float) -> None:
+        """Take in how long it took from the end of a rest until the next step began."""
+        self._rest_length.took_behind(min(seconds, self._cost(1)))  # a machine may pause
 
     def _count(self, steps: int, tokens: int, seconds: float) -> None:
         self._since_renewed += seconds
@@ -269,3 +307,8 @@ class GuessWorth:
             # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
             self._reached = max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
         return self._reached
+
+
+def slots_of(tail: Tail, others: Sequence[Tail]) -> int:
+    """How many slots a guess takes beside others: what it begins with in common with one of them is there already."""
+    return len(tail) - max((agreeing(tail, other) for other in others), default=0)

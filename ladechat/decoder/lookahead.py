@@ -27,8 +27,11 @@ class LookaheadSettings:
     """W, N, G, and what enters the pool besides the window's trajectory. Without a window, W 0, a step only verifies
     guesses; with G 0 besides it is one of plain decoding.
 
+    `longest_guess` is how many tokens a guess may have where that is more than N − 1: n-grams of texts cost no slots
+    until they are verified, so that they may be longer than those of a window.
+
     Raises:
-        ValueError: W < 0, N < 2 or G < 0.
+        ValueError: W < 0, N < 2, G < 0, or a longest guess of fewer than no tokens.
     """
 
     window: int = 5
@@ -36,15 +39,22 @@ class LookaheadSettings:
     guesses: int = 5
     pool_prompt: bool = True
     pool_accepted: bool = True
+    longest_guess: int = 0
 
     def __post_init__(self) -> None:
-        for name, value, least in (("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0)):
+        numbers = (("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0))
+        for name, value, least in (*numbers, ("The longest guess", self.longest_guess, 0)):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, not {value}.")
 
+    @property
+    def text_ngram(self) -> int:
+        """Of how many tokens the n-grams of prompt and emitted text are."""
+        return max(self.ngram, self.longest_guess + 1)
+
 
 class LookaheadDecoder:
-    """Lookahead decoding, one to N tokens a step.
+    """Lookahead decoding, one to N tokens a step, or as many as the longest guess has and one.
 
     `settings` may be assigned between any two steps: window, pool and cache carry over. The pool also carries over from
     run to run; `pool.clear()` starts afresh.
@@ -140,7 +150,8 @@ class _Generation:
         if settings.pool_prompt:
             self._learn_prompt()
         if generated and settings.pool_accepted:
-            pool.add_all(self._text[max(0, self._prompt_length - settings.ngram + 1) :], settings.ngram, "accepted")
+            ngram = settings.text_ngram
+            pool.add_all(self._text[max(0, self._prompt_length - ngram + 1) :], ngram, "accepted")
         self._window = self._new_window()
 
     def follow(self, settings: LookaheadSettings) -> None:
@@ -168,7 +179,7 @@ class _Generation:
 
     def guesses(self, most: int, place: int | None = None) -> list[Guess]:
         """See `ladechat.decoder.picker.Pool`."""
-        return self._guesses(self._settings.ngram - 1, most, self._place(place))
+        return self._guesses(self._settings.text_ngram - 1, most, self._place(place))
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Take in tokens that were emitted. Their n-grams enter the pool later, several together: that takes less."""
@@ -179,7 +190,7 @@ class _Generation:
         """What was emitted has its n-grams in the pool now."""
         fresh, self._unlearnt = self._unlearnt, 0
         if fresh and self._settings.pool_accepted:
-            ngram = self._settings.ngram
+            ngram = self._settings.text_ngram
             self._added += self._pool.add_all(self._text[-(fresh + ngram - 1) :], ngram, "accepted")
 
     def draft(self, room: int, reach: int, picker: Picker | None) -> _StepDraft:
@@ -190,7 +201,7 @@ class _Generation:
         tree = CandidateTree()
         if window is not None:
             tree.add(column_guess(window), "window")
-        length = min(settings.ngram, room, reach) - 1
+        length = min(settings.text_ngram, room, reach) - 1
         limit = settings.guesses + SHOWN_UNTRIED if picker is None else min(settings.guesses, picker.most())
         guesses = self._guesses(length, limit, len(self._text))
         self._lookups += 1
@@ -240,10 +251,11 @@ class _Generation:
         return self._pool.guesses(self._text[end - 1], length, limit, before)
 
     def _learn_prompt(self) -> None:
-        """Once for each N: the pool keeps n-grams of all lengths."""
-        if self._settings.ngram not in self._prompt_learnt:
-            self._prompt_learnt.add(self._settings.ngram)
-            self._pool.add_all(self._text[: self._prompt_length], self._settings.ngram, "prompt")
+        """Once for each length of n-grams: the pool keeps all of them."""
+        ngram = self._settings.text_ngram
+        if ngram not in self._prompt_learnt:
+            self._prompt_learnt.add(ngram)
+            self._pool.add_all(self._text[: self._prompt_length], ngram, "prompt")
 
     def _new_window(self) -> JacobiWindow | None:
         width, ngram = self._settings.window, self._settings.ngram

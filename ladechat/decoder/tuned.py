@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ladechat.decoder.lookahead import LookaheadDecoder
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
-from ladechat.decoder.picker import Pick, Pool, Rest
+from ladechat.decoder.picker import NOTHING, Pick, Pool, Rest
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.tuner import Observed, Tuner
@@ -59,12 +59,16 @@ class TunedDecoder:
         self._costs = costs
         self._unrefreshed = 0
         self._asked_at: float | None = None
+        self._rested_at: float | None = None
+        self._followed: tuple[LookaheadSettings, LookaheadSettings] | None = None
+        """The decoder's settings as they were left, and what the tuner had chosen: both are mostly the same again."""
 
     def run(
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
         self._take_in(self.tuner.begin())
+        self._rested_at = None  # the last answer may have ended in a rest
         self._follow()
         for step in self.lookahead.run(prompt, limits, selector, generated, self):
             if self._asked_at is not None:
@@ -74,6 +78,9 @@ class TunedDecoder:
 
     def rests(self, pool: Pool) -> int:
         """See `ladechat.decoder.picker.Picker`."""
+        if self._rested_at is not None and self._costs.measured:
+            self.tuner.took_behind(time.perf_counter() - self._rested_at)
+        self._rested_at = None
         if self._unrefreshed >= (REFRESHED if self._costs.measured else 1):
             self._unrefreshed = 0
             if self._costs.refresh(rounds=1):
@@ -86,6 +93,7 @@ class TunedDecoder:
 
     def rested(self, rest: Rest, pool: Pool) -> None:
         """See `ladechat.decoder.picker.Picker`."""
+        self._rested_at = time.perf_counter()
         self._unrefreshed += len(rest.passes)
         if self._costs.measured:
             self._take_in(self.tuner.rested(rest, pool))
@@ -97,7 +105,7 @@ class TunedDecoder:
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """See `ladechat.decoder.picker.Picker`."""
-        return self.tuner.pick(guesses)
+        return self.tuner.pick(guesses) if self._costs.measured else NOTHING
 
     def _chosen_rests(self, pool: Pool) -> int:
         if not self._costs.measured:
@@ -111,6 +119,9 @@ class TunedDecoder:
 
     def _follow(self) -> None:
         """Decode with what the tuner has chosen, also where other settings were assigned from outside."""
-        own, chosen = self.lookahead.settings, self.tuner.settings
-        if (own.window, own.ngram, own.guesses) != (chosen.window, chosen.ngram, chosen.guesses):
-            self.lookahead.settings = replace(own, window=chosen.window, ngram=chosen.ngram, guesses=chosen.guesses)
+        assigned, chosen = self.lookahead.settings, self.tuner.settings
+        if (assigned, chosen) != self._followed:
+            wanted = replace(chosen, pool_prompt=assigned.pool_prompt, pool_accepted=assigned.pool_accepted)
+            if wanted != assigned:
+                self.lookahead.settings = wanted  # a new object ends a rest
+            self._followed = wanted, chosen

@@ -1,100 +1,68 @@
 """Chooses W, N and G while a model writes: what a pass of T slots costs, set against what its drafts yield.
 
-Without a window, guesses are picked anew at every step, none of them where none is worth its slots: see `GuessWorth`.
-What a window adds can only be tried; that is done where it may pay, and for a small part of the time.
+Guesses are picked anew at every step, with a window or without, none of them where none is worth its slots: see
+`GuessWorth`. What a window adds can only be tried; that is done where it is expected to pay, and for a small part of
+the time where it may: see `WindowWorth`.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ladechat.decoder.estimate import Estimate, WithoutWindow
+from ladechat.decoder.foresight import agreeing
 from ladechat.decoder.guess_kind import LONGEST
-from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer
+from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer, slots_of
 from ladechat.decoder.lookahead import LookaheadSettings
-from ladechat.decoder.means import Mean
-from ladechat.decoder.ngram_pool import Guess
+from ladechat.decoder.ngram_pool import Guess, Tail
 from ladechat.decoder.picker import Pick, Pool, Rest
 from ladechat.decoder.step import Step
+from ladechat.decoder.window_worth import FORGOTTEN, WITH_WINDOW, WindowWorth, slots_of_window
 
 PLAIN = LookaheadSettings(0, 2, 0)
 """One token a step. It is never chosen by itself: a step without a window that picks no guess is one of these."""
 
 WITHOUT_WINDOW = LookaheadSettings(0, LONGEST + 1, MOST)
-WITH_WINDOW = tuple(
-    LookaheadSettings(*numbers)
-    for numbers in ((2, 3, 2), (3, 3, 3), (5, 3, 5), (7, 3, 7), (5, 5, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15))
-)
 
-REMEMBERED = 200
-"""Older tokens count less and less: a text changes."""
 STAY = 16
-"""How many steps settings are kept at least: columns tell after N − 1 passes, and the pool has to fill."""
-REVIEWED, REVIEWED_SECONDS = 64, 0.2
-"""After so many steps without a window, and so long, it is asked whether one would be better."""
-COMPARED, LEFT_OUT = 8, 32
-"""A window that was chosen so often in a row is left out for so many steps, to see what the text is like without it."""
+"""How many steps a window is kept at least: columns tell after N − 1 passes, and the pool has to fill."""
+REVIEWED, REVIEWED_SECONDS, SOON = 64, 0.2, 4
+"""After so many steps without a window, and so long, it is asked whether one would be better; sooner at first."""
 EXPLORED = 0.02
-"""The part of the time that may be lost by trying windows without knowing whether they pay."""
+"""The part of the time that may be lost in all by trying windows, before one is tried that is not expected to pay."""
 TOGETHER = 16
 """So many steps that asked the pool are learnt from together, fewer at first: one by one that takes longer, for after a
 pass nothing of this is in the processor's cache."""
 TOGETHER_SECONDS = 0.1
-"""Steps that take longer than this together are learnt from, how few they may be."""
-FORGOTTEN = 1000
-"""After so many steps without it, what a window is worth is open again."""
-HOPE = 0.15
-"""What each doubling of W may add to the tokens of a step, as far as is known before it was tried."""
+"""Steps that take longer than this together are learnt from, however few they are."""
 BETTER = 1.03
 """By how much other settings must be expected to be faster before they are chosen."""
 
 
-@dataclass
-class _Tried:
-    """What settings were worth, by token: the part of a step that it takes, and the time; and the slots of a pass.
-
-    Times are parts of others, for a machine is not equally fast all the time: without a window, of a plain step; with
-    one, of what tokens took without it just before.
-    """
-
-    steps: Mean = field(default_factory=lambda: Mean(REMEMBERED))
-    share: Mean = field(default_factory=lambda: Mean(REMEMBERED))
-    slots: Mean = field(default_factory=lambda: Mean(REMEMBERED))
-    last: int = -FORGOTTEN
-
-    def add(self, tokens: int, share: float, slots: int) -> None:
-        self.steps.add(1 / tokens, tokens)
-        self.share.add(share / tokens, tokens)
-        self.slots.add(slots)
-
-    def add_plain(self, steps: int) -> None:
-        """So many steps of plain decoding."""
-        for mean in (self.steps, self.share, self.slots):
-            mean.add(1.0, steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What settings are expected to do. `known` is False where a window is only hoped for."""
-
-    settings: LookaheadSettings
-    slots: float
-    tokens_per_step: float
-    seconds_per_token: float
-    known: bool
-
-    @property
-    def rate(self) -> float:
-        """Tokens per second."""
-        return 1 / self.seconds_per_token
-
-
 class Observed(NamedTuple):
-    """A step that asked the pool, the seconds that it took in all, and what it was offered."""
+    """A step that asked the pool, the seconds that it took in all, and what it was offered.
+
+    With a window, `instead` is what would have been verified without it.
+    """
 
     step: Step
     seconds: float
     offer: Offer
+    instead: Sequence[Tail] = ()
+
+
+class Offered(NamedTuple):
+    """What was offered at a place of the text, and to a step with which settings.
+
+    With a window, `emitted` is how many tokens came of that step, 0 where the window had only begun; `instead` is that
+    of `Observed`.
+    """
+
+    place: int
+    offer: Offer
+    settings: LookaheadSettings
+    emitted: int = 0
+    instead: Sequence[Tail] = ()
 
 
 class Tuner:
@@ -108,17 +76,17 @@ class Tuner:
         self._cost = cost
         self._worth = GuessWorth(cost)
         self._text: list[int] = []
-        self._offered: deque[tuple[int, Offer]] = deque()
+        self._offered: deque[Offered] = deque()
         self._offer: Offer = []
-        self._without = _Tried()
-        self._windows = {settings: _Tried() for settings in WITH_WINDOW}
-        self._besides = Mean(REMEMBERED)
-        self._steps = self._since = self._chosen_again = self._into_text = 0
+        self._instead: Sequence[Tail] = ()
+        self._without = WithoutWindow()
+        self._windows = WindowWorth()
+        self._steps = self._since = self._held = self._into_text = self._last_without = 0
         self._aside: list[Observed] = []
         self._seconds_aside = 0.0
-        self._seconds = self._reviewed = self._exploring = self._fastest = 0.0
+        self._seconds = self._reviewed = self._explored = self._fastest = 0.0
         self._settings = WITHOUT_WINDOW
-        self._known, self._comparing = True, False
+        self._exploring = False
 
     @property
     def settings(self) -> LookaheadSettings:
@@ -127,8 +95,8 @@ class Tuner:
 
     @property
     def exploring(self) -> bool:
-        """Whether these are tried without knowing whether they pay."""
-        return not self._known
+        """Whether a window is tried that was not of late, or that is not expected to pay."""
+        return self._exploring
 
     def begin(self) -> Sequence[Observed]:
         """Another text: what the steps before it were offered is not judged by it.
@@ -137,7 +105,7 @@ class Tuner:
             Those that had been put aside.
         """
         aside = self._learn()
-        self._offer = []  # of a step that failed
+        self._offer, self._instead = [], ()  # of a step that failed
         self._into_text = 0
         self._text.clear()
         self._offered.clear()
@@ -146,24 +114,30 @@ class Tuner:
 
     def forget_times(self) -> None:
         """What passes cost has changed at once, as when others of them are compiled: what was timed is of no use."""
-        self._learn()
+        self._learn_aside()
+        self._without.forget_times()
         self._worth.forget_times()
-        self._besides = Mean(REMEMBERED)
+        self._windows.forget_times()
 
     def rests(self, pool: Pool) -> int:
         """How many steps, without a window, should not ask the pool before one does."""
         return self._worth.rests(pool)
 
     def most(self) -> int:
-        """How many guesses are worth looking at. With a window, as many as its settings say."""
-        return self._settings.guesses if self._settings.window else self._worth.most
+        """How many guesses are worth looking at. With a window also those that were there without its own."""
+        return min(2 * self._worth.most, MOST) if self._settings.window else self._worth.most
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
-        """Which guesses the next step should verify. With a window, as many as its settings say."""
+        """Which guesses the next step should verify."""
         self._offer = self._worth.offered(guesses)
-        if self._settings.window:
-            return Pick(self._settings.guesses, self._settings.ngram - 1)
-        return self._worth.pick(self._offer)
+        if not self._settings.window:
+            return self._worth.pick(self._offer)
+        self._worth.renew()
+        others = [guess for guess in guesses if guess.source != "window"]
+        without = self._worth.kinds_of(others[: self._worth.most])
+        number, length = self._worth.pick(without)
+        self._instead = [tail[:length] for tail, _ in without[:number]]
+        return self._worth.pick(self._offer, beside=slots_of_window(self._settings) - 1)
 
     def observe(self, step: Step, seconds: float) -> Sequence[Observed]:
         """Take in a step that was decoded with `settings` and took so long in all.
@@ -173,9 +147,9 @@ class Tuner:
         Returns:
             What has been learnt from: nothing where the step was put aside.
         """
-        self._aside.append(Observed(step, seconds, self._offer))
+        self._aside.append(Observed(step, seconds, self._offer, self._instead))
         self._worth.came(step.tokens)
-        self._offer = []
+        self._offer, self._instead = [], ()
         self._seconds_aside += seconds
         enough = len(self._aside) >= min(TOGETHER, self._steps // 4) or self._seconds_aside > TOGETHER_SECONDS
         return self._learn() if enough or self._settings.window else ()
@@ -189,16 +163,21 @@ class Tuner:
         aside = self._learn_aside()
         count = len(rest.tokens)
         offered = self._worth.look_back(rest.tokens, pool)
-        self._offered += [(len(self._text) + place, offer) for place, offer in offered]
+        self._offered += [Offered(len(self._text) + place, offer, WITHOUT_WINDOW) for place, offer in offered]
         self._text += rest.tokens
         self._steps += count
+        self._last_without = self._steps
         self._since += count
         self._seconds += sum(rest.passes) + rest.besides
         self._worth.rested(rest)
         self._without.add_plain(count)
-        self._judge_guesses()
+        self._judge()
         self._review()
         return aside
+
+    def took_behind(self, seconds: float) -> None:
+        """Take in how long it took from the end of a rest until the next step began."""
+        self._worth.took_behind(seconds)
 
     def _learn(self) -> Sequence[Observed]:
         aside = self._learn_aside()
@@ -209,94 +188,107 @@ class Tuner:
         """From all that was put aside, in order."""
         aside, self._aside, self._seconds_aside = self._aside, [], 0.0
         for one in aside:
-            self._learn_step(one.step, one.seconds, one.offer)
+            self._learn_step(one)
         return aside
 
-    def _learn_step(self, step: Step, seconds: float, offer: Offer) -> None:
+    def _learn_step(self, observed: Observed) -> None:
+        step, seconds, offer, instead = observed
+        settings, besides = self._settings, seconds - step.forward_seconds
         self._steps += 1
         self._since += 1
+        self._held += 1
         self._into_text += 1
         self._seconds += seconds
-        self._exploring += 0.0 if self._known else self._lost(seconds, len(step.tokens))
-        if offer:
-            self._offered.append((len(self._text), offer))
-        self._text.extend(step.tokens)
-        if self._settings.window:
-            self._learn_window(self._windows[self._settings], step, seconds)
+        if self._exploring:
+            self._explored = max(0.0, self._explored + seconds - len(step.tokens) * self._fastest)
+        if step.window is not None:
+            begun = min(self._held, self._into_text) < settings.ngram  # columns tell after N − 1 passes
+            emitted = 0 if begun else len(step.tokens)
+            self._offered.append(Offered(len(self._text), offer, settings, emitted, instead))
+            self._windows.took(settings, step.slots, min(besides, self._cost(step.slots)), self._steps)
+            self._worth.took_with_window(len(step.tokens), seconds)
         else:
-            self._worth.took(step.slots, len(step.tokens), seconds, seconds - step.forward_seconds)
+            if offer:
+                self._offered.append(Offered(len(self._text), offer, WITHOUT_WINDOW))
+            self._last_without = self._steps
+            self._worth.took(step.slots, len(step.tokens), seconds, besides)
             self._without.add(len(step.tokens), self._in_plain_steps(step.slots), step.slots)
-        self._judge_guesses()
+        self._text.extend(step.tokens)
+        self._judge()
 
-    def _judge_guesses(self) -> None:
+    def _judge(self) -> None:
         """Compare what was offered with the text, as soon as that is long enough."""
-        while self._offered and self._offered[0][0] + LONGEST <= len(self._text):
-            place, offer = self._offered.popleft()
-            self._worth.learn(offer, tuple(self._text[place : place + LONGEST]))
+        while self._offered and self._offered[0].place + LONGEST <= len(self._text):
+            offered = self._offered.popleft()
+            following = tuple(self._text[offered.place : offered.place + LONGEST])
+            self._worth.learn(offered.offer, following)
+            if offered.settings.window:
+                self._compare(offered, following)
+
+    def _compare(self, offered: Offered, following: Tail) -> None:
+        """What a step with a window would have been without it."""
+        instead = offered.instead
+        tokens = 1 + max((agreeing(tail, following) for tail in instead), default=0)
+        slots = 1 + sum(slots_of(tail, instead[:number]) for number, tail in enumerate(instead))
+        self._without.add(tokens, self._in_plain_steps(slots) if instead else 1.0, slots)
+        if offered.emitted:
+            self._windows.learn(offered.settings, offered.emitted, tokens, 1 / self._without.steps.value)
 
     def estimates(self) -> Iterator[Estimate]:
         """What is expected of plain decoding, of guesses without a window, and of every window."""
         plain = self._worth.plain_seconds()
-        yield Estimate(PLAIN, 1, 1.0, plain, known=True)
+        yield Estimate(PLAIN, 1, 1.0, plain, known=True, tokens_at_best=1.0)
         without = self._without
-        tokens, seconds = 1 / (without.steps.value or 1.0), (without.share.value or 1.0) * plain
-        yield Estimate(WITHOUT_WINDOW, without.slots.value or 1.0, tokens, seconds, known=True)
-        for settings, tried in self._windows.items():
-            if tried.share.weight and self._steps - tried.last < FORGOTTEN:
-                own = tried.share.value * seconds
-                yield Estimate(settings, tried.slots.value, 1 / tried.steps.value, own, known=True)
-            else:
-                hoped = min(tokens + HOPE * (1 + settings.window).bit_length(), settings.ngram)
-                slots = tried.slots.value or float((settings.ngram - 1) * settings.window + settings.guesses)
-                yield Estimate(settings, slots, hoped, (self._cost(round(slots)) + self._host()) / hoped, known=False)
+        slots, usual = without.slots.value or 1.0, 1 / (without.steps.value or 1.0)
+        seconds = (without.share.value or 1.0) * plain * usual
+        yield Estimate(WITHOUT_WINDOW, slots, usual, seconds, known=True, tokens_at_best=usual)
+        for settings in WITH_WINDOW:
+            added, at_best = self._windows.adds(settings, usual, self._steps)
+            with_it = self._windows.slots(settings, slots - 1, self._steps)
+            seconds = self._cost(round(with_it)) + self._besides_window()
+            known = self._windows.known(settings, self._steps)
+            yield Estimate(settings, with_it, max(1.0, usual + added), seconds, known, max(1.0, usual + at_best))
 
     def _in_plain_steps(self, slots: int) -> float:
         """What a step without a window takes, as a part of a plain one."""
         return self._worth.seconds(slots) / self._worth.plain_seconds()
 
-    def _host(self) -> float:
+    def _besides_window(self) -> float:
         """What a step with a window takes besides its pass."""
-        return self._besides.value if self._besides.weight else self._worth.seconds(2) - self._cost(2)
+        measured = self._windows.besides()
+        return self._worth.seconds(2) - self._cost(2) if measured is None else measured
 
     def _may_try(self, hoped: Estimate, without: Estimate) -> bool:
-        """Whether it costs little enough even if it adds nothing: for a small model a window can take fifty steps."""
-        would_lose = STAY * self._lost(hoped.seconds_per_token * hoped.tokens_per_step, without.tokens_per_step)
-        return self._exploring + would_lose <= EXPLORED * self._seconds
-
-    def _lost(self, seconds: float, tokens: float) -> float:
-        """By how much a step took longer than its tokens take with what is known to be fastest."""
-        return max(0.0, seconds - tokens * self._fastest)
-
-    def _learn_window(self, tried: _Tried, step: Step, seconds: float) -> None:
-        self._besides.add(seconds - step.forward_seconds)
-        tried.last = self._steps
-        without = self._without.share.value * self._worth.plain_seconds()
-        if min(self._since, self._into_text) >= self._settings.ngram and without:
-            tried.add(len(step.tokens), (self._cost(step.slots) + self._host()) / without, step.slots)
+        """Whether it costs little enough even if it adds nothing: for a small model a step with a window can take as
+        long as fifty without.
+        """
+        would_lose = STAY * (hoped.seconds_per_step - without.tokens_per_step * self._fastest)
+        return self._explored + would_lose <= EXPLORED * self._seconds
 
     def _review(self) -> None:
         """Choose anew, if that is due."""
-        if self._settings.window or self._comparing:
-            due = self._since >= (STAY if self._settings.window else LEFT_OUT)
+        if self._settings.window:
+            due = self._since >= STAY
         else:
-            due = self._since >= REVIEWED and self._seconds >= self._reviewed + REVIEWED_SECONDS
+            due = self._since >= min(REVIEWED, max(SOON, self._steps // 2))
+            due = due and self._seconds - self._reviewed >= min(REVIEWED_SECONDS, self._seconds / 2)
         if due:
             self._choose()
 
     def _choose(self) -> None:
         estimates = {one.settings: one for one in self.estimates()}
         del estimates[PLAIN]
-        best = now = estimates[self._settings]
-        fastest = min((one for one in estimates.values() if one.known), key=lambda one: one.seconds_per_token)
-        self._fastest = fastest.seconds_per_token
-        if not now.known or fastest.rate > BETTER * now.rate:
-            best = fastest
-        hoped = min(estimates.values(), key=lambda one: one.seconds_per_token)
-        if not hoped.known and hoped.rate > BETTER * best.rate and self._may_try(hoped, estimates[WITHOUT_WINDOW]):
-            best = hoped
-        self._chosen_again = self._chosen_again + 1 if best is now and now.settings.window else 0
-        self._comparing = self._chosen_again == COMPARED
-        if self._comparing:
-            best, self._chosen_again = estimates[WITHOUT_WINDOW], 0
+        now = estimates[self._settings]
+        self._fastest = 1 / max(one.rate for one in estimates.values() if one.known)
+        best = max(estimates.values(), key=lambda one: one.rate)
+        if best.rate <= BETTER * now.rate and not self._exploring:  # what was only tried has no claim to stay
+            best = now
+        hoped = max(estimates.values(), key=lambda one: one.rate_at_best)
+        may_be_better = hoped is not best and hoped.rate_at_best > BETTER * best.rate
+        trying = may_be_better and self._may_try(hoped, estimates[WITHOUT_WINDOW])
+        taken = hoped if trying else best
+        if self._steps - self._last_without >= FORGOTTEN:  # nothing says meanwhile what steps without a window take
+            trying, taken = False, estimates[WITHOUT_WINDOW]
         self._since, self._reviewed = 0, self._seconds
-        self._settings, self._known = best.settings, best.known
+        self._held = self._held if taken is now else 0
+        self._settings, self._exploring = taken.settings, trying or not taken.known

@@ -231,3 +231,18 @@ def test_when_passes_become_faster_what_was_timed_is_forgotten_and_what_guesses_
     worth.forget_times()
     assert worth.seconds(1) == pytest.approx(0.002)
     assert worth.pick(worth.offered([good])) == Pick(1, LONGEST)
+
+
+@pytest.mark.parametrize(("asking", "asks"), [(0.00001, True), (0.002, False)])
+def test_where_stretches_begin_often_it_asks_at_each_step_if_that_takes_little(asking: float, asks: bool) -> None:
+    """Ten plain steps and one in which a guess brings seven tokens, by turns; the pool never knows the last tokens."""
+    worth, unknown = GuessWorth(lambda slots: PLAIN if slots == 1 else 1.2 * PLAIN), Seen(0)
+    for _ in range(30):
+        worth.rested(rest(9))
+        worth.took_behind(0.001)
+        worth.came((1,))
+        worth.took(1, 1, PLAIN + asking, asking)
+        worth.came((1,) * 8)
+        worth.took(8, 8, 1.2 * PLAIN + asking, asking)
+    renew(worth)
+    assert (worth.rests(unknown) == 0) == asks

@@ -27,6 +27,7 @@ def random_settings(dice: random.Random) -> LookaheadSettings:
         guesses=dice.randint(0, 10),
         pool_prompt=dice.random() < 0.5,
         pool_accepted=dice.random() < 0.5,
+        longest_guess=dice.choice([0, 0, 1, 4, 9]),
     )
 
 
@@ -42,7 +43,7 @@ def check_a_random_case(seed: int) -> None:
     for step in decoder.run(prompt, Limits(limit, frozenset(eos))):
         written.extend(step.tokens)
         now = decoder.settings
-        assert step.slots <= (now.ngram - 1) * (now.window + now.guesses) + 1
+        assert step.slots <= (now.ngram - 1) * now.window + (now.text_ngram - 1) * now.guesses + 1
         if changing and dice.random() < 0.3:
             decoder.settings = random_settings(dice)
     assert written == plain(model, prompt, limit, eos), f"seed {seed}"
@@ -277,6 +278,8 @@ def test_log_probabilities_are_those_of_a_plain_pass() -> None:
 def test_impossible_settings_are_refused(w: int, n: int, g: int) -> None:
     with pytest.raises(ValueError, match="must be at least"):
         LookaheadSettings(w, n, g)
+    with pytest.raises(ValueError, match="longest guess must be at least 0"):
+        LookaheadSettings(longest_guess=-1)
 
 
 @pytest.mark.full
