@@ -14,13 +14,17 @@ from ladechat.bench.prompts import Prompt
 ROOT = Path(__file__).parents[2]
 
 
+def pair(tokens: int, seconds: float) -> Pair:
+    return Pair(tokens, seconds, seconds)
+
+
 def test_an_interval_is_a_point_where_all_prompts_agree() -> None:
-    assert interval([(Pair(10 * n, 1.0 * n), Pair(10 * n, 2.0 * n)) for n in range(1, 9)]) == [2.0, 2.0, 2.0]
+    assert interval([(pair(10 * n, 1.0 * n), pair(10 * n, 2.0 * n)) for n in range(1, 9)]) == [2.0, 2.0, 2.0]
 
 
 def test_an_interval_holds_the_ratio_and_narrows_with_more_prompts() -> None:
     dice = random.Random(1)
-    pairs = [(Pair(20, dice.uniform(0.5, 1.5)), Pair(20, 1.0)) for _ in range(200)]
+    pairs = [(pair(20, dice.uniform(0.5, 1.5)), pair(20, 1.0)) for _ in range(200)]
     few, many = interval(pairs[:10]), interval(pairs)
     for ratio, least, most in (few, many):
         assert least < ratio < most
@@ -47,6 +51,13 @@ def test_ratios_are_those_of_tokens_per_second_behind_the_first_step() -> None:
     assert found["auto, eager"]["random"]["to_plain"] == [1.0, 1.0, 1.0]
     assert found["auto, eager"]["all"]["tokens_per_step"] == round(17 / 11, 3)
     check(answers, PROMPTS)
+
+
+def test_of_the_rounds_the_median_counts_so_that_a_pause_of_the_machine_does_not() -> None:
+    rounds = [answer(11, 1, 11, seconds) for seconds in (1.0, 9.0, 1.2)]
+    found = figures({BASE: [rounds, rounds], "plain, eager": [rounds, rounds]}, [PROMPTS[0], PROMPTS[0]])
+    assert found["plain, eager"]["code"]["tokens_per_second"] == round(10 / 1.2, 2)
+    assert found["plain, eager"]["code"]["tokens_per_second_on_average"] == round(30 / 11.2, 2)
 
 
 def test_another_text_is_found() -> None:

@@ -1,0 +1,285 @@
+"""What auto's choices are worth, the machine left out: it and fixed settings, timed by a clock that is made up.
+
+Run as `python -m benchmarks.choices [--json FILE] [--kinds code ...]`. The bundled model answers, with compiled passes
+if they are there, but time is what a machine that is written down here would take: so many milliseconds for a pass of T
+slots, so many microseconds for what is done besides. What comes out is the same on every machine and in every hour, so
+that it says whether a choice was good, which a clock on the wall says with an error of some percent; how fast anything
+is says `benchmarks.speed`. Left out is that plain passes behind one with guesses take longer, and that a decoder with
+fixed settings looks for guesses where it finds none. A session is all prompts of a kind, as there, or some 30 questions
+of one kind that the corpus generator of the bundled model asks, with answers of up to 160 tokens, as in an app.
+"""
+
+import argparse
+import json
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from torch import Tensor
+
+from benchmarks.demo_decoding import BUNDLED
+from benchmarks.speed import kinds_of, random_prompts
+from benchmarks.speed_contenders import GRID, passes_of
+from ladechat.bench.options import KINDS
+from ladechat.bench.prompts import Prompt, make_prompts
+from ladechat.bench.questions import Question, read_questions
+from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
+from ladechat.decoder.ngram_pool import Guess
+from ladechat.decoder.picker import Pick, Pool, Rest
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.step import Limits
+from ladechat.decoder.tuned import TunedDecoder
+from ladechat.decoder.verify_mask import StepLayout
+from ladechat.model.cost import PassCosts
+from ladechat.model.loading import LoadedModel, load
+from tools.demo_model.conversations import WRITERS
+
+SHORT, LONG = 64, 160
+QUESTIONS = 30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What passes take there, in milliseconds by their slots, and what is done besides, in microseconds.
+
+    Attributes:
+        passes: as a pass of another size takes in proportion between two of these.
+        filled_up: whether a pass takes as long as the next of these sizes, as compiled ones do.
+        plain_us, guesses_us: besides the pass of a step without guesses, and of one with some.
+        asked_us: of auto, at a step that asks the pool.
+        behind_us: of auto, behind a rest.
+    """
+
+    passes: Mapping[int, float]
+    filled_up: bool
+    plain_us: float
+    guesses_us: float
+    asked_us: float
+    behind_us: float
+    _sizes: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_sizes", sorted(self.passes))
+
+    def pass_seconds(self, slots: int) -> float:
+        """A pass of so many slots."""
+        index = bisect_left(self._sizes, slots)
+        if index == len(self._sizes):
+            return self.passes[self._sizes[-1]] * slots / self._sizes[-1] / 1000
+        high = self._sizes[index]
+        if high == slots or self.filled_up:
+            return self.passes[high] / 1000
+        low = self._sizes[index - 1]
+        return (self.passes[low] + (self.passes[high] - self.passes[low]) * (slots - low) / (high - low)) / 1000
+
+    def step_seconds(self, slots: int) -> float:
+        """A step of a decoder with fixed settings."""
+        return self.pass_seconds(slots) + (self.plain_us if slots == 1 else self.guesses_us) / 1e6
+
+
+MACHINES = {
+    "compiled": Machine(
+        {1: 0.4, 2: 0.52, 4: 0.8, 8: 1.45, 16: 2.9, 32: 5.6, 64: 11.0}, True, 25, 110, asked_us=60, behind_us=150
+    ),
+    "compiled, slow memory": Machine(
+        {1: 0.9, 2: 1.02, 4: 1.25, 8: 1.65, 16: 2.65, 32: 5.0, 64: 10.0}, True, 50, 250, asked_us=90, behind_us=250
+    ),
+    "eager": Machine(
+        {1: 5.0, 2: 5.5, 4: 5.7, 8: 6.1, 16: 7.3, 32: 9.0, 64: 13.0, 128: 22.0},
+        False,
+        100,
+        200,
+        asked_us=60,
+        behind_us=150,
+    ),
+    "slots nearly free": Machine(
+        {1: 12.0, 8: 12.1, 16: 12.2, 32: 12.4, 64: 12.9, 128: 13.9, 256: 17.0},
+        False,
+        100,
+        250,
+        asked_us=60,
+        behind_us=150,
+    ),
+}
+"""The first three as the bundled model was timed on two CPUs; the last as a model of 7 billion parameters on a GPU
+should be, by the targets of `benchmarks.gpu`: none was timed."""
+
+
+class OnClock:
+    """A runner whose passes, and what is done besides, take what they would on a machine."""
+
+    def __init__(self, runner: Runner, machine: Machine) -> None:
+        self._runner, self._machine, self._slots = runner, machine, 1
+        self.now = 0.0
+        self.plain_only = runner.plain_only
+        self.context_length = runner.context_length
+        self.compiled = _Sizes(sorted(machine.passes)) if machine.filled_up else None
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """See `Runner`, as of the others."""
+        return self._runner.tokens
+
+    @property
+    def reach(self) -> int:
+        return self._runner.reach
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
+        yield from self._runner.prefill(tokens)
+
+    def forward(self, layout: StepLayout) -> Tensor:
+        self._slots = len(layout)
+        self.now += self._machine.pass_seconds(self._slots)
+        return self._runner.forward(layout)
+
+    def read(self, logits: Tensor) -> tuple[list[int], list[float] | None]:
+        return self._runner.read(logits)
+
+    def keep(self, slots: Sequence[int]) -> None:
+        if slots:  # else a pass was only timed
+            self.now += self._machine.step_seconds(self._slots) - self._machine.pass_seconds(self._slots)
+        self._runner.keep(slots)
+
+    def works(self, microseconds: float) -> None:
+        """So much else was done."""
+        self.now += microseconds / 1e6
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Meanwhile clocks say what time it is on that machine."""
+        with (
+            patch.object(time, "perf_counter", self._time),
+            patch("ladechat.decoder.lookahead.perf_counter", self._time),
+        ):
+            yield
+
+    def _time(self) -> float:
+        return self.now
+
+
+@dataclass
+class _Sizes:
+    """What a `PassCosts` asks of compiled passes."""
+
+    sizes: list[int]
+
+    def prepare(self) -> None: ...
+
+
+class AutoOnClock(TunedDecoder):
+    """Auto, whose own work takes what it would."""
+
+    def __init__(self, runner: OnClock, machine: Machine) -> None:
+        costs = PassCosts(runner)
+        costs.refresh()
+        super().__init__(LookaheadDecoder(runner), costs)
+        self._clock, self._machine = runner, machine
+
+    def rested(self, rest: Rest, pool: Pool) -> None:
+        """See `Picker`."""
+        super().rested(rest, pool)
+        self._clock.works(self._machine.behind_us)
+
+    def pick(self, guesses: Sequence[Guess]) -> Pick:
+        """See `Picker`."""
+        picked = super().pick(guesses)
+        self._clock.works(self._machine.asked_us)
+        return picked
+
+
+def main() -> None:
+    """Measure, print, and write the figures if asked to."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--kinds", nargs="+", help="only these")
+    arguments = parser.parse_args()
+    loaded = load(BUNDLED, BUNDLED.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
+    loaded.runner.compiled = passes_of(loaded).get("compiled")  # which give the same tokens sooner
+    sessions = {kind: some for kind, some in sessions_of(loaded).items() if kind in (arguments.kinds or [kind])}
+    report: dict[str, Any] = {name: {} for name in MACHINES}
+    for kind, prompts in sessions.items():
+        for name, found in of_session(loaded, prompts).items():
+            report[name][kind] = found
+            print(f"{kind:12} {name:22} {found}", flush=True)
+    print("\n", page_table(report), sep="")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def sessions_of(loaded: LoadedModel) -> dict[str, list[Prompt]]:
+    """Prompts by their kind: those of `benchmarks.speed`, and those of the corpus generator."""
+    prompts = make_prompts(loaded, read_questions(KINDS), SHORT, tick=lambda: None)
+    prompts += random_prompts(loaded, Limits(SHORT, loaded.eos_ids))
+    prompts += make_prompts(loaded, list(_generated()), LONG, tick=lambda: None)
+    return {kind: [prompt for prompt in prompts if prompt.kind == kind] for kind in kinds_of(prompts)}
+
+
+def _generated() -> Iterator[Question]:
+    for kind, (write, _) in WRITERS.items():
+        rng, asked = Random(f"choices {kind}"), 0
+        while asked < QUESTIONS:
+            turns = tuple(exchange.question for exchange in write(rng))
+            asked += len(turns)
+            yield Question(f"long: {kind}", f"{kind} {asked}", turns)
+
+
+def of_session(loaded: LoadedModel, prompts: Sequence[Prompt]) -> dict[str, dict[str, Any]]:
+    """For each machine: the best fixed settings there, their speed by that of plain decoding, and auto's by theirs."""
+    slots = {",".join(map(str, numbers)): _slots_of_fixed(loaded, prompts, numbers) for numbers in GRID}
+    slots["plain"] = [1] * sum(len(prompt.expected) - 1 for prompt in prompts)
+    found = {}
+    for name, machine in MACHINES.items():
+        seconds = {way: sum(map(machine.step_seconds, of)) for way, of in slots.items()}
+        best = min(seconds, key=lambda way: seconds[way])
+        auto = _seconds_of_auto(loaded, prompts, machine)
+        gained = {"best_to_plain": seconds["plain"] / seconds[best], "auto_to_best": seconds[best] / auto}
+        found[name] = {"best": best, **{key: round(value, 3) for key, value in gained.items()}}
+    return found
+
+
+def _slots_of_fixed(loaded: LoadedModel, prompts: Sequence[Prompt], numbers: tuple[int, int, int]) -> list[int]:
+    """Of all steps but the first of each answer. They do not depend on what a machine takes for them."""
+    decoder, slots = LookaheadDecoder(loaded.runner, LookaheadSettings(*numbers)), list[int]()
+    for prompt in prompts:
+        steps = list(decoder.run(prompt.token_ids, Limits(len(prompt.expected), loaded.eos_ids)))
+        assert tuple(token for step in steps for token in step.tokens) == prompt.expected
+        slots += [step.slots for step in steps[1:]]
+    return slots
+
+
+def _seconds_of_auto(loaded: LoadedModel, prompts: Sequence[Prompt], machine: Machine) -> float:
+    runner, seconds = OnClock(loaded.runner, machine), 0.0
+    with runner.counting():
+        for _ in runner.prefill(prompts[0].token_ids):
+            pass
+        decoder = AutoOnClock(runner, machine)
+        for prompt in prompts:
+            tokens, began = list[int](), 0.0
+            for step in decoder.run(prompt.token_ids, Limits(len(prompt.expected), loaded.eos_ids)):
+                began = began if tokens else runner.now
+                tokens += step.tokens
+            assert tuple(tokens) == prompt.expected
+            seconds += runner.now - began
+    return seconds
+
+
+def page_table(report: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """The figures as a table of a page: auto ÷ best, and in brackets which that is and what it is to plain decoding."""
+    lines = [f"| | {' | '.join(report)} |", f"|---|{'---|' * len(report)}"]
+    for kind in next(iter(report.values())):
+        cells = (
+            f"{one['auto_to_best']:.2f} ({one['best']}: {one['best_to_plain']:.2f})"
+            for one in (by_kind[kind] for by_kind in report.values())
+        )
+        lines.append(f"| {kind.replace('_', ' ')} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
