@@ -2,21 +2,20 @@
 
 Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 3] [--grid] [--reference PYTHON] [--json FILE]
 [--plot FILE]`, on a CPU, float32, greedy. Every prompt goes to all contenders before any gets the next, who begins
-changes, and all write the same tokens or the run fails. The prompts of a kind are one session: as in the app, the
-n-gram pool is kept from one to the next. Decoders with compiled passes, whose answers are so short that a pause of the
-machine shows in one, get all prompts some times more, by themselves, behind each round. Of the rounds the median counts
-for each prompt, for the same reason. A ratio is one of tokens per second behind the first step, over all prompts of a
-kind; its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed
-settings take part too, so that what the tuner chooses can be compared with the best of them; with --reference the
-authors' implementation, run by that Python (see `benchmarks.reference`).
+and who follows whom changes, and all write the same tokens or the run fails. The prompts of a kind are one session: as
+in the app, the n-gram pool is kept from one to the next. Decoders with compiled passes, whose answers are so short that
+a pause of the machine shows in one, get all prompts once more, by themselves, behind each round. Of the rounds the
+median counts for each prompt, for the same reason. A ratio is one of tokens per second behind the first step, over all
+prompts of a kind; its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With
+--grid fixed settings take part too, so that what the tuner chooses can be compared with the best of them, in each round
+with what was best in the others; with --reference the authors' implementation, run by that Python (see
+`benchmarks.reference`).
 """
 
 import argparse
 import json
 import random
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.demo_decoding import BUNDLED
+from benchmarks.pairs import auto_to_best, interval, pair, rate, rate_on_average
 from benchmarks.speed_contenders import BASE, REFERENCE, THEIR_PLAIN, make_contenders, pass_costs
 from ladechat.bench.contenders import Answer
 from ladechat.bench.machine import describe
@@ -37,18 +37,8 @@ from ladechat.model.loading import LoadedModel, load
 
 MAX_NEW_TOKENS = 64
 RANDOM_PROMPTS, RANDOM_LENGTH = 8, 60
-DRAWS = 2000
-COMPILED_ROUNDS = 2
+COMPILED_ROUNDS = 1
 """So many rounds more, behind each one, of decoders with compiled passes."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """What one contender did on one prompt behind the first step: in one round, on average, and in the median one."""
-
-    tokens: float
-    seconds: float
-    seconds_on_average: float
 
 
 def main() -> None:
@@ -87,6 +77,7 @@ def main() -> None:
         "rounds_compiled": arguments.rounds * (1 + COMPILED_ROUNDS),
         "prompts": {kind: sum(prompt.kind == kind for prompt in prompts) for kind in kinds_of(prompts)},
         "contenders": figures(answers, prompts),
+        "auto_to_best": {way: beside_the_best(answers, prompts, way) for way in ways},
         "pass_costs": pass_costs(loaded, ways),
     }
     show(report)
@@ -130,7 +121,7 @@ def figures(
     answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """For each contender and kind of prompt: tokens per second and step, and ratios with their intervals."""
-    pairs = {name: [_pair(repeated) for repeated in by_prompt] for name, by_prompt in answers.items()}
+    pairs = {name: [pair(repeated) for repeated in by_prompt] for name, by_prompt in answers.items()}
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for name, by_prompt in answers.items():
         found[name] = {}
@@ -139,8 +130,8 @@ def figures(
             first = [by_prompt[i][0] for i in chosen]
             plain = _plain_of(name)
             found[name][kind] = {
-                "tokens_per_second": round(_rate([pairs[name][i] for i in chosen]), 2),
-                "tokens_per_second_on_average": round(_rate_on_average([pairs[name][i] for i in chosen]), 2),
+                "tokens_per_second": round(rate([pairs[name][i] for i in chosen]), 2),
+                "tokens_per_second_on_average": round(rate_on_average([pairs[name][i] for i in chosen]), 2),
                 "tokens_per_step": round(sum(len(one.tokens) for one in first) / sum(one.passes for one in first), 3),
                 "to_transformers": interval([(pairs[name][i], pairs[BASE][i]) for i in chosen]),
                 "to_plain": interval([(pairs[name][i], pairs[plain][i]) for i in chosen]),
@@ -153,35 +144,6 @@ def _plain_of(name: str) -> str:
     if name.startswith(REFERENCE):
         return THEIR_PLAIN
     return BASE if name == BASE else f"plain, {name.rsplit(', ', 1)[-1]}"
-
-
-def _pair(repeated: Sequence[Answer]) -> Pair:
-    tokens = [len(answer.tokens) - answer.first_tokens for answer in repeated]
-    seconds = [answer.rest_seconds for answer in repeated]
-    mean = statistics.mean(tokens)
-    if not all(tokens):  # the first step was the last one
-        return Pair(mean, statistics.mean(seconds), statistics.mean(seconds))
-    median = statistics.median(took / count for took, count in zip(seconds, tokens, strict=True))
-    return Pair(mean, mean * median, statistics.mean(seconds))
-
-
-def _rate(pairs: Sequence[Pair]) -> float:
-    return sum(pair.tokens for pair in pairs) / sum(pair.seconds for pair in pairs)
-
-
-def _rate_on_average(pairs: Sequence[Pair]) -> float:
-    return sum(pair.tokens for pair in pairs) / sum(pair.seconds_on_average for pair in pairs)
-
-
-def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
-    """The ratio of two rates, and the ends of its interval."""
-    dice = random.Random(0)
-
-    def ratio(chosen: Sequence[tuple[Pair, Pair]]) -> float:
-        return _rate([mine for mine, _ in chosen]) / _rate([other for _, other in chosen])
-
-    drawn = sorted(ratio(dice.choices(pairs, k=len(pairs))) for _ in range(DRAWS))
-    return [round(value, 3) for value in (ratio(pairs), drawn[DRAWS // 40], drawn[-DRAWS // 40])]
 
 
 def page_table(report: Mapping[str, Any], field: str) -> str:
@@ -201,16 +163,29 @@ def page_table(report: Mapping[str, Any], field: str) -> str:
     return "\n".join(lines)
 
 
-def beside_the_best(report: Mapping[str, Any], way: str) -> dict[str, tuple[str, float]]:
-    """For each kind of prompts the fastest of plain decoding and fixed settings, and auto's speed divided by its."""
-    rates = {
-        name.removesuffix(f", {way}"): {kind: one["tokens_per_second"] for kind, one in by_kind.items()}
-        for name, by_kind in report["contenders"].items()
-        if name.endswith(f", {way}")
-    }
-    auto = rates.pop("auto")
-    best = {kind: max(rates, key=lambda name: rates[name][kind]) for kind in report["prompts"]}
-    return {kind: (name, round(auto[kind] / rates[name][kind], 3)) for kind, name in best.items()}
+def beside_the_best(
+    answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt], way: str
+) -> dict[str, dict[str, Any]]:
+    """For each kind of prompts the fastest of plain decoding and fixed settings, and auto's speed divided by theirs."""
+    of_way = {name.removesuffix(f", {way}"): by_prompt for name, by_prompt in answers.items() if name.endswith(way)}
+    found = {}
+    for kind in kinds_of(prompts):
+        chosen = [index for index, prompt in enumerate(prompts) if prompt.kind == kind]
+        of_kind = {name: [by_prompt[index] for index in chosen] for name, by_prompt in of_way.items()}
+        found[kind] = auto_to_best(of_kind.pop("auto"), of_kind)
+    return found
+
+
+def best_table(report: Mapping[str, Any]) -> str:
+    """The table of a page that says what was fastest, and how fast auto was beside it."""
+    ways = report["auto_to_best"]
+    lines = ["".join(f"| best, {way} | auto ÷ best " for way in ways)]
+    lines = [f"| {lines[0]}|", f"|---|{'---|---|' * len(ways)}"]
+    for kind in report["prompts"]:
+        found = [by_kind[kind] for by_kind in ways.values()]
+        cells = (f"{one['best']} | {'{:.2f} ({:.2f}–{:.2f})'.format(*one['auto_to_best'])}" for one in found)
+        lines.append(f"| {kind.replace('_', ' ')} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def show(report: Mapping[str, Any]) -> None:

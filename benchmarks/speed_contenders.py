@@ -31,6 +31,7 @@ GRID = [
     *((0, 4, 1), (0, 4, 3), (0, 8, 1), (0, 8, 3)),
     *((2, 3, 2), (3, 3, 3), (5, 3, 5), (7, 3, 7), (5, 5, 5), (7, 5, 7), (15, 5, 15)),
 ]
+DEFAULT = (5, 3, 5)
 BASE = "transformers generate"
 REFERENCE = "the authors' implementation"
 THEIR_PLAIN = f"{REFERENCE}: transformers 4.36, plain"
@@ -127,12 +128,13 @@ def make_contenders(
         costs.refresh()  # what passes cost is measured before the first answer, as when the app has loaded a model
         decoders: dict[str, Callable[[], Decoder]] = {
             f"plain, {way}": lambda: AutoregressiveDecoder(runner),
-            f"lookahead 5,3,5, {way}": lambda: LookaheadDecoder(runner, LookaheadSettings(5, 3, 5)),
+            f"lookahead 5,3,5, {way}": lambda: LookaheadDecoder(runner, LookaheadSettings(*DEFAULT)),
             f"auto, {way}": partial(_auto, runner, costs),
         }
         for numbers in GRID if grid else ():
-            name = f"{','.join(map(str, numbers))}, {way}"
-            decoders[name] = partial(LookaheadDecoder, runner, LookaheadSettings(*numbers))
+            if numbers != DEFAULT:  # which takes part anyway
+                name = f"{','.join(map(str, numbers))}, {way}"
+                decoders[name] = partial(LookaheadDecoder, runner, LookaheadSettings(*numbers))
         found += [Through(name, loaded, make, passes, begins) for name, make in decoders.items()]
     return found, ways
 

@@ -1,5 +1,6 @@
 """The rounds: all contenders on all prompts, in turns."""
 
+import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -42,11 +43,12 @@ def _round(
 ) -> Round:
     """All contenders answer one prompt before any gets the next: a machine that slows down slows all of them.
 
-    Who begins changes from prompt to prompt and from round to round.
+    Who begins changes from round to round, and who follows whom from prompt to prompt: what a decoder leaves behind, in
+    the processor's caches, must not always meet the same one.
     """
     answers: Round = {contender.name: [] for contender in contenders}
     for index, prompt in enumerate(prompts):
-        for contender in rotated(contenders, number + index):
+        for contender in rotated(random.Random(index).sample(contenders, len(contenders)), number):
             answers[contender.name].append(contender.answer(prompt.token_ids, limits))
             tick()
     return answers

@@ -1,9 +1,8 @@
 """Which of the pool's guesses are worth their slots: decided at every step.
 
-A step that verifies guesses takes longer than a plain one, and may emit more. The most tokens per second come in the
-long run from the choice, at each step, with the largest E[tokens] − λ · E[seconds], where λ is that rate itself
-(Dinkelbach 1967, on the ratio of two sums; here it is what was reached of late). What a guess adds is learnt without
-trying it: the text that follows says how much of it was right.
+A step that verifies guesses takes longer than a plain one, and may emit more; each token more saves a plain step. So
+guesses are worth it where they are expected to add more tokens than plain steps in the time that their slots take. What
+a guess adds is learnt without trying it: the text that follows says how much of it was right.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,10 +50,6 @@ NEVER = LONGEST_KIND + 1
 OPEN_AGAIN = 2000
 """After so many steps without a guess, what those with one take besides their pass is open again."""
 
-FADING = 0.99
-"""What a step counts, in the rate of late, for each step after it."""
-
-
 Offer = list[tuple[Tail, Kind]]
 """Guesses, and of which kind each was when the pool had it."""
 
@@ -86,8 +81,9 @@ class GuessWorth:
         self._besides = {"rest": Mean(RESTS_REMEMBERED), "plain": Mean(REMEMBERED), "guesses": Mean(REMEMBERED)}
         self._aftermath = Aftermath()
         self._rest_length = RestLength()
-        self._tokens = self._seconds = self._reached = 0.0
         self._expected: dict[int, float] = {}
+        self._prices: dict[tuple[int, int], float] = {}
+        self._picks: dict[tuple[Kind, int, int], Pick] = {}
         self._since_guesses = 0
         self._known_since, self._renewed, self._since_renewed = self._steps, 0, 0.0
 
@@ -140,6 +136,8 @@ class GuessWorth:
 
     def _renew(self) -> None:
         self._expected.clear()
+        self._prices.clear()
+        self._picks.clear()
         self._kinds.compare()
         self._context = self._least_context()
         self.most = self._ranks_worth_a_look()
@@ -154,12 +152,11 @@ class GuessWorth:
             self._context = max(2, self._context) if best else 1
 
     def _least_context(self) -> int:
-        rate = self._rate()
+        asking = self._asking() / self.plain_seconds()
         for context in range(1, NEVER):
             kind = self._kinds(context)
             for length in LENGTHS:
-                price = self._asking() + MARGIN * (self.seconds(1 + length) - self.seconds(1))
-                if kind.gain(length, length) > rate * price:
+                if kind.gain(length, length) > asking + self._price(1 + length):
                     return context
         return NEVER
 
@@ -170,7 +167,7 @@ class GuessWorth:
 
     def _ranks_worth_a_look(self) -> int:
         """One at least; of the others those of which a single token may be worth its slot, behind a long context."""
-        slot = self._rate() * (self.seconds(3) - self.seconds(2))
+        slot = (self.seconds(3) - self.seconds(2)) / self.plain_seconds()
         ranks = range(1, MOST)
         return next((rank for rank in ranks if self._kinds(LONGEST_KIND, min(rank, 3)).adds[0] < slot), MOST)
 
@@ -194,22 +191,28 @@ class GuessWorth:
             offer: what the pool says.
             beside: how many slots the pass has besides that of the last token and theirs: a window's.
         """
-        if not offer:
-            return NOTHING
-        rate = self._rate()
-        without = self.seconds(1 + beside)
-        if sum(kind.hope() for _, kind in offer) < MARGIN * rate * (self.seconds(2 + beside) - without):
+        if len(offer) != 1:
+            return self._best(offer, beside) if offer else NOTHING
+        ((tail, kind),) = offer  # as in a text that repeats itself, where it is mostly the same one again
+        picked = self._picks.get((kind, len(tail), beside))
+        if picked is None:
+            picked = self._best(offer, beside)
+            if picked.number:
+                self._picks[kind, len(tail), beside] = picked
+        return picked
+
+    def _best(self, offer: Offer, beside: int) -> Pick:
+        if sum(kind.hope() for _, kind in offer) < self._price(2 + beside, beside):
             return NOTHING
         best, picked = LEAST, NOTHING
         for length in LENGTHS:
             gained, slots, tails = 0.0, 1 + beside, list[Tail]()
             for count, (whole, kind) in enumerate(offer, start=1):
                 tail = whole[:length]
-                gain = kind.gain(len(tail), length)
-                gained += gain
+                gained += kind.gain(len(tail), length)
                 slots += slots_of(tail, tails)
                 tails.append(tail)
-                value = gained - MARGIN * rate * (self.seconds(slots) - without)
+                value = gained - self._price(slots, beside)
                 if value > best:
                     best, picked = value, Pick(count, length)
         return picked
@@ -248,11 +251,11 @@ class GuessWorth:
             self._rest_length.plain(1)
             self._aftermath.add([seconds - besides])
         self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
-        self._count(1, tokens, seconds)
+        self._since_renewed += seconds
 
-    def took_with_window(self, tokens: int, seconds: float) -> None:
-        """Take in a step with a window: of guesses it says nothing but what rate is reached with some."""
-        self._count(1, tokens, seconds)
+    def took_with_window(self, seconds: float) -> None:
+        """Take in a step with a window: of guesses without one it says nothing, but time has passed."""
+        self._since_renewed += seconds
 
     def rested(self, rest: Rest) -> None:
         """Take in steps that did not ask the pool."""
@@ -266,18 +269,11 @@ class GuessWorth:
         if self._since_guesses >= OPEN_AGAIN:
             self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
             self._since_guesses = 0
-        self._count(count, count, sum(rest.passes) + rest.besides)
+        self._since_renewed += sum(rest.passes) + rest.besides
 
     def took_behind(self, seconds: float) -> None:
         """Take in how long it took from the end of a rest until the next step began."""
         self._rest_length.took_behind(min(seconds, self._cost(1)))  # a machine may pause
-
-    def _count(self, steps: int, tokens: int, seconds: float) -> None:
-        self._since_renewed += seconds
-        fading = FADING**steps
-        self._tokens = fading * self._tokens + tokens
-        self._seconds = fading * self._seconds + seconds
-        self._reached = 0.0
 
     def seconds(self, slots: int) -> float:
         """What a step of so many slots is expected to take: its pass, all that is done besides, and what follows."""
@@ -288,6 +284,14 @@ class GuessWorth:
             own = self._plain_pass() if slots == 1 else self._cost(slots) + self._what_follows()
             expected = self._expected[slots] = own + known.value
         return expected
+
+    def _price(self, slots: int, beside: int = 0) -> float:
+        """How many tokens must be expected more of a step of so many slots than of one without guesses."""
+        price = self._prices.get((slots, beside))
+        if price is None:
+            longer = self.seconds(slots) - self.seconds(1 + beside)
+            price = self._prices[slots, beside] = MARGIN * longer / self.plain_seconds()
+        return price
 
     def plain_seconds(self) -> float:
         """What a step of plain decoding is expected to take, which does not ask the pool."""
@@ -302,13 +306,7 @@ class GuessWorth:
         extra = self._aftermath.extra
         return max(0.0, extra.value) if extra.weight >= KNOWN else 0.0
 
-    def _rate(self) -> float:
-        if not self._reached:
-            # What plain decoding reaches can be had at any time, so it is the least that a slot's time is worth.
-            self._reached = max(self._tokens / self._seconds if self._seconds else 0.0, 1 / self.plain_seconds())
-        return self._reached
-
 
 def slots_of(tail: Tail, others: Sequence[Tail]) -> int:
     """How many slots a guess takes beside others: what it begins with in common with one of them is there already."""
-    return len(tail) - max((agreeing(tail, other) for other in others), default=0)
+    return len(tail) - max(agreeing(tail, other) for other in others) if others else len(tail)

@@ -206,7 +206,7 @@ class Tuner:
             emitted = 0 if begun else len(step.tokens)
             self._offered.append(Offered(len(self._text), offer, settings, emitted, instead))
             self._windows.took(settings, step.slots, min(besides, self._cost(step.slots)), self._steps)
-            self._worth.took_with_window(len(step.tokens), seconds)
+            self._worth.took_with_window(seconds)
         else:
             if offer:
                 self._offered.append(Offered(len(self._text), offer, WITHOUT_WINDOW))

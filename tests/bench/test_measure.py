@@ -39,3 +39,9 @@ def test_who_begins_with_a_prompt_changes_from_round_to_round_until_everybody_ha
     log, _, _ = turns(rounds=3)
     began = Counter(log[6::3])
     assert began == Counter((name, prompt) for name in NAMES for prompt in range(len(PROMPTS)))
+
+
+def test_who_follows_whom_changes_from_prompt_to_prompt() -> None:
+    log, _, _ = turns(rounds=1)
+    orders = [tuple(name for name, _ in log[start : start + 3]) for start in range(6, len(log), 3)]
+    assert len(set(orders)) > 1

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.speed import Pair, beside_the_best, check, figures, interval, page_table
+from benchmarks.pairs import Pair, auto_to_best, interval
+from benchmarks.speed import beside_the_best, best_table, check, figures, page_table
 from benchmarks.speed_contenders import BASE
 from ladechat.bench.contenders import Answer
 from ladechat.bench.prompts import Prompt
@@ -65,18 +66,32 @@ def test_another_text_is_found() -> None:
         check({BASE: [[answer(11, 1, 11, 2.0)], [answer(5, 1, 5, 1.0)]]}, PROMPTS)
 
 
-def test_auto_is_compared_with_the_best_of_each_kind() -> None:
-    def rates(code: float, random: float) -> dict[str, dict[str, float]]:
-        return {"code": {"tokens_per_second": code}, "random": {"tokens_per_second": random}}
+def rounds(*seconds: float) -> list[Answer]:
+    """Eleven tokens in so many seconds, round by round."""
+    return [answer(11, 1, 11, each) for each in seconds]
 
-    contenders = {
-        "plain, eager": rates(10, 10),
-        "0,4,1, eager": rates(12, 8),
-        "auto, eager": rates(11.4, 11),
-        "plain, compiled": rates(99, 99),
+
+def test_auto_is_compared_with_the_best_of_each_kind() -> None:
+    answers = {
+        "plain, eager": [rounds(1.0, 1.0), rounds(1.0, 1.0)],
+        "0,4,1, eager": [rounds(0.8, 0.8), rounds(1.2, 1.2)],
+        "auto, eager": [rounds(1.0, 1.0), rounds(0.8, 0.8)],
+        "plain, compiled": [rounds(0.1, 0.1), rounds(0.1, 0.1)],
     }
-    report = {"prompts": {"code": 1, "random": 1}, "contenders": contenders}
-    assert beside_the_best(report, "eager") == {"code": ("0,4,1", 0.95), "random": ("plain", 1.1)}
+    found = beside_the_best(answers, PROMPTS, "eager")
+    assert {kind: one["best"] for kind, one in found.items()} == {"code": "0,4,1", "random": "plain"}
+    assert {kind: one["auto_to_best"][0] for kind, one in found.items()} == {"code": 0.8, "random": 1.25}
+
+
+def test_settings_that_were_lucky_in_a_round_are_not_the_best_of_that_round() -> None:
+    fixed = {"lucky once": [rounds(0.1, 2.0, 2.0)], "always alike": [rounds(1.0, 1.0, 1.0)]}
+    found = auto_to_best([rounds(1.0, 1.0, 1.0)], fixed)
+    assert found == {"best": "always alike", "auto_to_best": [1.0, 1.0, 1.0]}
+
+
+def test_of_a_single_round_the_best_is_its_own() -> None:
+    found = auto_to_best([rounds(1.0)], {"faster": [rounds(0.5)], "slower": [rounds(2.0)]})
+    assert found == {"best": "faster", "auto_to_best": [0.5, 0.5, 0.5]}
 
 
 def test_the_page_has_the_figures_that_were_measured() -> None:
@@ -84,7 +99,4 @@ def test_the_page_has_the_figures_that_were_measured() -> None:
     page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
     for field in ("to_transformers", "to_plain"):
         assert page_table(report, field) in page
-    for way in ("eager", "compiled"):
-        for kind, (_, ratio) in beside_the_best(report, way).items():
-            row = next(line for line in page.splitlines() if line.startswith(f"| {kind.replace('_', ' ')} | "))
-            assert f"{ratio:.2f}" in row
+    assert best_table(report) in page

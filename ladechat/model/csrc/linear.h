@@ -14,6 +14,7 @@
 namespace ladechat {
 
 constexpr int64_t WIDE = 8 * LANES;  // columns that a single row is multiplied with at once
+constexpr int64_t AHEAD = 16;         // rows of weights: from page to page a processor does not look ahead by itself
 constexpr int64_t WORTH_SHARING = 1 << 19;  // products that keep a thread busy for ten times what waking others takes
 
 // Adds rows of x, times 2 · LANES columns of weights, to rows of y, or puts them there.
@@ -28,6 +29,7 @@ inline void block(const float* x, int64_t x_stride, const Weight* weights, int64
             sums[row][1] = load(y + row * y_stride + LANES);
         }
     for (int64_t k = 0; k < inner; ++k) {
+        fetch<2 * LANES>(weights + (k + AHEAD) * weights_stride);
         const Floats left = load(weights + k * weights_stride), right = load(weights + k * weights_stride + LANES);
 #pragma GCC unroll 8
         for (int row = 0; row < rows; ++row) {
@@ -80,10 +82,12 @@ inline void one_row(const float* x, const Weight* weights, float* y, int64_t inn
     Floats sums[blocks][parts] = {};
     for (int64_t k = 0; k < inner; ++k)
 #pragma GCC unroll 8
-        for (int block = 0; block < blocks; ++block)
+        for (int block = 0; block < blocks; ++block) {
+            const Weight* row = weights + (block * inner + k) * COLUMNS;
+            fetch<COLUMNS>(row + AHEAD * COLUMNS);
 #pragma GCC unroll 8
-            for (int part = 0; part < parts; ++part)
-                sums[block][part] += x[k] * load(weights + (block * inner + k) * COLUMNS + part * LANES);
+            for (int part = 0; part < parts; ++part) sums[block][part] += x[k] * load(row + part * LANES);
+        }
     for (int block = 0; block < blocks; ++block)
         for (int part = 0; part < parts; ++part) store(y + block * COLUMNS + part * LANES, sums[block][part]);
 }

@@ -23,6 +23,7 @@ constexpr int LANES = 8, ROWS = 6;
 constexpr int LANES = 4, ROWS = 6;
 #endif
 constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.COLUMNS`
+constexpr int LINE = 64;     // bytes that a processor reads together
 constexpr int TOKENS = 16;   // whose values stay in the cache while all heads and slots read them
 constexpr float NEVER = -std::numeric_limits<float>::infinity();
 
@@ -62,6 +63,14 @@ inline Floats load(const Half* from) {
     const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
     return (Floats)((Ints)size | ((bits & 0x8000) << 16));
 #endif
+}
+
+// Brings numbers close that are read soon. They need not be there: behind the last of an array nothing happens.
+template <int count, typename Number>
+inline void fetch(const Number* from) {
+#pragma GCC unroll 8
+    for (int byte = 0; byte < count * int(sizeof(Number)); byte += LINE)
+        __builtin_prefetch(reinterpret_cast<const char*>(from) + byte);
 }
 
 inline void store(float* to, const Floats& vector) { std::memcpy(to, &vector, sizeof vector); }

@@ -1,0 +1,81 @@
+"""Ratios of two speeds over the same prompts, with intervals; and auto beside the best fixed settings."""
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ladechat.bench.contenders import Answer
+
+DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What one contender did on one prompt behind the first step: in one round, on average, and in the median one."""
+
+    tokens: float
+    seconds: float
+    seconds_on_average: float
+
+
+def pair(repeated: Sequence[Answer]) -> Pair:
+    """What the answers of some rounds to one prompt come to."""
+    tokens = [len(answer.tokens) - answer.first_tokens for answer in repeated]
+    seconds = [answer.rest_seconds for answer in repeated]
+    mean = statistics.mean(tokens)
+    if not all(tokens):  # the first step was the last one
+        return Pair(mean, statistics.mean(seconds), statistics.mean(seconds))
+    median = statistics.median(took / count for took, count in zip(seconds, tokens, strict=True))
+    return Pair(mean, mean * median, statistics.mean(seconds))
+
+
+def rate(pairs: Sequence[Pair]) -> float:
+    """Tokens per second."""
+    return sum(one.tokens for one in pairs) / sum(one.seconds for one in pairs)
+
+
+def rate_on_average(pairs: Sequence[Pair]) -> float:
+    """Tokens per second, pauses of the machine included."""
+    return sum(one.tokens for one in pairs) / sum(one.seconds_on_average for one in pairs)
+
+
+def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
+    """The ratio of two rates, and the ends of its interval."""
+    dice = random.Random(0)
+
+    def ratio(chosen: Sequence[tuple[Pair, Pair]]) -> float:
+        return rate([mine for mine, _ in chosen]) / rate([other for _, other in chosen])
+
+    drawn = sorted(ratio(dice.choices(pairs, k=len(pairs))) for _ in range(DRAWS))
+    return [round(value, 3) for value in (ratio(pairs), drawn[DRAWS // 40], drawn[-DRAWS // 40])]
+
+
+def auto_to_best(auto: Sequence[Sequence[Answer]], fixed: Mapping[str, Sequence[Sequence[Answer]]]) -> dict[str, Any]:
+    """Auto's speed divided by that of the fastest fixed settings, on prompts of one kind.
+
+    Of many that are measured with an error the fastest one is often one that was lucky. So in each round auto is
+    compared with what was fastest in the others, where there are others.
+
+    Args:
+        auto: its answers, round by round, to each prompt.
+        fixed: those of plain decoding and of fixed settings, by their names.
+
+    Returns:
+        "best", what is fastest over all rounds, and "auto_to_best", the ratio and the ends of its interval.
+    """
+    rounds = range(len(auto[0]))
+    best_of_others = [_fastest(fixed, [one for one in rounds if one != number] or [number]) for number in rounds]
+    pairs = [
+        (pair(answers), pair([fixed[best][prompt][number] for number, best in enumerate(best_of_others)]))
+        for prompt, answers in enumerate(auto)
+    ]
+    return {"best": _fastest(fixed, rounds), "auto_to_best": interval(pairs)}
+
+
+def _fastest(fixed: Mapping[str, Sequence[Sequence[Answer]]], rounds: Sequence[int]) -> str:
+    def rate_in_these(name: str) -> float:
+        return rate([pair([answers[number] for number in rounds]) for answers in fixed[name]])
+
+    return max(fixed, key=rate_in_these)
