@@ -9,6 +9,7 @@ from typing import Any
 from ladechat.bench.contenders import Answer
 
 DRAWS = 2000
+"""So often prompts are drawn anew for an interval."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def rate_on_average(pairs: Sequence[Pair]) -> float:
 
 
 def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
-    """The ratio of two rates, and the ends of its interval."""
+    """The ratio of two rates, and what holds 95 % of the ratios where prompts are drawn anew."""
     dice = random.Random(0)
 
     def ratio(chosen: Sequence[tuple[Pair, Pair]]) -> float:
@@ -55,15 +56,17 @@ def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
 def auto_to_best(auto: Sequence[Sequence[Answer]], fixed: Mapping[str, Sequence[Sequence[Answer]]]) -> dict[str, Any]:
     """Auto's speed divided by that of the fastest fixed settings, on prompts of one kind.
 
-    Of many that are measured with an error the fastest one is often one that was lucky. So in each round auto is
-    compared with what was fastest in the others, where there are others.
+    Of many that are measured with an error the fastest one is often one that was lucky: beside it auto looks slower
+    than it is. So in each round it is compared with what was fastest in the others, where there are others. That may be
+    slower than the fastest one truly is, so that auto looks faster than it is: the truth lies between the two.
 
     Args:
         auto: its answers, round by round, to each prompt.
         fixed: those of plain decoding and of fixed settings, by their names.
 
     Returns:
-        "best", what is fastest over all rounds, and "auto_to_best", the ratio and the ends of its interval.
+        "best", what is fastest over all rounds; "best_of_others", what auto was compared with, round by round; and
+        "auto_to_best", the ratio to those and the ends of its interval, which leaves their choice as it is.
     """
     rounds = range(len(auto[0]))
     best_of_others = [_fastest(fixed, [one for one in rounds if one != number] or [number]) for number in rounds]
@@ -71,7 +74,7 @@ def auto_to_best(auto: Sequence[Sequence[Answer]], fixed: Mapping[str, Sequence[
         (pair(answers), pair([fixed[best][prompt][number] for number, best in enumerate(best_of_others)]))
         for prompt, answers in enumerate(auto)
     ]
-    return {"best": _fastest(fixed, rounds), "auto_to_best": interval(pairs)}
+    return {"best": _fastest(fixed, rounds), "best_of_others": best_of_others, "auto_to_best": interval(pairs)}
 
 
 def _fastest(fixed: Mapping[str, Sequence[Sequence[Answer]]], rounds: Sequence[int]) -> str:

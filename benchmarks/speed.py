@@ -8,7 +8,7 @@ a pause of the machine shows in one, get all prompts once more, by themselves, b
 median counts for each prompt, for the same reason. A ratio is one of tokens per second behind the first step, over all
 prompts of a kind; its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With
 --grid fixed settings take part too, so that what the tuner chooses can be compared with the best of them, in each round
-with what was best in the others; with --reference the authors' implementation, run by that Python (see
+with what was best in the others, too; with --reference the authors' implementation, run by that Python (see
 `benchmarks.reference`).
 """
 
@@ -60,9 +60,9 @@ def main() -> None:
     compiled = [one for one in contenders if one.name.endswith(", compiled")]
     rounds = [
         one
-        for _ in range(arguments.rounds)
+        for number in range(arguments.rounds)
         for some, count in ((contenders, 1), (compiled, COMPILED_ROUNDS))
-        for one in measure(some, prompts, limits, count, tick=lambda: None)
+        for one in measure(some, prompts, limits, count, tick=lambda: None, before=number * count)
     ]
     answers = {
         one.name: [[answers[one.name][i] for answers in rounds if one.name in answers] for i in range(len(prompts))]
@@ -167,7 +167,8 @@ def beside_the_best(
     answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt], way: str
 ) -> dict[str, dict[str, Any]]:
     """For each kind of prompts the fastest of plain decoding and fixed settings, and auto's speed divided by theirs."""
-    of_way = {name.removesuffix(f", {way}"): by_prompt for name, by_prompt in answers.items() if name.endswith(way)}
+    end = f", {way}"
+    of_way = {name.removesuffix(end): by_prompt for name, by_prompt in answers.items() if name.endswith(end)}
     found = {}
     for kind in kinds_of(prompts):
         chosen = [index for index, prompt in enumerate(prompts) if prompt.kind == kind]
@@ -179,13 +180,19 @@ def beside_the_best(
 def best_table(report: Mapping[str, Any]) -> str:
     """The table of a page that says what was fastest, and how fast auto was beside it."""
     ways = report["auto_to_best"]
-    lines = ["".join(f"| best, {way} | auto ÷ best " for way in ways)]
-    lines = [f"| {lines[0]}|", f"|---|{'---|---|' * len(ways)}"]
+    heads = "".join(f"| best, {way} | auto ÷ best | ÷ best of other rounds " for way in ways)
+    lines = [f"| {heads}|", f"|---|{'---|---|---|' * len(ways)}"]
     for kind in report["prompts"]:
-        found = [by_kind[kind] for by_kind in ways.values()]
-        cells = (f"{one['best']} | {'{:.2f} ({:.2f}–{:.2f})'.format(*one['auto_to_best'])}" for one in found)
+        cells = (_best_cells(report, way, kind) for way in ways)
         lines.append(f"| {kind.replace('_', ' ')} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _best_cells(report: Mapping[str, Any], way: str, kind: str) -> str:
+    found = report["auto_to_best"][way][kind]
+    auto, best = (report["contenders"][f"{name}, {way}"][kind]["tokens_per_second"] for name in ("auto", found["best"]))
+    beside_others = "{:.2f} ({:.2f}–{:.2f})".format(*found["auto_to_best"])
+    return f"{found['best']} | {auto / best:.2f} | {beside_others}"
 
 
 def show(report: Mapping[str, Any]) -> None:
@@ -196,6 +203,8 @@ def show(report: Mapping[str, Any]) -> None:
         for name, by_kind in report["contenders"].items():
             table.add_row(name, *("{:.2f} ({:.2f}–{:.2f})".format(*by_kind[kind][field]) for kind in kinds))
         Console(width=150).print(table)
+    if any(name[0].isdigit() for name in report["contenders"]):
+        print(best_table(report))
 
 
 if __name__ == "__main__":

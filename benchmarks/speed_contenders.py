@@ -32,6 +32,7 @@ GRID = [
     *((2, 3, 2), (3, 3, 3), (5, 3, 5), (7, 3, 7), (5, 5, 5), (7, 5, 7), (15, 5, 15)),
 ]
 DEFAULT = (5, 3, 5)
+"""Of the grid, what always takes part."""
 BASE = "transformers generate"
 REFERENCE = "the authors' implementation"
 THEIR_PLAIN = f"{REFERENCE}: transformers 4.36, plain"
@@ -120,6 +121,7 @@ def make_contenders(
     if reference is not None:
         found.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
         found.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
+    lookahead = f"lookahead {','.join(map(str, DEFAULT))}"
     for way, passes in ways.items():
         costs = PassCosts(runner)
         runner.compiled = passes
@@ -128,11 +130,11 @@ def make_contenders(
         costs.refresh()  # what passes cost is measured before the first answer, as when the app has loaded a model
         decoders: dict[str, Callable[[], Decoder]] = {
             f"plain, {way}": lambda: AutoregressiveDecoder(runner),
-            f"lookahead 5,3,5, {way}": lambda: LookaheadDecoder(runner, LookaheadSettings(*DEFAULT)),
+            f"{lookahead}, {way}": lambda: LookaheadDecoder(runner, LookaheadSettings(*DEFAULT)),
             f"auto, {way}": partial(_auto, runner, costs),
         }
         for numbers in GRID if grid else ():
-            if numbers != DEFAULT:  # which takes part anyway
+            if numbers != DEFAULT:
                 name = f"{','.join(map(str, numbers))}, {way}"
                 decoders[name] = partial(LookaheadDecoder, runner, LookaheadSettings(*numbers))
         found += [Through(name, loaded, make, passes, begins) for name, make in decoders.items()]

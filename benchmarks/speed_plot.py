@@ -13,7 +13,10 @@ BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#9a9a9a"
 
 
 def plot(report: Mapping[str, Any], path: Path) -> None:
-    """One row for the way that passes run: a dot for each of the fixed settings, and a diamond for `auto`."""
+    """One row for the way that passes run: a dot for each of the fixed settings, and a diamond for `auto`.
+
+    The fastest dot is one that may have been lucky: what that matters says `benchmarks.pairs.auto_to_best`.
+    """
     contenders: Mapping[str, Mapping[str, Any]] = report["contenders"]
     kinds = list(report["prompts"])
     ways = [way for way in WAYS if f"auto, {way}" in contenders]

@@ -1,8 +1,10 @@
-"""Which of the pool's guesses are worth their slots: decided at every step.
+"""Which of the pool's guesses are worth their slots, step by step.
 
-A step that verifies guesses takes longer than a plain one, and may emit more; each token more saves a plain step. So
-guesses are worth it where they are expected to add more tokens than plain steps in the time that their slots take. What
-a guess adds is learnt without trying it: the text that follows says how much of it was right.
+A step that verifies guesses takes longer than a plain one, and may emit more. A token more is taken to save a plain
+step, so that guesses are worth it where they are expected to add more tokens than plain steps in the time that their
+slots take. In a stretch where all guesses are right it saves less; but such stretches end, and where few tokens are to
+come, as at the end of an answer, none of them comes faster for what went before. What a guess adds is learnt without
+trying it: the text that follows says how much of it was right.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +27,8 @@ MARGIN, LEAST = 1.05, 0.005
 """So many times what their slots take must guesses be expected to save, and so many tokens they must bring."""
 
 RENEWED_SECONDS = 0.1
-"""For so long, and shorter at first, what a step of each size takes, and where the pool is worth asking, is taken as
-known: to work it out takes its time too."""
+"""For so long, and shorter at first, it counts as known what a step of each size takes, where the pool is worth asking,
+and which guess is worth its slots: to work it out takes its time too."""
 
 ASKED_ANYWAY, NOT_ASKED_ANYWAY = 256, 64
 """One step in so many at least asks the pool, and one does not, so that it is known what such a step takes."""
@@ -83,7 +85,7 @@ class GuessWorth:
         self._rest_length = RestLength()
         self._expected: dict[int, float] = {}
         self._prices: dict[tuple[int, int], float] = {}
-        self._picks: dict[tuple[Kind, int, int], Pick] = {}
+        self._picks: dict[tuple[Kind, int, int], Pick] = {}  # that of no guess is not kept: one may soon be worth it
         self._since_guesses = 0
         self._known_since, self._renewed, self._since_renewed = self._steps, 0, 0.0
 
@@ -193,7 +195,7 @@ class GuessWorth:
         """
         if len(offer) != 1:
             return self._best(offer, beside) if offer else NOTHING
-        ((tail, kind),) = offer  # as in a text that repeats itself, where it is mostly the same one again
+        ((tail, kind),) = offer  # as in a text that repeats itself, where it is mostly one like that before
         picked = self._picks.get((kind, len(tail), beside))
         if picked is None:
             picked = self._best(offer, beside)
@@ -254,7 +256,7 @@ class GuessWorth:
         self._since_renewed += seconds
 
     def took_with_window(self, seconds: float) -> None:
-        """Take in a step with a window: of guesses without one it says nothing, but time has passed."""
+        """Take in a step with a window: it only brings the time nearer when all is worked out anew."""
         self._since_renewed += seconds
 
     def rested(self, rest: Rest) -> None:

@@ -1,6 +1,6 @@
 """Chooses W, N and G while a model writes: what a pass of T slots costs, set against what its drafts yield.
 
-Guesses are picked anew at every step, with a window or without, none of them where none is worth its slots: see
+Guesses are picked for each step by itself, with a window or without, none of them where none is worth its slots: see
 `GuessWorth`. What a window adds can only be tried; that is done where it is expected to pay, and for a small part of
 the time where it may: see `WindowWorth`.
 """

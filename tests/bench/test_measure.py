@@ -43,5 +43,17 @@ def test_who_begins_with_a_prompt_changes_from_round_to_round_until_everybody_ha
 
 def test_who_follows_whom_changes_from_prompt_to_prompt() -> None:
     log, _, _ = turns(rounds=1)
-    orders = [tuple(name for name, _ in log[start : start + 3]) for start in range(6, len(log), 3)]
-    assert len(set(orders)) > 1
+    lots = [[name for name, _ in log[start : start + 3]] for start in range(6, len(log), 3)]
+    followers = {pair for lot in lots for pair in zip(lot, lot[1:] + lot[:1], strict=True)}
+    assert len(followers) > len(NAMES)  # in one and the same circle each has one follower
+
+
+def test_rounds_that_are_measured_one_by_one_differ_as_others_do() -> None:
+    def begins(before: int) -> list[tuple[str, int]]:
+        log: list[tuple[str, int]] = []
+        contenders = [Scripted(name, log) for name in NAMES]
+        measure(contenders, PROMPTS, Limits(9), 1, lambda: None, before)
+        return log[6::3]
+
+    first, second = begins(0), begins(1)
+    assert all(one != other for one, other in zip(first, second, strict=True))

@@ -24,6 +24,7 @@ def prompts() -> list[Prompt]:
     return [Prompt(ids[0].tolist(), answer) for ids, answer in zip(drawn, answers, strict=True)]
 
 
+@pytest.mark.full
 def test_every_variant_differs_from_ours_and_none_changes_the_text(prompts: list[Prompt]) -> None:
     runner = EagerRunner(random_model(seed=3, vocab_size=24), 512)
     steps = {

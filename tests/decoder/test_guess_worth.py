@@ -70,6 +70,38 @@ def test_a_kind_of_guess_that_is_right_is_taken_and_one_that_is_not_is_left() ->
     assert worth.pick(worth.offered([])) == Pick(0, 0)
 
 
+def test_a_token_is_worth_a_plain_step_also_behind_many_that_came_faster() -> None:
+    """As at the end of an answer that repeats itself, where there is room for two tokens more."""
+    worth = GuessWorth({1: 0.0010, 2: 0.0012, 3: 0.0015, 4: 0.0016, 8: 0.0019}.__getitem__)
+    for _ in range(60):
+        worth.learn(worth.offered([Guess((1,) * LONGEST, "accepted", 4)]), (1,) * LONGEST)
+        worth.came((1,) * 8)
+        worth.took(8, 8, 0.0019, 0.0)
+    assert worth.pick(worth.offered([Guess((1, 1), "accepted", 4)])).number == 1
+
+
+def test_what_is_picked_follows_what_is_learnt_and_what_passes_cost() -> None:
+    cost = {"slot": 0.0005}
+    worth = GuessWorth(lambda slots: 0.01 + cost["slot"] * slots + 0.1 * max(0, slots - 20))
+    guess = Guess((1,) * LONGEST, "prompt", 2)
+    for _ in range(60):
+        worth.learn(worth.offered([guess]), (1,) * LONGEST)
+    renew(worth)
+    assert worth.pick(worth.offered([guess])) == Pick(1, LONGEST)
+    assert worth.pick(worth.offered([guess]), beside=19) == Pick(0, 0)
+    assert worth.pick(worth.offered([Guess((1,), "prompt", 2)])) == Pick(1, 3)  # the whole of it
+    cost["slot"] = 0.05
+    renew(worth)
+    assert worth.pick(worth.offered([guess])) == Pick(0, 0)
+    cost["slot"] = 0.0005
+    renew(worth)
+    assert worth.pick(worth.offered([guess])) == Pick(1, LONGEST)
+    for _ in range(200):
+        worth.learn(worth.offered([guess]), (2,) * LONGEST)
+    renew(worth)
+    assert worth.pick(worth.offered([guess])) == Pick(0, 0)
+
+
 def renew(worth: GuessWorth) -> None:
     """What was worked out before is not kept for long."""
     plain = worth.plain_seconds()

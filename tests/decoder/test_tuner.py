@@ -211,10 +211,12 @@ def test_guesses_are_judged_by_the_text_that_they_were_offered_for() -> None:
         offer_then(1, in_another_text=False)
     for _ in range(60):
         offer_then(9, in_another_text=True)
+    between_steps = World(lambda _: 0.01).run(1)  # where what is taken as known is worked out anew, now and then
+    tuner.rests(between_steps)
     assert tuner.pick([guess]) == Pick(1, LONGEST)
     for _ in range(200):
         offer_then(9, in_another_text=False)
-    tuner.rests(World(lambda _: 0.01))  # what is taken as known is worked out anew now and then, between two steps
+    tuner.rests(between_steps)
     assert tuner.pick([guess]) == NOTHING
 
 

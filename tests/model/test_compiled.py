@@ -292,6 +292,7 @@ def test_a_pass_that_is_wrong_or_slow_is_not_taken() -> None:
         compiler._race(slot_pass, Stand(seconds=1.0), 1)
 
 
+@pytest.mark.full  # at the lowest priority it begins late beside other tests
 @pytest.mark.usefixtures("a_compiler")
 def test_the_compiler_ends_with_the_engine_that_started_it(tmp_path: Path) -> None:
     process = compiler.start(DEMO, tmp_path / "passes", torch.float32)
