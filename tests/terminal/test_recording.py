@@ -86,9 +86,8 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
     replay = start((80, 24), "replay", str(path), first="turn")
     replay.press("End")
     replay.wait_for("The end of the replay", lambda screen: "■" in screen)
-    screen = replay.rested()
     body = slice(0, 20)
-    assert screen.splitlines()[body] == live.splitlines()[body]
+    replay.wait_for("The same screen", lambda screen: screen.splitlines()[body] == live.splitlines()[body])
     replay.press("Home")
     replay.press("Right")
     replay.wait_for("The first step", lambda screen: "step 1 of" in screen and "‖" in screen)
