@@ -1,21 +1,20 @@
 """What auto's choices are worth, the machine left out: it and fixed settings, timed by a clock that is made up.
 
 Run as `python -m benchmarks.choices [--json FILE] [--kinds code ...]`. The bundled model answers, with compiled passes
-if they are there, but time is what a machine that is written down here would take: so many milliseconds for a pass of T
+if they are there, but time is what a machine of `benchmarks.machines` would take: so many milliseconds for a pass of T
 slots, so many microseconds for what is done besides. What comes out is the same on every machine and in every hour, so
 that it says whether a choice was good, which a clock on the wall says with an error of some percent; how fast anything
-is says `benchmarks.speed`. Left out is that plain passes behind one with guesses take longer, and that a decoder with
-fixed settings looks for guesses where it finds none. A session is all prompts of a kind, as there, or some 30 questions
-of one kind that the corpus generator of the bundled model asks, with answers of up to 160 tokens, as in an app.
+is says `benchmarks.speed`. Left out is that a decoder with fixed settings looks for guesses where it finds none. A
+session is all prompts of a kind, as there, or some 30 questions of one kind that the corpus generator of the bundled
+model asks, with answers of up to 160 tokens, as in an app.
 """
 
 import argparse
 import json
 import time
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +23,7 @@ from unittest.mock import patch
 from torch import Tensor
 
 from benchmarks.demo_decoding import BUNDLED
+from benchmarks.machines import MACHINES, Cache, Machine
 from benchmarks.speed import kinds_of, random_prompts
 from benchmarks.speed_contenders import GRID, passes_of
 from ladechat.bench.options import KINDS
@@ -44,78 +44,12 @@ SHORT, LONG = 64, 160
 QUESTIONS = 30
 
 
-@dataclass(frozen=True)
-class Machine:
-    """What passes take there, in milliseconds by their slots, and what is done besides, in microseconds.
-
-    Attributes:
-        passes: as a pass of another size takes in proportion between two of these.
-        filled_up: whether a pass takes as long as the next of these sizes, as compiled ones do.
-        plain_us, guesses_us: besides the pass of a step without guesses, and of one with some.
-        asked_us: of auto, at a step that asks the pool.
-        behind_us: of auto, behind a rest.
-    """
-
-    passes: Mapping[int, float]
-    filled_up: bool
-    plain_us: float
-    guesses_us: float
-    asked_us: float
-    behind_us: float
-    _sizes: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_sizes", sorted(self.passes))
-
-    def pass_seconds(self, slots: int) -> float:
-        """A pass of so many slots."""
-        index = bisect_left(self._sizes, slots)
-        if index == len(self._sizes):
-            return self.passes[self._sizes[-1]] * slots / self._sizes[-1] / 1000
-        high = self._sizes[index]
-        if high == slots or self.filled_up:
-            return self.passes[high] / 1000
-        low = self._sizes[index - 1]
-        return (self.passes[low] + (self.passes[high] - self.passes[low]) * (slots - low) / (high - low)) / 1000
-
-    def step_seconds(self, slots: int) -> float:
-        """A step of a decoder with fixed settings."""
-        return self.pass_seconds(slots) + (self.plain_us if slots == 1 else self.guesses_us) / 1e6
-
-
-MACHINES = {
-    "compiled": Machine(
-        {1: 0.4, 2: 0.52, 4: 0.8, 8: 1.45, 16: 2.9, 32: 5.6, 64: 11.0}, True, 25, 110, asked_us=60, behind_us=150
-    ),
-    "compiled, slow memory": Machine(
-        {1: 0.9, 2: 1.02, 4: 1.25, 8: 1.65, 16: 2.65, 32: 5.0, 64: 10.0}, True, 50, 250, asked_us=90, behind_us=250
-    ),
-    "eager": Machine(
-        {1: 5.0, 2: 5.5, 4: 5.7, 8: 6.1, 16: 7.3, 32: 9.0, 64: 13.0, 128: 22.0},
-        False,
-        100,
-        200,
-        asked_us=60,
-        behind_us=150,
-    ),
-    "slots nearly free": Machine(
-        {1: 12.0, 8: 12.1, 16: 12.2, 32: 12.4, 64: 12.9, 128: 13.9, 256: 17.0},
-        False,
-        100,
-        250,
-        asked_us=60,
-        behind_us=150,
-    ),
-}
-"""The first three as the bundled model was timed on two CPUs; the last as a model of 7 billion parameters on a GPU
-should be, by the targets of `benchmarks.gpu`: none was timed."""
-
-
 class OnClock:
     """A runner whose passes, and what is done besides, take what they would on a machine."""
 
     def __init__(self, runner: Runner, machine: Machine) -> None:
         self._runner, self._machine, self._slots = runner, machine, 1
+        self._cache = Cache(machine)
         self.now = 0.0
         self.plain_only = runner.plain_only
         self.context_length = runner.context_length
@@ -135,7 +69,7 @@ class OnClock:
 
     def forward(self, layout: StepLayout) -> Tensor:
         self._slots = len(layout)
-        self.now += self._machine.pass_seconds(self._slots)
+        self.now += self._cache.slower(self._slots) + self._machine.pass_seconds(self._slots)
         return self._runner.forward(layout)
 
     def read(self, logits: Tensor) -> tuple[list[int], list[float] | None]:
@@ -146,9 +80,14 @@ class OnClock:
             self.now += self._machine.step_seconds(self._slots) - self._machine.pass_seconds(self._slots)
         self._runner.keep(slots)
 
+    def settle(self) -> None:
+        """Begin with all weights where they are behind plain steps."""
+        self._cache = Cache(self._machine)
+
     def works(self, microseconds: float) -> None:
         """So much else was done."""
         self.now += microseconds / 1e6
+        self._cache.away(microseconds / 1e6)
 
     @contextmanager
     def counting(self) -> Iterator[None]:
@@ -235,7 +174,7 @@ def of_session(loaded: LoadedModel, prompts: Sequence[Prompt]) -> dict[str, dict
     slots["plain"] = [1] * sum(len(prompt.expected) - 1 for prompt in prompts)
     found = {}
     for name, machine in MACHINES.items():
-        seconds = {way: sum(map(machine.step_seconds, of)) for way, of in slots.items()}
+        seconds = {way: machine.seconds(of) for way, of in slots.items()}
         best = min(seconds, key=lambda way: seconds[way])
         auto = _seconds_of_auto(loaded, prompts, machine)
         gained = {"best_to_plain": seconds["plain"] / seconds[best], "auto_to_best": seconds[best] / auto}
@@ -259,6 +198,7 @@ def _seconds_of_auto(loaded: LoadedModel, prompts: Sequence[Prompt], machine: Ma
         for _ in runner.prefill(prompts[0].token_ids):
             pass
         decoder = AutoOnClock(runner, machine)
+        runner.settle()
         for prompt in prompts:
             tokens, began = list[int](), 0.0
             for step in decoder.run(prompt.token_ids, Limits(len(prompt.expected), loaded.eos_ids)):

@@ -230,7 +230,7 @@ def _lookahead(loaded: LoadedModel, window: int, ngram: int, guesses: int) -> Co
 def _auto(loaded: LoadedModel) -> Contender:
     """Its pool is new for every answer; what passes cost and settings yield it learns on the way."""
     costs = PassCosts(loaded.runner)
-    tuner = Tuner(costs)
+    tuner = Tuner(costs, lambda: costs.lost)
     return Ours("lookahead auto", loaded, lambda runner: TunedDecoder(LookaheadDecoder(runner), costs, tuner))
 
 

@@ -24,9 +24,9 @@ class Foresight:
         self._ahead: Tail = ()
 
     @property
-    def following(self) -> int:
-        """How many of the next tokens are known, if the guess is right."""
-        return len(self._ahead)
+    def ahead(self) -> Tail:
+        """The next tokens, if the guess is right."""
+        return self._ahead
 
     def look(self, guesses: Sequence[Guess]) -> None:
         """What the pool says now comes next."""

@@ -11,17 +11,14 @@ from collections.abc import Callable, Sequence
 
 from ladechat.decoder.foresight import FORESEEN, Foresight, agreeing
 from ladechat.decoder.guess_kind import LENGTHS, Kind, Kinds
-from ladechat.decoder.means import REMEMBERED, Aftermath, Mean
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
-from ladechat.decoder.picker import NOTHING, Pick, Pool, Rest
+from ladechat.decoder.picker import NO_REST, NOTHING, Pick, Pool, Rest, RestPlan
 from ladechat.decoder.rest_length import RestLength
+from ladechat.decoder.step_times import KNOWN, StepTimes
 
 MOST = 8
 """How many guesses a step verifies at most, where slots cost next to nothing. Of those further down hardly one is right
 where none before it is."""
-
-KNOWN = 3
-"""So many times must have been seen for their mean to count."""
 
 MARGIN, LEAST = 1.05, 0.005
 """So many times what their slots take must guesses be expected to save, and so many tokens they must bring."""
@@ -37,20 +34,14 @@ LOOKS_APART = 7
 """Behind a rest the pool is asked about the first place of it, and then about one in so many, where it knows the last
 tokens in front of it."""
 
-REST_SECONDS, LONGEST_REST = 0.01, 32
+REST_SECONDS, LONGEST_REST = 0.02, 32
 """For so long, and for so many steps at most, the pool is not looked at. Behind them it is asked about one place in as
 many in any case, so that all kinds of guesses are judged."""
-
-RESTS_REMEMBERED = 4 * REMEMBERED
-"""There are many, and they are learnt from together."""
 
 LONGEST_KIND = LONGEST_CONTEXT + len(FORESEEN)
 """The longest context that a guess can be as good as one of."""
 NEVER = LONGEST_KIND + 1
 """A context that nothing has."""
-
-OPEN_AGAIN = 2000
-"""After so many steps without a guess, what those with one take besides their pass is open again."""
 
 Offer = list[tuple[Tail, Kind]]
 """Guesses, and of which kind each was when the pool had it."""
@@ -61,10 +52,12 @@ class GuessWorth:
 
     Args:
         cost: the seconds of a pass of so many slots, here and now.
+        lost: what is assumed of `Aftermath.lost`.
     """
 
-    def __init__(self, cost: Callable[[int], float]) -> None:
-        self._cost = cost
+    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float] = lambda: 0.0) -> None:
+        self.times = StepTimes(cost, lost)
+        """What steps take."""
         self._kinds = Kinds()
         self._foresight = Foresight()
         self._steps = self._last_asked = self._last_rest = self._last_sampled = 0
@@ -77,40 +70,40 @@ class GuessWorth:
     def begin(self) -> None:
         """Another text."""
         self._foresight.begin()
+        self.times.begin()
 
     def forget_times(self) -> None:
         """What passes cost has changed: only what guesses yield is still known."""
-        self._besides = {"rest": Mean(RESTS_REMEMBERED), "plain": Mean(REMEMBERED), "guesses": Mean(REMEMBERED)}
-        self._aftermath = Aftermath()
+        self.times.forget()
         self._rest_length = RestLength()
-        self._expected: dict[int, float] = {}
-        self._prices: dict[tuple[int, int], float] = {}
         self._picks: dict[tuple[Kind, int, int], Pick] = {}  # that of no guess is not kept: one may soon be worth it
-        self._since_guesses = 0
         self._known_since, self._renewed, self._since_renewed = self._steps, 0, 0.0
 
-    def rests(self, pool: Pool) -> int:
-        """How many steps should not ask the pool before one does: to ask, and to look what it knows, take time too."""
+    def rests(self, pool: Pool) -> RestPlan:
+        """For how long the pool should not be asked: to ask, and to look what it knows, take time too."""
         self.renew()
         if self._steps >= self._last_rest + NOT_ASKED_ANYWAY:
-            return 1
+            return RestPlan(1)
         due = self._last_asked + ASKED_ANYWAY - self._steps
-        return 0 if self._steps < KNOWN or due <= 0 else min(self._until_worth_asking(pool), due)
+        if self._steps < KNOWN or due <= 0:
+            return NO_REST
+        steps, foreseen = self._until_worth_asking(pool)
+        return RestPlan(min(steps, due), foreseen)
 
-    def _until_worth_asking(self, pool: Pool) -> int:
-        """How many steps it is until then; 0 where so many of the last tokens were seen in a row that guesses behind
-        them have been worth it.
-        """
+    def _until_worth_asking(self, pool: Pool) -> RestPlan:
+        """No rest where so many of the last tokens were seen in a row that guesses behind them have been worth it."""
         if self._context <= LONGEST_CONTEXT:
-            return 0 if self._context == 1 or pool.knows(self._context) else self._looks_every
+            return NO_REST if self._context == 1 or pool.knows(self._context) else RestPlan(self._looks_every)
         if self._context == NEVER:
-            return self._looks_every
+            return RestPlan(self._looks_every)
         foresight, missing = self._foresight, self._foresight.missing(self._context)
-        if not foresight.following and pool.knows(LONGEST_CONTEXT):
-            if not missing:
-                return 0
+        known = bool(foresight.ahead) or pool.knows(LONGEST_CONTEXT)
+        if known and not missing:
+            return NO_REST
+        if known and not foresight.ahead:
             foresight.look(pool.guesses(1))
-        return min(missing, foresight.following) if foresight.following else self._looks_every
+        foreseen = foresight.ahead[:missing]
+        return RestPlan(max(self._looks_every, len(foreseen)), foreseen)
 
     def look_back(self, tokens: Tail, pool: Pool) -> list[tuple[int, Offer]]:
         """What the pool would have said behind the first of these tokens, which came of steps that did not ask it.
@@ -137,24 +130,23 @@ class GuessWorth:
             self._renew()
 
     def _renew(self) -> None:
-        self._expected.clear()
-        self._prices.clear()
+        self.times.renew()
         self._picks.clear()
         self._kinds.compare()
         self._context = self._least_context()
         self.most = self._ranks_worth_a_look()
-        self._longest_rest = max(1, min(LONGEST_REST, round(REST_SECONDS / self.plain_seconds())))
-        asking = self._asking()
-        best = self._rest_length.best(asking, self._longest_rest) if asking else None
+        self._longest_rest = max(1, min(LONGEST_REST, round(REST_SECONDS / self.times.plain())))
+        asking, lost = self.times.asking(), self.times.lost
+        best = self._rest_length.best(asking, self._longest_rest, lost) if asking else None
         if best is None:
             # The rarer it is that the pool is worth asking, the longer it is left alone.
-            self._looks_every = min(4 ** (self._context - 1), self._longest_rest)
+            self._looks_every = min(8 ** (self._context - 1), self._longest_rest)
         else:
             self._looks_every = max(1, best)
             self._context = max(2, self._context) if best else 1
 
     def _least_context(self) -> int:
-        asking = self._asking() / self.plain_seconds()
+        asking = self.times.asking() / self.times.plain()
         for context in range(1, NEVER):
             kind = self._kinds(context)
             for length in LENGTHS:
@@ -162,14 +154,9 @@ class GuessWorth:
                     return context
         return NEVER
 
-    def _asking(self) -> float:
-        """The seconds that it takes to ask the pool; 0 before that is known."""
-        asked, resting = self._besides["plain"], self._besides["rest"]
-        return max(0.0, asked.value - resting.value) if min(asked.weight, resting.weight) >= KNOWN else 0.0
-
     def _ranks_worth_a_look(self) -> int:
         """One at least; of the others those of which a single token may be worth its slot, behind a long context."""
-        slot = (self.seconds(3) - self.seconds(2)) / self.plain_seconds()
+        slot = self.times.longer(3) - self.times.longer(2)
         ranks = range(1, MOST)
         return next((rank for rank in ranks if self._kinds(LONGEST_KIND, min(rank, 3)).adds[0] < slot), MOST)
 
@@ -242,22 +229,17 @@ class GuessWorth:
             seconds: what it took in all.
             besides: what of that was not its pass.
         """
-        # A machine that pauses once must not have all such steps look dear from then on.
-        usual = min(besides, self._cost(slots))
-        self._besides["guesses" if slots > 1 else "plain"].add(usual)
+        taken = self.times.took(slots, seconds, besides)
         if slots > 1:
-            taken = self._cost(slots) + usual + self._what_follows()
-            self._rest_length.guessed(tokens, tokens * self.plain_seconds() - taken)
-            self._aftermath.disturb()
+            self._rest_length.guessed(tokens, tokens * self.times.plain() - taken)
         else:
             self._rest_length.plain(1)
-            self._aftermath.add([seconds - besides])
-        self._since_guesses = 0 if slots > 1 else self._since_guesses + 1
         self._since_renewed += seconds
 
     def took_with_window(self, seconds: float) -> None:
-        """Take in a step with a window: it only brings the time nearer when all is worked out anew."""
+        """Take in a step with a window: it says nothing of others, but the time passes."""
         self._since_renewed += seconds
+        self.times.begin()
 
     def rested(self, rest: Rest) -> None:
         """Take in steps that did not ask the pool."""
@@ -265,48 +247,16 @@ class GuessWorth:
         self._steps += count
         self._rest_length.plain(count)
         self._last_rest = self._steps
-        self._besides["rest"].add(rest.besides / count, count)
-        self._aftermath.add(rest.passes)
-        self._since_guesses += count
-        if self._since_guesses >= OPEN_AGAIN:
-            self._besides["guesses"], self._aftermath.extra = Mean(REMEMBERED), Mean(REMEMBERED)
-            self._since_guesses = 0
+        self.times.rested(rest)
         self._since_renewed += sum(rest.passes) + rest.besides
 
     def took_behind(self, seconds: float) -> None:
         """Take in how long it took from the end of a rest until the next step began."""
-        self._rest_length.took_behind(min(seconds, self._cost(1)))  # a machine may pause
-
-    def seconds(self, slots: int) -> float:
-        """What a step of so many slots is expected to take: its pass, all that is done besides, and what follows."""
-        expected = self._expected.get(slots)
-        if expected is None:
-            ways = ("guesses", "plain", "rest") if slots > 1 else ("plain", "rest")
-            known = next((self._besides[way] for way in ways if self._besides[way].weight >= KNOWN), Mean(1))
-            own = self._plain_pass() if slots == 1 else self._cost(slots) + self._what_follows()
-            expected = self._expected[slots] = own + known.value
-        return expected
+        self._rest_length.took_behind(self.times.took_behind(seconds))
 
     def _price(self, slots: int, beside: int = 0) -> float:
         """How many tokens must be expected more of a step of so many slots than of one without guesses."""
-        price = self._prices.get((slots, beside))
-        if price is None:
-            longer = self.seconds(slots) - self.seconds(1 + beside)
-            price = self._prices[slots, beside] = MARGIN * longer / self.plain_seconds()
-        return price
-
-    def plain_seconds(self) -> float:
-        """What a step of plain decoding is expected to take, which does not ask the pool."""
-        resting = self._besides["rest"]
-        return self._plain_pass() + (resting if resting.weight >= KNOWN else self._besides["plain"]).value
-
-    def _plain_pass(self) -> float:
-        settled = self._aftermath.settled
-        return settled.value if settled.weight >= KNOWN else self._cost(1)
-
-    def _what_follows(self) -> float:
-        extra = self._aftermath.extra
-        return max(0.0, extra.value) if extra.weight >= KNOWN else 0.0
+        return MARGIN * self.times.longer(slots, beside)
 
 
 def slots_of(tail: Tail, others: Sequence[Tail]) -> int:

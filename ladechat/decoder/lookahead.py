@@ -8,7 +8,7 @@ from time import perf_counter
 from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
-from ladechat.decoder.picker import Picker, Rest
+from ladechat.decoder.picker import NO_REST, Picker, Rest, RestPlan
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Candidate, Ending, Limits, PoolSnapshot, Step, WindowSnapshot
@@ -78,10 +78,10 @@ class LookaheadDecoder:
         generation = _Generation(prompt, generated, self.pool, self.settings)
         try:
             while not ending.reached:
-                rests = picker.rests(generation) if picker is not None else 0
+                plan = picker.rests(generation) if picker is not None else NO_REST
                 generation.follow(self.settings)
-                if picker is not None and rests and not self.settings.window:
-                    yield from self._rest(rests, generation, selector, ending, picker)
+                if picker is not None and plan.steps and not self.settings.window:
+                    yield from self._rest(plan, generation, selector, ending, picker)
                     continue
                 draft = generation.draft(ending.room, self.runner.reach, picker)
                 verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
@@ -92,18 +92,18 @@ class LookaheadDecoder:
             generation.learn_text()
 
     def _rest(
-        self, steps: int, generation: "_Generation", selector: Selector, ending: Ending, picker: Picker
+        self, plan: RestPlan, generation: "_Generation", selector: Selector, ending: Ending, picker: Picker
     ) -> Iterator[Step]:
-        """So many steps of plain decoding, fewer if settings change.
+        """Steps of plain decoding: fewer if settings change, the text ends, or what was foreseen has come.
 
         They take what plain decoding takes: the text is looked at when all of them are over, for after each pass
         nothing that this needs is in the processor's cache.
         """
-        settings, key = self.settings, generation.last
+        settings, key, foreseen = self.settings, generation.last, list(plan.foreseen)
         tokens, passes, besides = list[int](), list[float](), 0.0
         ngrams, lookups, hits, added = generation.pool_counts()
         try:
-            for _ in range(steps):
+            for _ in range(plan.steps):
                 began = perf_counter()
                 verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
                 pool = PoolSnapshot(ngrams, lookups, hits, added, key, (), asked=False)
@@ -113,7 +113,7 @@ class LookaheadDecoder:
                 passes.append(own)
                 besides += min(perf_counter() - began - own, own)
                 yield step
-                if verified.ended or self.settings is not settings:
+                if verified.ended or self.settings is not settings or tokens == foreseen:
                     break
         finally:  # also where the text is stopped
             if tokens:

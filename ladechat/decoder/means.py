@@ -1,13 +1,23 @@
 """What steps take, on average and of late."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 REMEMBERED = 60
 """Of how many times the mean is taken."""
 
 SETTLING = 6
-"""So many plain passes may be slower behind one that was not."""
+"""So many plain passes may be slower behind something else."""
+
+SLIGHT, LONG = 0.1, 4.0
+"""What takes less of a plain pass loses nothing worth mention; of more of them one behind the other it is not known how
+much of it each has lost."""
+
+ASSUMED = 5
+"""What is assumed to be lost counts as much as what was seen in the time of so many plain passes, and less and less."""
+
+MOST_LOST = 2.0
+"""More is not believed."""
 
 
 class Mean:
@@ -26,37 +36,67 @@ class Mean:
 
 
 class Aftermath:
-    """What a step that verified guesses costs the plain steps behind it.
+    """What everything that is no plain decoding costs the plain steps behind it.
 
-    They read all weights anew, and what a processor's cache has lost of them meanwhile takes them longer: more of it,
-    the longer the step before took.
+    They read all weights anew, and meanwhile the processor's cache has lost some of them, to others who share it: the
+    more, the longer it took.
+
+    Args:
+        assumed: what `lost` is if nothing was seen.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, assumed: Callable[[], float]) -> None:
+        self._assumed = assumed
         self.settled = Mean(REMEMBERED)
         """The seconds of plain passes behind plain ones."""
-        self.extra = Mean(REMEMBERED)
-        """By how many seconds all plain passes right behind one with guesses are longer."""
-        self._plain_in_a_row = 0
-        self._longer = 0.0
+        self._longer, self._away = Mean(REMEMBERED), Mean(REMEMBERED)
+        self._unsettled, self._since_settled = SETTLING, 0
+        self._disturbed = 0.0
+        self._was_settled = False
 
-    def disturb(self) -> None:
-        """The next pass is none of plain decoding."""
-        if self._plain_in_a_row < SETTLING and self.settled.weight:  # else it was added when they had settled
-            self.extra.add(self._longer)
-        self._plain_in_a_row, self._longer = 0, 0.0
+    @property
+    def lost(self) -> float:
+        """The seconds that plain passes lose for each one of something else before them."""
+        assumed, seen = self._assumed(), self._away.weight
+        if not seen:
+            return assumed
+        weight = ASSUMED * self.settled.value * (1 - seen / REMEMBERED)
+        lost = (self._longer.value * seen + assumed * weight) / (self._away.value * seen + weight)
+        return min(max(0.0, lost), MOST_LOST)
+
+    def begin(self) -> None:
+        """Something else was done, nobody knows for how long."""
+        self._unsettled, self._disturbed, self._was_settled = SETTLING, 0.0, False
+
+    def disturb(self, seconds: float) -> None:
+        """For so long something else was done than a plain step would have been."""
+        self._disturbed += seconds
 
     def add(self, passes: Sequence[float]) -> None:
         """The seconds of the next passes, plain ones."""
-        unsettled = passes[: max(0, SETTLING - self._plain_in_a_row)]
-        settled = passes[len(unsettled) :]
-        if unsettled and self.settled.weight:
-            usual = self.settled.value
-            self._longer += sum(min(max(seconds - usual, -usual), usual) for seconds in unsettled)
-            if self._plain_in_a_row + len(unsettled) == SETTLING:
-                self.extra.add(self._longer)
-                self._longer = 0.0
-        self._plain_in_a_row += len(passes)
+        if not passes:
+            return
+        self._take_in_what_was_done(self.settled.value or passes[0])
+        unsettled, settled = passes[: self._unsettled], passes[self._unsettled :]
+        self._unsettled -= len(unsettled)
+        usual = self.settled.value
+        if unsettled and self._was_settled and self._away.weight:
+            longer = sum(min(max(seconds - usual, -usual), usual) for seconds in unsettled)
+            self._longer.value += longer / self._away.weight
+        self._since_settled += len(unsettled)
         if settled:
-            most = 2 * self.settled.value or math.inf  # a machine that pauses once has not become slow
+            most = 2 * usual or math.inf  # a machine that pauses once has not become slow
             self.settled.add(sum(min(seconds, most) for seconds in settled) / len(settled), len(settled))
+            self._since_settled, self._was_settled = 0, True
+        elif self._since_settled > REMEMBERED:  # what it was says nothing any more
+            self.settled, self._was_settled = Mean(REMEMBERED), False
+
+    def _take_in_what_was_done(self, usual: float) -> None:
+        seconds, self._disturbed = self._disturbed, 0.0
+        if seconds <= SLIGHT * usual:
+            return
+        self._unsettled = SETTLING
+        self._was_settled = self._was_settled and seconds < LONG * usual
+        if self._was_settled:
+            self._away.add(seconds)
+            self._longer.add(0.0)

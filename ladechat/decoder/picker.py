@@ -16,6 +16,21 @@ class Pick(NamedTuple):
 NOTHING = Pick(0, 0)
 
 
+class RestPlan(NamedTuple):
+    """For how long the pool is not to be asked.
+
+    Attributes:
+        steps: of plain decoding that come next; with 0, a step that asks the pool does.
+        foreseen: as soon as just these tokens have come, the rest is over; nothing shortens it where they are none.
+    """
+
+    steps: int
+    foreseen: Tail = ()
+
+
+NO_REST = RestPlan(0)
+
+
 class Rest(NamedTuple):
     """Steps of plain decoding, one behind the other, that did not ask the pool.
 
@@ -50,10 +65,10 @@ class Pool(Protocol):
 class Picker(Protocol):
     """Decides on guesses, step by step, instead of G."""
 
-    def rests(self, pool: Pool) -> int:
-        """How many steps of plain decoding come next; 0: a step that asks the pool. Called before either.
+    def rests(self, pool: Pool) -> RestPlan:
+        """What comes next. Called before a step that asks the pool, and before a rest.
 
-        While there is a window, which moves on with every step, no step is one of plain decoding.
+        While there is a window, which moves on with every step, there is none.
         """
         ...
 

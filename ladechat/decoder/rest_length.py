@@ -17,6 +17,7 @@ class RestLength:
     A rest of r steps takes h seconds behind it, and half of it is missed, on average, where a stretch begins meanwhile
     in which guesses are right. If a step begins one with probability f, and a token takes v seconds less in it, that is
     h/r + f·v·r/2 seconds a step, the least for r = √(2h/(f·v)): the formula of Harris (1913) for the size of an order.
+    What the next passes lose for it counts in h.
     """
 
     def __init__(self) -> None:
@@ -42,16 +43,17 @@ class RestLength:
         self._in_stretch = right
         self._saved.add(saved / tokens, tokens)
 
-    def best(self, asking: float, longest: int) -> int | None:
+    def best(self, asking: float, longest: int, lost: float = 0.0) -> int | None:
         """How many steps to rest; 0 where it is better to ask at each; None before that is known.
 
         Args:
             asking: the seconds that it takes to ask.
             longest: the longest rest there may be, 1 at least.
+            lost: the seconds that plain passes lose for each one of something else before them.
         """
         if self._plain_steps < KNOWN_PLAIN or min(self._saved.weight, self._behind.weight) < KNOWN:
             return None
         missed = self._begun / self._plain_steps * max(0.0, self._saved.value)
-        behind = self._behind.value
+        behind = (1 + lost) * self._behind.value
         steps = max(1, round(min(math.sqrt(2 * behind / missed), longest))) if missed else longest
         return 0 if asking < behind / steps + missed * steps / 2 else steps

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
-from ladechat.decoder.picker import NOTHING, Pick, Pool, Rest
+from ladechat.decoder.picker import NO_REST, NOTHING, Pick, Pool, Rest, RestPlan
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.tuner import Observed, Tuner
@@ -22,6 +22,11 @@ class Costs(Protocol):
     @property
     def measured(self) -> bool:
         """Whether it knows anything yet."""
+        ...
+
+    @property
+    def lost(self) -> float:
+        """The seconds that plain passes lose for each one of something else before them."""
         ...
 
     def __call__(self, slots: int) -> float:
@@ -55,7 +60,7 @@ class TunedDecoder:
 
     def __init__(self, lookahead: LookaheadDecoder, costs: Costs, tuner: Tuner | None = None) -> None:
         self.lookahead = lookahead
-        self.tuner = tuner or Tuner(costs)
+        self.tuner = tuner or Tuner(costs, lambda: costs.lost)
         self._costs = costs
         self._unrefreshed = 0
         self._asked_at: float | None = None
@@ -76,7 +81,7 @@ class TunedDecoder:
                 self._unrefreshed += 1
             yield step
 
-    def rests(self, pool: Pool) -> int:
+    def rests(self, pool: Pool) -> RestPlan:
         """See `ladechat.decoder.picker.Picker`."""
         if self._rested_at is not None and self._costs.measured:
             self.tuner.took_behind(time.perf_counter() - self._rested_at)
@@ -87,9 +92,9 @@ class TunedDecoder:
                 self.tuner.forget_times()
         now = time.perf_counter()
         self._follow()
-        rests = self._chosen_rests(pool)
-        self._asked_at = None if rests else now
-        return rests
+        plan = self._chosen_rest(pool)
+        self._asked_at = None if plan.steps else now
+        return plan
 
     def rested(self, rest: Rest, pool: Pool) -> None:
         """See `ladechat.decoder.picker.Picker`."""
@@ -107,10 +112,10 @@ class TunedDecoder:
         """See `ladechat.decoder.picker.Picker`."""
         return self.tuner.pick(guesses) if self._costs.measured else NOTHING
 
-    def _chosen_rests(self, pool: Pool) -> int:
+    def _chosen_rest(self, pool: Pool) -> RestPlan:
         if not self._costs.measured:
-            return 1
-        return 0 if self.lookahead.settings.window else self.tuner.rests(pool)
+            return RestPlan(1)
+        return NO_REST if self.lookahead.settings.window else self.tuner.rests(pool)
 
     def _take_in(self, learnt: Sequence[Observed]) -> None:
         """What passes cost is learnt from the same steps."""

@@ -15,7 +15,7 @@ from ladechat.decoder.guess_kind import LONGEST
 from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer, slots_of
 from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess, Tail
-from ladechat.decoder.picker import Pick, Pool, Rest
+from ladechat.decoder.picker import Pick, Pool, Rest, RestPlan
 from ladechat.decoder.step import Step
 from ladechat.decoder.window_worth import FORGOTTEN, WITH_WINDOW, WindowWorth, slots_of_window
 
@@ -70,11 +70,12 @@ class Tuner:
 
     Args:
         cost: the seconds of a pass of so many slots, here and now.
+        lost: what is assumed of `ladechat.decoder.means.Aftermath.lost`.
     """
 
-    def __init__(self, cost: Callable[[int], float]) -> None:
+    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float] = lambda: 0.0) -> None:
         self._cost = cost
-        self._worth = GuessWorth(cost)
+        self._worth = GuessWorth(cost, lost)
         self._text: list[int] = []
         self._offered: deque[Offered] = deque()
         self._offer: Offer = []
@@ -119,8 +120,8 @@ class Tuner:
         self._worth.forget_times()
         self._windows.forget_times()
 
-    def rests(self, pool: Pool) -> int:
-        """How many steps, without a window, should not ask the pool before one does."""
+    def rests(self, pool: Pool) -> RestPlan:
+        """For how long, without a window, the pool should not be asked."""
         return self._worth.rests(pool)
 
     def most(self) -> int:
@@ -236,7 +237,7 @@ class Tuner:
 
     def estimates(self) -> Iterator[Estimate]:
         """What is expected of plain decoding, of guesses without a window, and of every window."""
-        plain = self._worth.plain_seconds()
+        plain = self._worth.times.plain()
         yield Estimate(PLAIN, 1, 1.0, plain, known=True, tokens_at_best=1.0)
         without = self._without
         slots, usual = without.slots.value or 1.0, 1 / (without.steps.value or 1.0)
@@ -251,12 +252,12 @@ class Tuner:
 
     def _in_plain_steps(self, slots: int) -> float:
         """What a step without a window takes, as a part of a plain one."""
-        return self._worth.seconds(slots) / self._worth.plain_seconds()
+        return self._worth.times.seconds(slots) / self._worth.times.plain()
 
     def _besides_window(self) -> float:
         """What a step with a window takes besides its pass."""
         measured = self._windows.besides()
-        return self._worth.seconds(2) - self._cost(2) if measured is None else measured
+        return self._worth.times.seconds(2) - self._cost(2) if measured is None else measured
 
     def _may_try(self, hoped: Estimate, without: Estimate) -> bool:
         """Whether it costs little enough even if it adds nothing: for a small model a step with a window can take as

@@ -6,10 +6,11 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean, median
 
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import causal_layout
-from ladechat.model.cost_file import read_costs, write_costs
+from ladechat.model.cost_file import Kept, read_costs, write_costs
 
 REACH = 256
 """A measurement speaks for cache lengths in the same stretch of this many tokens."""
@@ -29,6 +30,12 @@ MEASURED_SECONDS = 1.0
 SETTLED_SECONDS = 0.005
 """For so long a size is timed again and again: a short pass is slower right behind one of another size, which has taken
 its weights out of the processor's cache."""
+DISTURBING, SETTLING = 16, 8
+"""So many plain passes settle, as many are timed, then one of so many slots at most, and again so many plain ones."""
+IN_CACHE_SECONDS = 0.003
+"""Of a model whose plain passes take longer little is in a processor's cache from one pass to the next."""
+TELLING, MOST_LOST = 1.2, 2.0
+"""It takes a pass that is longer than a plain one by this factor to tell what is lost; and more is not believed."""
 TOO_DEAR = 5.0
 """A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
 WATCHED = 2.5
@@ -112,6 +119,16 @@ class PassCosts:
         self._unseen: set[int] = set()
         self._allowance = self._measured_for = 0.0
         self._turn = self._rounds_left = 0
+        self._lost = 0.0
+        self._losses: list[float] = []
+
+    @property
+    def lost(self) -> float:
+        """The seconds that plain passes lose for each one of something else before them, as far as was measured.
+
+        They read all weights anew, and meanwhile the processor's cache has lost some of them, to others who share it.
+        """
+        return self._lost
 
     @property
     def measured(self) -> bool:
@@ -148,7 +165,8 @@ class PassCosts:
             self._begin()
             kept = read_costs(self._file, self._compiled) if self._file else None
             if kept is not None:
-                self._seconds, self._sizes, self._unseen, self._rounds_left = kept, sorted(kept), set(kept), 0
+                self._seconds, self._lost = kept.seconds, kept.lost
+                self._sizes, self._unseen, self._rounds_left = sorted(kept.seconds), set(kept.seconds), 0
                 return True
         if self._rounds_left:
             while rounds > 0 and self._rounds_left:
@@ -220,7 +238,8 @@ class PassCosts:
             self._measure_once()
 
     def _begin(self) -> None:
-        self._sizes, self._seconds, self._rounds_left, self._measured_for = [], {}, FIRST_PROBES, 0.0
+        self._sizes, self._seconds, self._lost, self._losses = [], {}, 0.0, []
+        self._rounds_left, self._measured_for = FIRST_PROBES, 0.0
 
     def _measure_once(self) -> None:
         """Time all sizes once more."""
@@ -238,8 +257,20 @@ class PassCosts:
             self._measured_for += sum(taken)
             self._seconds[size] = min(*taken, self._seconds.get(size, math.inf))
             self._sizes = sorted(self._seconds)
+        if self._seconds[1] < IN_CACHE_SECONDS and self._measured_for <= MEASURED_SECONDS:
+            self._measure_lost()
         if not self._rounds_left and self._file is not None:
-            write_costs(self._file, self._compiled, self._seconds)
+            write_costs(self._file, self._compiled, Kept(self._seconds, self.lost))
+
+    def _measure_lost(self) -> None:
+        before = [self._time(1) for _ in range(2 * SETTLING)]
+        settled = fmean(before[SETTLING:])
+        other = self._time(max(size for size in self._sizes if size <= DISTURBING))
+        behind = [self._time(1) for _ in range(SETTLING)]
+        self._measured_for += sum(before) + other + sum(behind)
+        if other > TELLING * settled:
+            self._losses.append((sum(behind) - SETTLING * settled) / (other - settled))
+            self._lost = min(max(0.0, median(self._losses)), MOST_LOST)
 
     def _wanted(self) -> list[int]:
         """The sizes worth timing: those that the context has room for, and that are not filled up to another."""

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import transformers
@@ -16,6 +16,13 @@ from ladechat.model.compiled import how_made, processor
 
 LONGEST_KEPT = 64
 """So many files stay; those that were written the longest ago make room."""
+
+
+class Kept(NamedTuple):
+    """The seconds of passes by their slots, and what is lost behind them: see `ladechat.model.cost.PassCosts.lost`."""
+
+    seconds: dict[int, float]
+    lost: float
 
 
 def costs_file(model: PreTrainedModel, on: str = "", passes: str = "") -> Path:
@@ -42,24 +49,26 @@ def costs_file(model: PreTrainedModel, on: str = "", passes: str = "") -> Path:
     return user_cache_path("ladechat") / "costs" / f"{digest.hexdigest()}.json"
 
 
-def read_costs(file: Path, compiled: list[int]) -> dict[int, float] | None:
-    """The seconds of passes by their slots, where passes of the same sizes were compiled; None if nothing is kept."""
+def read_costs(file: Path, compiled: list[int]) -> Kept | None:
+    """What is kept, where passes of the same sizes were compiled; None if nothing is."""
     try:
         kept: Any = json.loads(file.read_text(encoding="utf-8"))
         if kept["compiled"] != compiled:
             return None
         found = {int(slots): float(seconds) for slots, seconds in kept["seconds"].items()}
+        lost = float(kept["lost"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return found if 1 in found and len(found) > 1 and all(0 < one < float("inf") for one in found.values()) else None
+    told = 1 in found and len(found) > 1 and all(0 < one < float("inf") for one in found.values())
+    return Kept(found, lost) if told and 0 <= lost < float("inf") else None
 
 
-def write_costs(file: Path, compiled: list[int], seconds: dict[int, float]) -> None:
+def write_costs(file: Path, compiled: list[int], costs: Kept) -> None:
     """Keep costs. Where nothing can be written they are measured again the next time."""
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(f".{os.getpid()}.partial")
-        partial.write_text(json.dumps({"compiled": compiled, "seconds": seconds}), encoding="utf-8")
+        partial.write_text(json.dumps({"compiled": compiled, **costs._asdict()}), encoding="utf-8")
         partial.replace(file)
         for old in sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)[:-LONGEST_KEPT]:
             old.unlink()

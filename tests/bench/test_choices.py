@@ -1,12 +1,14 @@
 """The clock that is made up, and what auto's choices are worth by it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.choices import MACHINES, Machine, OnClock, of_session, page_table, sessions_of
+from benchmarks.choices import OnClock, of_session, page_table, sessions_of
 from benchmarks.demo_decoding import BUNDLED
+from benchmarks.machines import MACHINES, Machine
 from ladechat.decoder.verify_mask import causal_layout
 from ladechat.model.loading import load
 from tests.tiny import random_model, runner_for
@@ -38,6 +40,33 @@ def test_the_clock_goes_on_with_passes_and_with_what_is_done_besides_and_with_no
     assert runner.now == pytest.approx(0.026)
     runner.keep([0])
     assert runner.now == pytest.approx(0.026150)
+
+
+def test_what_else_is_done_makes_the_passes_behind_it_longer_by_what_is_lost() -> None:
+    shared = replace(TWO, lost=0.5)
+    steps = [1, 1, 8, *[1] * 60]
+    longer = TWO.step_seconds(8) - TWO.step_seconds(1)
+    assert shared.seconds(steps) == pytest.approx(TWO.seconds(steps) + 0.5 * longer)
+    assert shared.seconds([1, 8]) == pytest.approx(TWO.seconds([1, 8]))  # it shows behind it
+
+
+def test_the_clock_goes_on_as_is_reckoned_for_fixed_settings() -> None:
+    shared = replace(TWO, lost=0.5)
+    runner, steps = OnClock(runner_for(random_model(0)), shared), [1, 8, 1, 4, 1, 1, 8]
+    for _ in runner.prefill([3, 4, 5, 6]):
+        pass
+    for slots in steps:
+        runner.read(runner.forward(causal_layout([6] * slots)))
+        runner.keep([0])
+    assert runner.now == pytest.approx(shared.seconds(steps))
+    runner.works(1000)
+    before = runner.now
+    runner.forward(causal_layout([6]))
+    away, runner.now = runner.now - before, 0.0
+    runner.keep([])
+    runner.settle()
+    runner.forward(causal_layout([6]))
+    assert runner.now == pytest.approx(shared.pass_seconds(1)) and away > runner.now
 
 
 def test_the_page_has_the_table_that_was_computed() -> None:

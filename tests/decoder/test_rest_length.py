@@ -60,6 +60,11 @@ def test_where_asking_costs_less_than_any_rest_it_asks_at_each_step() -> None:
     assert length.best(1.2 * price, LONGEST) == pytest.approx(math.sqrt(8), abs=1)
 
 
+def test_what_is_lost_behind_it_counts_as_if_it_took_longer() -> None:
+    short, long = seen(behind=0.001, saved=0.001, apart=4), seen(behind=0.004, saved=0.001, apart=4)
+    assert short.best(NEVER_ASK, LONGEST, lost=3.0) == long.best(NEVER_ASK, LONGEST) != short.best(NEVER_ASK, LONGEST)
+
+
 def test_guesses_that_were_wrong_begin_no_stretch() -> None:
     length = seen(behind=0.001, saved=0.001, apart=10)
     for _ in range(20):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
-from ladechat.decoder.picker import Pick, Pool, Rest
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool, Tail
+from ladechat.decoder.picker import NO_REST, Pick, Pool, Rest, RestPlan
 from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import StepLayout
 from tests.tiny import demo_model, demo_prompt, plain, runner_for, tokens_of
@@ -18,14 +18,14 @@ NEVER = 99
 class Rests:
     """Rests for so many steps unless the pool knows so many of the last tokens, and then takes its likeliest guess."""
 
-    def __init__(self, context: int, steps: int) -> None:
-        self._context, self._steps = context, steps
+    def __init__(self, context: int, steps: int, foreseen: Tail = ()) -> None:
+        self._context, self._steps, self._foreseen = context, steps, foreseen
         self.came: list[int] = []
         self.looked_back: list[tuple[int, list[Guess]]] = []
         self.offered: list[int] = []
 
-    def rests(self, pool: Pool) -> int:
-        return 0 if pool.knows(self._context) else self._steps
+    def rests(self, pool: Pool) -> RestPlan:
+        return NO_REST if pool.knows(self._context) else RestPlan(self._steps, self._foreseen)
 
     def rested(self, rest: Rest, pool: Pool) -> None:
         assert len(rest.tokens) == len(rest.passes) <= self._steps and rest.besides > 0
@@ -74,6 +74,23 @@ def test_behind_a_rest_the_pool_says_what_it_would_have_said_at_each_place_of_it
         before = [*prompt, *text[:place]]
         assert guesses == then.guesses(before[-1], 7, 2, before[-LONGEST_CONTEXT:-1])
     assert any(guesses for _, guesses in picker.looked_back)
+
+
+@pytest.mark.parametrize("foreseen", [1, 4, 11])
+def test_a_rest_ends_early_where_what_was_foreseen_has_come(foreseen: int) -> None:
+    model, prompt = demo_model(), demo_prompt("What is the window?")
+    text = plain(model, prompt, 40)
+    right, wrong = tuple(text[:foreseen]), (*text[: foreseen - 1], text[foreseen - 1] + 1)
+    for tail, first in ((right, foreseen), (wrong, 13), ((), 13)):
+        picker = Rests(NEVER, 13, tail)
+        rested = list[int]()
+        steps = LookaheadDecoder(runner_for(model), LookaheadSettings(0, 3, 5)).run(prompt, Limits(40), picker=picker)
+        came = list[int]()
+        for step in steps:
+            if len(picker.came) > sum(rested):
+                rested.append(len(picker.came) - sum(rested))
+            came += step.tokens
+        assert came == text and rested[0] == first
 
 
 @pytest.mark.parametrize("stopped", [1, 5, 12])

@@ -10,7 +10,7 @@ import pytest
 from ladechat.decoder.guess_kind import LONGEST
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
-from ladechat.decoder.picker import NOTHING, Pick, Rest
+from ladechat.decoder.picker import NO_REST, NOTHING, Pick, Rest, RestPlan
 from ladechat.decoder.step import Limits, Origin, Step, WindowSnapshot
 from ladechat.decoder.tuned import TunedDecoder
 from ladechat.decoder.tuner import EXPLORED, STAY, WITHOUT_WINDOW, Tuner
@@ -48,7 +48,9 @@ class World:
         end = self.used.total() + steps
         while self.used.total() < end:
             self._offers = [self._offer()]
-            rests = 0 if self.tuner.settings.window else self.tuner.rests(self)
+            rests, foreseen = NO_REST if self.tuner.settings.window else self.tuner.rests(self)
+            if foreseen and set(foreseen) == {1}:
+                rests = min(rests, len(foreseen))
             if rests:
                 self._plain_steps(min(rests, end - self.used.total()))
             else:
@@ -237,7 +239,7 @@ def test_a_window_is_kept_for_some_steps() -> None:
 class Drawn:
     """Costs without any sense, so small that all may be tried: settings change as often as they can."""
 
-    measured = True
+    measured, lost = True, 0.5
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)
@@ -266,7 +268,7 @@ def test_the_text_stays_that_of_plain_decoding(seed: int) -> None:
 class Steep:
     """Costs with which no window pays."""
 
-    measured = True
+    measured, lost = True, 0.0
 
     def __call__(self, slots: int) -> float:
         return 0.01 * slots
@@ -306,7 +308,7 @@ def test_what_lies_between_two_answers_is_not_done_behind_a_rest(monkeypatch: py
     decoder = TunedDecoder(LookaheadDecoder(runner_for(random_model(1))), Steep())
     told: list[float] = []
     monkeypatch.setattr(decoder.tuner, "took_behind", told.append)
-    monkeypatch.setattr(decoder.tuner, "rests", lambda _pool: 7)
+    monkeypatch.setattr(decoder.tuner, "rests", lambda _pool: RestPlan(7))
     clock = time.perf_counter
     for answer in range(3):
         monkeypatch.setattr(time, "perf_counter", lambda later=1000.0 * answer: clock() + later)

@@ -1,5 +1,6 @@
 """What passes of several sizes cost: measured beside the text, and corrected while it is written."""
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,34 @@ def test_passes_are_timed_beside_the_text() -> None:
     assert known == [False, True]
     assert costs(1) > 0 and costs(6) == pytest.approx((costs(4) + costs(8)) / 2)
     assert list(runner.tokens) == list(range(19))
+
+
+@pytest.mark.parametrize(
+    ("plain", "slower", "lost"),
+    [(0.001, 0.0006, 0.4), (0.001, 0.0, 0.0), (0.02, 0.012, 0.0), (0.001, 0.009, cost.MOST_LOST)],
+)
+def test_what_plain_passes_lose_behind_others_is_timed_where_weights_may_be_in_a_cache(
+    monkeypatch: pytest.MonkeyPatch, plain: float, slower: float, lost: float
+) -> None:
+    """One of 16 slots takes four plain passes' time, and the two plain ones behind it are slower."""
+    timed = Timed(monkeypatch, {size: plain * (1 + (size - 1) / 5) for size in SIZES})
+    since = [9]
+
+    def time(_: PassCosts, slots: int) -> float:
+        since[0] = 0 if slots > 1 else since[0] + 1
+        return timed.seconds[slots] + slower * (1 <= since[0] <= 2)
+
+    monkeypatch.setattr(PassCosts, "_time", time)
+    timed.costs.refresh()
+    assert timed.costs.lost == pytest.approx(lost)
+
+
+def test_nothing_is_said_of_what_is_lost_where_slots_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(0)
+    timed = Timed(monkeypatch, dict.fromkeys(SIZES, 0.001))
+    monkeypatch.setattr(PassCosts, "_time", lambda _, slots: timed.seconds[slots] * dice.uniform(1, 1.1))
+    timed.costs.refresh()
+    assert timed.costs.lost == 0
 
 
 def test_sizes_that_can_hardly_pay_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:

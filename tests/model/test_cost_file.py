@@ -7,10 +7,10 @@ from platformdirs import user_cache_path
 
 from ladechat.model import cost
 from ladechat.model.cost import PassCosts
-from ladechat.model.cost_file import LONGEST_KEPT, costs_file, read_costs, write_costs
+from ladechat.model.cost_file import LONGEST_KEPT, Kept, costs_file, read_costs, write_costs
 from tests.tiny import random_model, runner_for
 
-COSTS = {1: 0.01, 4: 0.02}
+COSTS = Kept({1: 0.01, 4: 0.02}, 0.5)
 
 
 def test_what_was_kept_comes_back_for_the_same_compiled_passes(tmp_path: Path) -> None:
@@ -22,7 +22,16 @@ def test_what_was_kept_comes_back_for_the_same_compiled_passes(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"compiled": [], "seconds": {"1": -1, "4": 2}}', '{"compiled": [], "seconds": {"4": 2}}']
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"compiled": [], "seconds": {"1": -1, "4": 2}, "lost": 0}',
+        '{"compiled": [], "seconds": {"4": 2}, "lost": 0}',
+        '{"compiled": [], "seconds": {"1": 1, "4": 2}}',
+        '{"compiled": [], "seconds": {"1": 1, "4": 2}, "lost": -1}',
+    ],
 )
 def test_what_makes_no_sense_is_measured_again(tmp_path: Path, text: str) -> None:
     file = tmp_path / "costs.json"
@@ -52,7 +61,7 @@ def test_a_second_session_times_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
     def time(_: PassCosts, slots: int) -> float:
         timed.append(slots)
-        return 0.01
+        return 0.001 * slots + (0.0002 if timed[-2:-1] > [1] else 0)
 
     monkeypatch.setattr(cost.PassCosts, "_time", time)
     first = PassCosts(runner_for(random_model(1)), tmp_path / "costs.json")
@@ -62,7 +71,7 @@ def test_a_second_session_times_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     second = PassCosts(runner_for(random_model(1)), tmp_path / "costs.json")
     second.refresh()
     assert second.measured and not timed
-    assert second.known() == first.known()
+    assert second.known() == first.known() and second.lost == first.lost > 0
 
 
 def test_what_was_kept_is_looked_at_again_even_if_it_is_too_dear_to_be_watched(
@@ -75,7 +84,7 @@ def test_what_was_kept_is_looked_at_again_even_if_it_is_too_dear_to_be_watched(
         return 0.01
 
     monkeypatch.setattr(cost.PassCosts, "_time", time)
-    write_costs(tmp_path / "costs.json", [], {1: 0.01, 4: 0.5, 16: 0.9})
+    write_costs(tmp_path / "costs.json", [], Kept({1: 0.01, 4: 0.5, 16: 0.9}, 0.0))
     costs = PassCosts(runner_for(random_model(1)), tmp_path / "costs.json")
     assert costs.refresh() is True
     for _ in range(20_000):
