@@ -229,10 +229,11 @@ class GuessWorth:
             seconds: what it took in all.
             besides: what of that was not its pass.
         """
-        taken = self.times.took(slots, seconds, besides)
         if slots > 1:
+            taken = self.times.guessed(slots, besides)
             self._rest_length.guessed(tokens, tokens * self.times.plain() - taken)
         else:
+            self.times.asked(seconds - besides, besides)
             self._rest_length.plain(1)
         self._since_renewed += seconds
 

@@ -49,31 +49,35 @@ class StepTimes:
         """The seconds that plain passes lose for each one of something else before them."""
         return self._aftermath.lost
 
-    def took(self, slots: int, seconds: float, besides: float) -> float:
-        """Take in a step that asked the pool.
+    def guessed(self, slots: int, besides: float) -> float:
+        """Take in a step that verified guesses.
 
         Args:
             slots: of its pass.
-            seconds: what it took in all.
-            besides: what of that was not its pass.
+            besides: the seconds that were not its pass.
 
         Returns:
             The seconds that it counts as, with what the next ones lose for it.
         """
+        usual = self._learn("guesses", slots, besides)
+        plain = self.plain()
+        longer = max(0.0, self._cost(slots) + usual - plain)
+        self._aftermath.disturb(longer)
+        self._since_guesses = 0
+        return plain + longer * (1 + self.lost)
+
+    def asked(self, forward: float, besides: float) -> None:
+        """Take in a step that asked the pool and verified nothing: the seconds of its pass, and all others."""
+        usual = self._learn("plain", 1, besides)
+        self._aftermath.disturb(max(0.0, usual - self._besides["rest"].value))
+        self._aftermath.add([forward])
+        self._since_guesses += 1
+
+    def _learn(self, way: str, slots: int, besides: float) -> float:
         # A machine that pauses once must not have all such steps look dear from then on.
         usual = min(besides, self._cost(slots))
-        self._besides["guesses" if slots > 1 else "plain"].add(usual)
-        if slots > 1:
-            plain = self.plain()
-            longer = max(0.0, self._cost(slots) + usual - plain)
-            self._aftermath.disturb(longer)
-            self._since_guesses = 0
-            return plain + longer * (1 + self.lost)
-        longer = max(0.0, usual - self._besides["rest"].value)
-        self._aftermath.disturb(longer)
-        self._aftermath.add([seconds - besides])
-        self._since_guesses += 1
-        return seconds + longer * self.lost
+        self._besides[way].add(usual)
+        return usual
 
     def rested(self, rest: Rest) -> None:
         """Take in steps that did not ask the pool."""

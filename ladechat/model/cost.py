@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
 
+from ladechat.decoder.means import MOST_LOST
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import causal_layout
 from ladechat.model.cost_file import Kept, read_costs, write_costs
@@ -34,8 +35,8 @@ DISTURBING, SETTLING = 16, 8
 """So many plain passes settle, as many are timed, then one of so many slots at most, and again so many plain ones."""
 IN_CACHE_SECONDS = 0.003
 """Of a model whose plain passes take longer little is in a processor's cache from one pass to the next."""
-TELLING, MOST_LOST = 1.2, 2.0
-"""It takes a pass that is longer than a plain one by this factor to tell what is lost; and more is not believed."""
+TELLING = 1.2
+"""It takes a pass that is longer than a plain one by this factor to tell what is lost."""
 TOO_DEAR = 5.0
 """A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
 WATCHED = 2.5

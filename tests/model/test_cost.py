@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ladechat.decoder.means import MOST_LOST
 from ladechat.model import cost
 from ladechat.model.cost import SIZES, TOO_DEAR, PassCosts
 from tests.tiny import random_model, runner_for
@@ -39,7 +40,7 @@ def test_passes_are_timed_beside_the_text() -> None:
 
 @pytest.mark.parametrize(
     ("plain", "slower", "lost"),
-    [(0.001, 0.0006, 0.4), (0.001, 0.0, 0.0), (0.02, 0.012, 0.0), (0.001, 0.009, cost.MOST_LOST)],
+    [(0.001, 0.0006, 0.4), (0.001, 0.0, 0.0), (0.02, 0.012, 0.0), (0.001, 0.009, MOST_LOST)],
 )
 def test_what_plain_passes_lose_behind_others_is_timed_where_weights_may_be_in_a_cache(
     monkeypatch: pytest.MonkeyPatch, plain: float, slower: float, lost: float
