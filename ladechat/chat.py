@@ -124,6 +124,8 @@ class Chat(Viewer):
             self._watch.patience = PATIENCE_LOADING if self._loading else PATIENCE_ANSWERING if self.answering else None
         silence = self._watch.silence()
         if silence is not None:
+            if self._engine is not None and not self._warned:
+                self._engine.ask_where()
             self.presenter.warn(f"no word from the engine for {silence:.0f} s · F5 starts it again")
             self._warned = True
         elif self._warned:

@@ -10,6 +10,7 @@ A reader skips kinds and keys that it does not know, and is strict about the typ
 
 import json
 import re
+import signal
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal, TypeVar, get_args
 
@@ -23,6 +24,9 @@ them, raises the major: readers refuse a later one, and read earlier ones."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line a reader must take: a `Generate` carries a whole conversation."""
+
+WHERE = signal.SIGUSR1
+"""A process that gets this signal, once its header is out, writes to its standard error where each thread of it is."""
 
 DecoderName = Literal["lookahead", "prompt_lookup", "jacobi", "autoregressive"]
 DECODERS: tuple[str, ...] = get_args(DecoderName)

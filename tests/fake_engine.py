@@ -47,6 +47,7 @@ class FakeEngine:
     Attributes:
         commands: all that it was sent.
         closed: whether it was ended by the app.
+        asked_where: how often it was asked where it hangs.
         fail_next: what the next question fails with, instead of an answer.
         hold_end: leave an answer open behind its last step.
         steps_done: of the answer that was begun last.
@@ -64,6 +65,7 @@ class FakeEngine:
         self.settings = settings or Settings()
         self.commands: list[Command] = []
         self.closed = False
+        self.asked_where = 0
         self.fail_next: protocol.FailureCode | None = None
         self.trim_next = False
         self.hold_end = False
@@ -117,6 +119,9 @@ class FakeEngine:
             case protocol.Stop():
                 if self._turn is not None:
                     self._finish("stopped")
+
+    def ask_where(self) -> None:
+        self.asked_where += 1
 
     async def events(self) -> AsyncIterator[Event]:
         while (event := await self._events.get()) is not None:

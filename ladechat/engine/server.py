@@ -1,5 +1,6 @@
 """The engine as a process: commands in on standard input, events out on standard output."""
 
+import faulthandler
 import sys
 import time
 import traceback
@@ -54,6 +55,7 @@ def serve(
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
     """
+    faulthandler.register(protocol.WHERE)
     stream = EventStream.take_over_stdout()
     folder = local_folder(model)
     stream.emit(

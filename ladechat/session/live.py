@@ -18,6 +18,7 @@ from platformdirs import user_log_path
 
 from ladechat.protocol import (
     MAX_LINE_BYTES,
+    WHERE,
     Command,
     Event,
     ProtocolError,
@@ -82,6 +83,7 @@ class LiveEngine:
         self._started = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._spoke = False
 
     @property
     def returncode(self) -> int | None:
@@ -116,6 +118,12 @@ class LiveEngine:
             self._process.stdin.write(encode(command))
             await self._process.stdin.drain()
 
+    def ask_where(self) -> None:
+        """Have the engine write into its log where each of its threads is, whatever they wait for."""
+        if self._process is not None and self._spoke:  # before its first word the signal would end it
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(WHERE)
+
     async def events(self) -> AsyncIterator[Event]:
         """What the engine says, until it ends. A last line that its death cut short is left out.
 
@@ -128,6 +136,7 @@ class LiveEngine:
                 break
             with contextlib.suppress(ProtocolError):
                 event = decode_event(line)
+                self._spoke = True
                 if event is not None:
                     yield event
         await asyncio.wait([self._ending])

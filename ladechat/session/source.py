@@ -17,6 +17,10 @@ class EngineSource(Protocol):
         """Pass a command on. One that comes after the end is dropped."""
         ...
 
+    def ask_where(self) -> None:
+        """Have what says nothing write down where it is, for whoever looks for the reason."""
+        ...
+
     def events(self) -> AsyncIterator[Event]:
         """What is said, until the end."""
         ...

@@ -85,6 +85,8 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
         monkeypatch.setattr("ladechat.chat.PATIENCE_ANSWERING", -1.0)
         stage.app._look_for_silence()
         assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)
+        stage.app._look_for_silence()
+        assert stage.engine.asked_where == 1
         monkeypatch.setattr("ladechat.chat.PATIENCE_ANSWERING", 10.0)
         stage.engine.release(1)
         stage.app._look_for_silence()

@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from ladechat.protocol import (
     VERSION,
+    WHERE,
     Configure,
     Failed,
     Header,
@@ -19,7 +21,7 @@ from ladechat.protocol import (
     Step,
     TurnFinished,
 )
-from tests.engine.wire import Wire
+from tests.engine.wire import PATIENCE_SECONDS, Wire
 from tests.tiny import DEMO
 
 QUESTION = "What is the n-gram pool?"
@@ -82,6 +84,15 @@ def test_the_end_of_the_input_ends_it_while_it_loads() -> None:
     engine.until(Loading)
     assert engine.end() == 0
     assert not any(isinstance(event, Ready) for event in engine.rest())
+
+
+def test_it_tells_where_it_is_and_goes_on(engine: Wire) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not all(place in engine.log for place in ("in _read", "in wait")):  # of the commands, and for one
+        assert time.monotonic() < deadline, engine.log
+        engine.process.send_signal(WHERE)  # it may have been about something else
+        time.sleep(0.1)
+    assert engine.ask(QUESTION, max_new_tokens=2)[1].reason == "max_new_tokens"
 
 
 def test_what_libraries_print_does_not_break_the_stream(tmp_path: Path) -> None:

@@ -5,15 +5,19 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ladechat.protocol import Command, Event, Generate, Message, Ready, Step, TurnFinished, decode_event, encode
+from ladechat.protocol import WHERE, Command, Event, Generate, Message, Ready, Step, TurnFinished, decode_event, encode
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_SECONDS = 150
 """Until something that must come is given up. Importing torch on a busy machine takes long; nothing here is timed."""
+
+SECONDS_TO_WRITE = 5
+"""For an engine that hangs to say where."""
 
 E = TypeVar("E", bound=Event)
 
@@ -87,7 +91,13 @@ class Wire:
         return list(iter(self._next, None))
 
     def _next(self) -> Event | None:
-        event = self._arrived.get(timeout=PATIENCE_SECONDS)
+        try:
+            event = self._arrived.get(timeout=PATIENCE_SECONDS)
+        except queue.Empty:
+            if self.seen:  # before its first word the signal would end it
+                self.process.send_signal(WHERE)
+                time.sleep(SECONDS_TO_WRITE)
+            raise AssertionError(f"Nothing came from the engine any more. Where it is:\n{self.log}") from None
         if isinstance(event, Exception):
             raise event
         if event is not None:

@@ -104,6 +104,32 @@ async def test_what_the_engine_logs_goes_to_a_file_and_never_blocks_it(engine_th
     assert "careful!" in engine.log.read_text(encoding="utf-8")
 
 
+async def test_an_engine_is_asked_where_it_is_once_it_has_spoken(engine_that: Start) -> None:
+    engine = engine_that(
+        """
+import faulthandler
+import select
+select.select([0], [], [])
+faulthandler.register(signal.SIGUSR1)
+def hang(): loading(b"a"); sys.stdin.readline(); sys.stdin.readline()
+hang()
+"""
+    )
+    engine.ask_where()  # there is none yet
+    await engine.start()
+    engine.ask_where()  # not before its first word: it could not bear that
+    await engine.send(Stop())
+    events = engine.events()
+    await anext(events)
+    engine.ask_where()
+    async with asyncio.timeout(60):
+        while not engine.log.exists() or "in hang" not in engine.log.read_text(encoding="utf-8"):  # noqa: ASYNC110 - a file lets nobody know
+            await asyncio.sleep(0.02)
+    await engine.close()
+    assert engine.returncode == 0
+    engine.ask_where()  # and nothing happens
+
+
 async def test_closing_lets_the_engine_leave_by_itself(engine_that: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "SECONDS_TO_LEAVE", 60.0)  # a busy machine may not even have begun with it
     engine = engine_that("loading(b'a'); sys.stdin.readline(); sys.exit(7)")

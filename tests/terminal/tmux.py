@@ -8,8 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from platformdirs import user_log_path
+
+from ladechat.protocol import WHERE
+
 DEADLINE_SECONDS = 150
 """Until a state that must come is given up. Loading torch on a busy machine takes long; nothing here measures time."""
+SECONDS_TO_WRITE = 5
+"""For an engine that hangs to say where."""
 
 
 class Terminal:
@@ -57,7 +63,17 @@ class Terminal:
             if condition(screen):
                 return screen
             time.sleep(0.1)
-        raise AssertionError(f"{what} did not come. The screen was:\n{screen}")
+        raise AssertionError(f"{what} did not come. The screen was:\n{screen}\n{self._where_engines_are()}")
+
+    def _where_engines_are(self) -> str:
+        """The logs of the engines that run, once these have written into them what each thread waits for."""
+        engines = [number for number, command in self.processes().items() if "ladechat engine" in command]
+        for engine in engines:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(engine, WHERE)  # one that has not said its first word yet ends of it: there is no log then
+        time.sleep(SECONDS_TO_WRITE)
+        logs = [log for engine in engines for log in user_log_path("ladechat").glob(f"engine-*-{engine}.log")]
+        return "\n".join(f"{log.name}:\n{log.read_text(encoding='utf-8')}" for log in logs)
 
     def rested(self) -> str:
         """The screen once nothing has changed on it for a while: parts of it are drawn one after the other."""
