@@ -31,7 +31,7 @@ from ladechat.bench.prompts import Prompt, make_prompts
 from ladechat.bench.questions import Question, read_questions
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
-from ladechat.decoder.picker import Pick, Pool, Rest
+from ladechat.decoder.picker import Pick, Pool, Rest, Ridden
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits
 from ladechat.decoder.tuned import TunedDecoder
@@ -124,6 +124,11 @@ class AutoOnClock(TunedDecoder):
         """See `Picker`."""
         super().rested(rest, pool)
         self._clock.works(self._machine.behind_us)
+
+    def rode(self, ridden: Sequence[Ridden]) -> None:
+        """See `Picker`."""
+        super().rode(ridden)
+        self._clock.works(self._machine.rode_us + len(ridden) * self._machine.ridden_us)
 
     def pick(self, guesses: Sequence[Guess]) -> Pick:
         """See `Picker`."""

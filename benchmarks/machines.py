@@ -18,6 +18,7 @@ class Machine:
         plain_us, guesses_us: besides the pass of a step without guesses, and of one with some.
         asked_us: of auto, at a step that asks the pool.
         behind_us: of auto, behind a rest.
+        rode_us, ridden_us: of auto, behind a ride, and besides for each step of it.
         lost: what passes take longer behind a second in which something else was done than plain decoding, in seconds:
             others who share the processor's cache have taken the place of the weights there. See `benchmarks.away`.
     """
@@ -28,6 +29,8 @@ class Machine:
     guesses_us: float
     asked_us: float
     behind_us: float
+    rode_us: float
+    ridden_us: float
     lost: float = 0.0
     _sizes: list[int] = field(init=False)
 
@@ -75,7 +78,14 @@ class Cache:
 
 MACHINES = {
     "compiled": Machine(
-        {1: 0.4, 2: 0.52, 4: 0.8, 8: 1.45, 16: 2.9, 32: 5.6, 64: 11.0}, True, 25, 110, asked_us=60, behind_us=150
+        {1: 0.4, 2: 0.52, 4: 0.8, 8: 1.45, 16: 2.9, 32: 5.6, 64: 11.0},
+        True,
+        25,
+        110,
+        asked_us=60,
+        behind_us=150,
+        rode_us=140,
+        ridden_us=20,
     ),
     "compiled, shared cache": Machine(
         {1: 0.95, 2: 1.08, 4: 1.22, 8: 1.6, 16: 2.7, 32: 5.1, 64: 10.0},
@@ -84,6 +94,8 @@ MACHINES = {
         300,
         asked_us=180,
         behind_us=320,
+        rode_us=300,
+        ridden_us=45,
         lost=0.7,
     ),
     "eager": Machine(
@@ -93,6 +105,8 @@ MACHINES = {
         200,
         asked_us=60,
         behind_us=150,
+        rode_us=140,
+        ridden_us=20,
     ),
     "slots nearly free": Machine(
         {1: 12.0, 8: 12.1, 16: 12.2, 32: 12.4, 64: 12.9, 128: 13.9, 256: 17.0},
@@ -101,6 +115,8 @@ MACHINES = {
         250,
         asked_us=60,
         behind_us=150,
+        rode_us=140,
+        ridden_us=20,
     ),
 }
 """The first three as the bundled model was timed on two CPUs, the second while others used its cache; the last as a

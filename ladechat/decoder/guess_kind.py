@@ -15,6 +15,8 @@ BY_RANK, BY_TOKEN = 0.4, 0.85
 """What is assumed of the next guess, and of the next token, as a part of the one before."""
 AS_ASSUMED = 5
 """So many guesses would have been as right as is assumed, before it is believed that a text is another one."""
+ALIKE = 0.02
+"""Odds that differ by no more than this part say the same: to assume others of all kinds takes time."""
 DOUBT = 0.5
 """By so many standard errors expectations are taken to be too high: the best of several is often one that is."""
 
@@ -122,9 +124,11 @@ class Kinds:
                 right += kind.right
         if seen:
             part = assumed / seen
-            self._odds = _odds((right + AS_ASSUMED * part) / (seen + AS_ASSUMED)) / _odds(part)
-            for kind in self._kinds.values():
-                kind.assume(self._odds)
+            odds = _odds((right + AS_ASSUMED * part) / (seen + AS_ASSUMED)) / _odds(part)
+            if abs(odds - self._odds) > ALIKE * self._odds:
+                self._odds = odds
+                for kind in self._kinds.values():
+                    kind.assume(odds)
 
 
 def _odds(part: float) -> float:

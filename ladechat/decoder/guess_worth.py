@@ -10,9 +10,9 @@ trying it: the text that follows says how much of it was right.
 from collections.abc import Callable, Sequence
 
 from ladechat.decoder.foresight import FORESEEN, Foresight, agreeing
-from ladechat.decoder.guess_kind import LENGTHS, Kind, Kinds
+from ladechat.decoder.guess_kind import LENGTHS, LONGEST, Kind, Kinds
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
-from ladechat.decoder.picker import NO_REST, NOTHING, Pick, Pool, Rest, RestPlan
+from ladechat.decoder.picker import NO_REST, NO_RIDE, NOTHING, Pick, Pool, Rest, RestPlan, RidePlan
 from ladechat.decoder.rest_length import RestLength
 from ladechat.decoder.step_times import KNOWN, StepTimes
 
@@ -38,10 +38,17 @@ REST_SECONDS, LONGEST_REST = 0.02, 32
 """For so long, and for so many steps at most, the pool is not looked at. Behind them it is asked about one place in as
 many in any case, so that all kinds of guesses are judged."""
 
+RIDE_SECONDS, LONGEST_RIDE = 0.1, 16
+"""For so long, and for so many steps at most, the likeliest guess is verified without a thought, where it was verified
+alone, all of it was right, and so many of the last tokens were foreseen as the last of `FORESEEN` says."""
+
 LONGEST_KIND = LONGEST_CONTEXT + len(FORESEEN)
 """The longest context that a guess can be as good as one of."""
 NEVER = LONGEST_KIND + 1
 """A context that nothing has."""
+
+ANY: Tail = (0,) * LONGEST
+"""Of a guess only its length counts, where its kind is given."""
 
 Offer = list[tuple[Tail, Kind]]
 """Guesses, and of which kind each was when the pool had it."""
@@ -63,6 +70,8 @@ class GuessWorth:
         self._steps = self._last_asked = self._last_rest = self._last_sampled = 0
         self._context = self._looks_every = self._longest_rest = 1
         """Guesses behind fewer tokens than `_context` are not worth asking for; with 1, each step asks."""
+        self._right = False
+        """Whether the last step verified the likeliest guess alone, and all of it was right."""
         self.most = MOST
         """How many of the pool's guesses are worth looking at now."""
         self.forget_times()
@@ -70,6 +79,7 @@ class GuessWorth:
     def begin(self) -> None:
         """Another text."""
         self._foresight.begin()
+        self._right = False
         self.times.begin()
 
     def forget_times(self) -> None:
@@ -173,6 +183,14 @@ class GuessWorth:
             for rank, guess in enumerate(guesses[:MOST])
         ]
 
+    def rides(self) -> RidePlan:
+        """For how many steps the likeliest guess is so sure to be right that nothing else need be looked at."""
+        if not self._right or self._foresight.count < FORESEEN[-1]:
+            return NO_RIDE
+        number, length = self.pick([(ANY, self._kinds(LONGEST_KIND))])
+        steps = min(LONGEST_RIDE, int(RIDE_SECONDS / self.times.seconds(1 + length)))
+        return RidePlan(steps, length) if number and steps > 1 else NO_RIDE
+
     def pick(self, offer: Offer, beside: int = 0) -> Pick:
         """Those of a step that bring the most.
 
@@ -206,8 +224,14 @@ class GuessWorth:
                     best, picked = value, Pick(count, length)
         return picked
 
-    def came(self, tokens: Tail) -> None:
-        """Take in what a step emitted that asked the pool."""
+    def came(self, tokens: Tail, right: bool = False) -> None:
+        """Take in what a step emitted that asked the pool.
+
+        Args:
+            tokens: what came.
+            right: whether it asked the picker, verified the likeliest guess alone, and all of it was right.
+        """
+        self._right = right
         self._steps += 1
         self._last_asked = self._steps
         self._foresight.take(tokens)
@@ -237,6 +261,14 @@ class GuessWorth:
             self._rest_length.plain(1)
         self._since_renewed += seconds
 
+    def rode(self, slots: int, tokens: int, seconds: float, besides: float) -> None:
+        """The same of a step in a ride."""
+        if slots > 1:
+            self._rest_length.guessed(tokens, tokens * self.times.plain() - self.times.ridden(slots, besides))
+        else:
+            self._rest_length.plain(1)
+        self._since_renewed += seconds
+
     def took_with_window(self, seconds: float) -> None:
         """Take in a step with a window: it says nothing of others, but the time passes."""
         self._since_renewed += seconds
@@ -245,6 +277,7 @@ class GuessWorth:
     def rested(self, rest: Rest) -> None:
         """Take in steps that did not ask the pool."""
         count = len(rest.passes)
+        self._right = False
         self._steps += count
         self._rest_length.plain(count)
         self._last_rest = self._steps

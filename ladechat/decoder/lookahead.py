@@ -8,7 +8,7 @@ from time import perf_counter
 from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
-from ladechat.decoder.picker import NO_REST, Picker, Rest, RestPlan
+from ladechat.decoder.picker import NO_REST, Likeliest, Picker, Picks, Rest, RestPlan, Ridden, RidePlan
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Candidate, Ending, Limits, PoolSnapshot, Step, WindowSnapshot
@@ -80,9 +80,14 @@ class LookaheadDecoder:
             while not ending.reached:
                 plan = picker.rests(generation) if picker is not None else NO_REST
                 generation.follow(self.settings)
-                if picker is not None and plan.steps and not self.settings.window:
-                    yield from self._rest(plan, generation, selector, ending, picker)
-                    continue
+                if picker is not None and not self.settings.window:
+                    if plan.steps:
+                        yield from self._rest(plan, generation, selector, ending, picker)
+                        continue
+                    ride = picker.rides()
+                    if ride.steps:
+                        yield from self._ride(ride, generation, selector, ending, picker)
+                        continue
                 draft = generation.draft(ending.room, self.runner.reach, picker)
                 verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
                 fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
@@ -119,6 +124,32 @@ class LookaheadDecoder:
             if tokens:
                 generation.extend(tokens)
                 picker.rested(Rest(tuple(tokens), passes, besides), generation)
+                generation.learn_text()
+
+    def _ride(
+        self, plan: RidePlan, generation: "_Generation", selector: Selector, ending: Ending, picker: Picker
+    ) -> Iterator[Step]:
+        """Steps that verify the likeliest guess, while all of it is right: then what is next to it matters little.
+
+        The picker hears of them when all are over, and so does the pool: where guesses are right again and again, it
+        has that text already. Done at each step, both take several times as long.
+        """
+        settings, ridden, likeliest = self.settings, list[Ridden](), Likeliest(plan.length)
+        try:
+            for _ in range(plan.steps):
+                began = perf_counter()
+                draft = generation.draft(ending.room, self.runner.reach, likeliest)
+                verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
+                generation.extend(verified.tokens)
+                step = verified.step(draft.tree, pool=generation.pool_snapshot(draft, verified.path))
+                ridden.append(Ridden(draft.guesses, step, perf_counter() - began))
+                yield step
+                all_right = 0 < len(draft.tree.tokens) < len(verified.tokens)
+                if verified.ended or self.settings is not settings or not all_right:
+                    break
+        finally:  # also where the text is stopped
+            if ridden:
+                picker.rode(ridden)
                 generation.learn_text()
 
 
@@ -193,9 +224,8 @@ class _Generation:
             ngram = self._settings.text_ngram
             self._added += self._pool.add_all(self._text[-(fresh + ngram - 1) :], ngram, "accepted")
 
-    def draft(self, room: int, reach: int, picker: Picker | None) -> _StepDraft:
+    def draft(self, room: int, reach: int, picker: Picks | None) -> _StepDraft:
         """Look guesses up for the last token and lay out a pass over at most `reach` positions."""
-        self.learn_text()
         settings, key = self._settings, self._text[-1]
         window = self._window if settings.window + settings.ngram - 2 <= reach else None
         tree = CandidateTree()

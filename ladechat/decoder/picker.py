@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ladechat.decoder.ngram_pool import Guess, Tail
+from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
+from ladechat.decoder.step import Step
 
 
 class Pick(NamedTuple):
@@ -46,6 +47,27 @@ class Rest(NamedTuple):
     besides: float
 
 
+class RidePlan(NamedTuple):
+    """For how many steps at most the pool's likeliest guess is verified, cut to `length` tokens, without a thought.
+
+    A ride ends with the first step that had no guess, or one that was not all right.
+    """
+
+    steps: int
+    length: int
+
+
+NO_RIDE = RidePlan(0, 0)
+
+
+class Ridden(NamedTuple):
+    """A step of a ride, the guesses that the pool had for it, and the seconds that it took."""
+
+    guesses: Sequence[Guess]
+    step: Step
+    seconds: float
+
+
 class Pool(Protocol):
     """The pool, asked about a place of the text: by default its end.
 
@@ -62,8 +84,35 @@ class Pool(Protocol):
         ...
 
 
-class Picker(Protocol):
-    """Decides on guesses, step by step, instead of G."""
+class Picks(Protocol):
+    """Says which guesses a step verifies, instead of G."""
+
+    def most(self) -> int:
+        """How many guesses the pool should be asked for, at most G."""
+        ...
+
+    def pick(self, guesses: Sequence[Guess]) -> Pick:
+        """Which of the guesses that the pool has this step should verify."""
+        ...
+
+
+class Likeliest:
+    """Picks the first guess, of those behind the longest context alone, and cuts it to so many tokens."""
+
+    def __init__(self, length: int) -> None:
+        self._pick = Pick(1, length)
+
+    def most(self) -> int:
+        """See `Picks`."""
+        return 1
+
+    def pick(self, guesses: Sequence[Guess]) -> Pick:
+        """See `Picks`."""
+        return self._pick if guesses and guesses[0].context == LONGEST_CONTEXT else NOTHING
+
+
+class Picker(Picks, Protocol):
+    """Decides on guesses, step by step, or for several steps together."""
 
     def rests(self, pool: Pool) -> RestPlan:
         """What comes next. Called before a step that asks the pool, and before a rest.
@@ -76,10 +125,10 @@ class Picker(Protocol):
         """Take in what came of these steps."""
         ...
 
-    def most(self) -> int:
-        """How many guesses the pool should be asked for, at most G."""
+    def rides(self) -> RidePlan:
+        """The same of a ride. Called where there is no rest, before a step that asks the pool."""
         ...
 
-    def pick(self, guesses: Sequence[Guess]) -> Pick:
-        """Which of the guesses that the pool has this step should verify."""
+    def rode(self, ridden: Sequence[Ridden]) -> None:
+        """Take in what came of these steps, one or more."""
         ...

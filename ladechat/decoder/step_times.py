@@ -59,9 +59,15 @@ class StepTimes:
         Returns:
             The seconds that it counts as, with what the next ones lose for it.
         """
-        usual = self._learn("guesses", slots, besides)
+        return self._disturb(slots, self._learn("guesses", slots, besides))
+
+    def ridden(self, slots: int, besides: float) -> float:
+        """The same of a step in a ride, from which nothing is learnt of those that ask the picker: they take longer."""
+        return self._disturb(slots, min(besides, self._cost(slots)))
+
+    def _disturb(self, slots: int, besides: float) -> float:
         plain = self.plain()
-        longer = max(0.0, self._cost(slots) + usual - plain)
+        longer = max(0.0, self._cost(slots) + besides - plain)
         self._aftermath.disturb(longer)
         self._since_guesses = 0
         return plain + longer * (1 + self.lost)

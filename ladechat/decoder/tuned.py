@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
-from ladechat.decoder.picker import NO_REST, NOTHING, Pick, Pool, Rest, RestPlan
+from ladechat.decoder.picker import NO_REST, NO_RIDE, NOTHING, Pick, Pool, Rest, RestPlan, Ridden, RidePlan
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.tuner import Observed, Tuner
@@ -103,6 +103,20 @@ class TunedDecoder:
         if self._costs.measured:
             self._take_in(self.tuner.rested(rest, pool))
             self._costs.observe(1, *rest.passes)
+
+    def rides(self) -> RidePlan:
+        """See `ladechat.decoder.picker.Picker`."""
+        plan = self.tuner.rides() if self._costs.measured else NO_RIDE
+        if plan.steps:
+            self._asked_at = None
+        return plan
+
+    def rode(self, ridden: Sequence[Ridden]) -> None:
+        """See `ladechat.decoder.picker.Picker`."""
+        self._unrefreshed += len(ridden)
+        began = time.perf_counter()
+        self._take_in(self.tuner.rode(ridden))
+        self.tuner.rode_behind(time.perf_counter() - began)
 
     def most(self) -> int:
         """See `ladechat.decoder.picker.Picker`."""

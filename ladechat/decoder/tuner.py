@@ -15,7 +15,7 @@ from ladechat.decoder.guess_kind import LONGEST
 from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer, slots_of
 from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess, Tail
-from ladechat.decoder.picker import Pick, Pool, Rest, RestPlan
+from ladechat.decoder.picker import Pick, Pool, Rest, RestPlan, Ridden, RidePlan
 from ladechat.decoder.step import Step
 from ladechat.decoder.window_worth import FORGOTTEN, WITH_WINDOW, WindowWorth, slots_of_window
 
@@ -42,13 +42,14 @@ BETTER = 1.03
 class Observed(NamedTuple):
     """A step that asked the pool, the seconds that it took in all, and what it was offered.
 
-    With a window, `instead` is what would have been verified without it.
+    With a window, `instead` is what would have been verified without it; `ridden` says that nobody had picked.
     """
 
     step: Step
     seconds: float
     offer: Offer
     instead: Sequence[Tail] = ()
+    ridden: bool = False
 
 
 class Offered(NamedTuple):
@@ -79,6 +80,8 @@ class Tuner:
         self._text: list[int] = []
         self._offered: deque[Offered] = deque()
         self._offer: Offer = []
+        self._alone = False
+        """Whether the likeliest guess was picked by itself."""
         self._instead: Sequence[Tail] = ()
         self._without = WithoutWindow()
         self._windows = WindowWorth()
@@ -106,7 +109,7 @@ class Tuner:
             Those that had been put aside.
         """
         aside = self._learn()
-        self._offer, self._instead = [], ()  # of a step that failed
+        self._offer, self._instead, self._alone = [], (), False  # of a step that failed
         self._into_text = 0
         self._text.clear()
         self._offered.clear()
@@ -132,7 +135,9 @@ class Tuner:
         """Which guesses the next step should verify."""
         self._offer = self._worth.offered(guesses)
         if not self._settings.window:
-            return self._worth.pick(self._offer)
+            picked = self._worth.pick(self._offer)
+            self._alone = picked.number == 1
+            return picked
         self._worth.renew()
         others = [guess for guess in guesses if guess.source != "window"]
         without = self._worth.kinds_of(others[: self._worth.most])
@@ -148,10 +153,8 @@ class Tuner:
         Returns:
             What has been learnt from: nothing where the step was put aside.
         """
-        self._aside.append(Observed(step, seconds, self._offer, self._instead))
-        self._worth.came(step.tokens)
-        self._offer, self._instead = [], ()
-        self._seconds_aside += seconds
+        self._worth.came(step.tokens, self._alone and len(step.tokens) == step.slots)
+        self._put_aside(Observed(step, seconds, self._offer, self._instead))
         enough = len(self._aside) >= min(TOGETHER, self._steps // 4) or self._seconds_aside > TOGETHER_SECONDS
         return self._learn() if enough or self._settings.window else ()
 
@@ -176,6 +179,31 @@ class Tuner:
         self._review()
         return aside
 
+    def rides(self) -> RidePlan:
+        """For how many steps, without a window, the likeliest guess should be verified and nobody asked."""
+        return self._worth.rides()
+
+    def rode(self, ridden: Sequence[Ridden]) -> Sequence[Observed]:
+        """Take in steps that asked nobody which guesses to verify.
+
+        Returns:
+            See `observe`.
+        """
+        for guesses, step, seconds in ridden:
+            offer = self._worth.offered(guesses)
+            self._worth.came(step.tokens)
+            self._put_aside(Observed(step, seconds, offer, ridden=True))
+        return self._learn()
+
+    def rode_behind(self, seconds: float) -> None:
+        """Take in how long it took to take that in."""
+        self._worth.times.took_behind(seconds)
+
+    def _put_aside(self, observed: Observed) -> None:
+        self._aside.append(observed)
+        self._offer, self._instead, self._alone = [], (), False
+        self._seconds_aside += observed.seconds
+
     def took_behind(self, seconds: float) -> None:
         """Take in how long it took from the end of a rest until the next step began."""
         self._worth.took_behind(seconds)
@@ -193,7 +221,7 @@ class Tuner:
         return aside
 
     def _learn_step(self, observed: Observed) -> None:
-        step, seconds, offer, instead = observed
+        step, seconds, offer, instead, ridden = observed
         settings, besides = self._settings, seconds - step.forward_seconds
         self._steps += 1
         self._since += 1
@@ -212,7 +240,8 @@ class Tuner:
             if offer:
                 self._offered.append(Offered(len(self._text), offer, WITHOUT_WINDOW))
             self._last_without = self._steps
-            self._worth.took(step.slots, len(step.tokens), seconds, besides)
+            take_in = self._worth.rode if ridden else self._worth.took
+            take_in(step.slots, len(step.tokens), seconds, besides)
             self._without.add(len(step.tokens), self._in_plain_steps(step.slots), step.slots)
         self._text.extend(step.tokens)
         self._judge()

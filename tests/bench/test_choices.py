@@ -14,7 +14,16 @@ from ladechat.model.loading import load
 from tests.tiny import random_model, runner_for
 
 ROOT = Path(__file__).parents[2]
-TWO = Machine({1: 10.0, 4: 16.0, 8: 20.0}, filled_up=False, plain_us=50, guesses_us=150, asked_us=5, behind_us=7)
+TWO = Machine(
+    {1: 10.0, 4: 16.0, 8: 20.0},
+    filled_up=False,
+    plain_us=50,
+    guesses_us=150,
+    asked_us=5,
+    behind_us=7,
+    rode_us=3,
+    ridden_us=2,
+)
 
 
 def test_a_pass_takes_what_is_written_down_and_in_between_in_proportion() -> None:
@@ -24,7 +33,7 @@ def test_a_pass_takes_what_is_written_down_and_in_between_in_proportion() -> Non
 
 
 def test_a_compiled_pass_takes_what_the_next_size_does_but_a_plain_one_what_itself_does() -> None:
-    compiled = Machine({1: 10.0, 4: 16.0, 8: 20.0}, True, 50, 150, 5, 7)
+    compiled = Machine({1: 10.0, 4: 16.0, 8: 20.0}, True, 50, 150, 5, 7, 3, 2)
     assert [compiled.pass_seconds(slots) for slots in (1, 2, 4, 5)] == pytest.approx([0.010, 0.016, 0.016, 0.020])
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.guess_kind import FIRST_TOKEN, LATELY, LONGEST, Kind, Kinds
+from ladechat.decoder.guess_kind import ALIKE, FIRST_TOKEN, LATELY, LONGEST, Kind, Kinds
 from ladechat.decoder.guess_worth import (
     ASKED_ANYWAY,
     LONGEST_REST,
@@ -211,6 +211,18 @@ def test_where_guesses_of_one_kind_are_right_those_of_others_are_expected_to_be(
     assert all(0 < worse[context] < before[context] for context in (1, 2, 4, 5, 6))
     assert kinds(1, 1).first == Kind(1, 1, of_window=False).first
     assert kinds(1, 1).adds[0] < kinds(1, 1).first  # also of one that is new
+
+
+@given(st.lists(st.integers(0, LONGEST), max_size=30))
+def test_what_is_assumed_follows_what_is_seen_however_slowly_that_changes(rights: list[int]) -> None:
+    often, once = Kinds(), Kinds()
+    for right in rights:
+        for kinds in (often, once):
+            kinds(3).learn(LONGEST, 0, right)
+        often.compare()
+    once.compare()
+    one, other = (kinds(1).adds[0] for kinds in (often, once))
+    assert one / (1 - one) == pytest.approx(other / (1 - other), rel=2.1 * ALIKE)
 
 
 @given(

@@ -7,7 +7,7 @@ import torch
 
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool, Tail
-from ladechat.decoder.picker import NO_REST, Pick, Pool, Rest, RestPlan
+from ladechat.decoder.picker import NO_REST, NO_RIDE, Pick, Pool, Rest, RestPlan, Ridden, RidePlan
 from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import StepLayout
 from tests.tiny import demo_model, demo_prompt, plain, runner_for, tokens_of
@@ -32,6 +32,12 @@ class Rests:
         self.looked_back = [(place, pool.guesses(2, place)) for place in range(len(rest.tokens))]
         assert all(pool.knows(guess.context, place) for place, guesses in self.looked_back for guess in guesses[:1])
         self.came += rest.tokens
+
+    def rides(self) -> RidePlan:
+        return NO_RIDE
+
+    def rode(self, ridden: Sequence[Ridden]) -> None:
+        raise AssertionError("There was no ride.")
 
     def most(self) -> int:
         return 2
