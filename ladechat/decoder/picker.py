@@ -126,7 +126,7 @@ class Picker(Picks, Protocol):
         ...
 
     def rides(self) -> RidePlan:
-        """The same of a ride. Called where there is no rest, before a step that asks the pool."""
+        """For how many steps the likeliest guess alone is verified. Called where there is no rest, before each step."""
         ...
 
     def rode(self, ridden: Sequence[Ridden]) -> None:
