@@ -24,8 +24,9 @@ from torch import Tensor
 
 from benchmarks.demo_decoding import BUNDLED
 from benchmarks.machines import MACHINES, Cache, Machine
-from benchmarks.speed import kinds_of, random_prompts
+from benchmarks.speed import kinds_of
 from benchmarks.speed_contenders import GRID, passes_of
+from benchmarks.speed_prompts import random_prompts
 from ladechat.bench.options import KINDS
 from ladechat.bench.prompts import Prompt, make_prompts
 from ladechat.bench.questions import Question, read_questions

@@ -1,22 +1,26 @@
 """How fast decoding is here, eager and compiled, beside transformers: with intervals, and the tuner beside a grid.
 
-Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 3] [--grid] [--reference PYTHON] [--json FILE]
-[--plot FILE]`, on a CPU, float32, greedy. Every prompt goes to all contenders before any gets the next, who begins
-and who follows whom changes, and all write the same tokens or the run fails. The prompts of a kind are one session: as
-in the app, the n-gram pool is kept from one to the next. Decoders with compiled passes, whose answers are so short that
-a pause of the machine shows in one, get all prompts once more, by themselves, behind each round. Of the rounds the
-median counts for each prompt, for the same reason. A ratio is one of tokens per second behind the first step, over all
-prompts of a kind; its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With
---grid fixed settings take part too, so that what the tuner chooses can be compared with the best of them, in each round
-with what was best in the others, too; with --reference the authors' implementation, run by that Python (see
-`benchmarks.reference`).
+Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 4] [--compiled-rounds 5] [--grid] [--reference PYTHON]
+[--json FILE] [--plot FILE]`, on a CPU, float32, greedy. All write the same tokens or the run fails. Each round has a
+process of its own, as what a process has in common, where its memory lies for one, makes some percent. In it decoders
+with eager passes take turns step by step, each with a KV cache of its own, and transformers answers a prompt when plain
+decoding is done with it. Those with compiled passes, whose steps are so short that they live on what the last one has
+left in the processor's cache, take turns prompt by prompt instead, several times. The prompts of a kind are one
+session: as in the app, the n-gram pool is kept from one to the next. Of all times the median counts for each prompt, as
+a machine pauses. A ratio is one of tokens per second from the first step to the last, over all prompts of a kind; its
+interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed settings take
+part too, so that what the tuner chooses can be compared with the best of them, in each round with what was best in the
+others, too; with --reference the authors' implementation, run by that Python (see `benchmarks.reference`).
 """
 
 import argparse
 import json
-import random
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
@@ -24,57 +28,40 @@ from rich.table import Table
 
 from benchmarks.demo_decoding import BUNDLED
 from benchmarks.pairs import auto_to_best, interval, pair, rate, rate_on_average
-from benchmarks.speed_contenders import BASE, REFERENCE, THEIR_PLAIN, make_contenders, pass_costs
+from benchmarks.speed_contenders import BASE, REFERENCE, THEIR_PLAIN, pass_costs, passes_of
+from benchmarks.speed_prompts import prompts_of
+from benchmarks.speed_round import Options, read
 from ladechat.bench.contenders import Answer
 from ladechat.bench.machine import describe
-from ladechat.bench.measure import measure
-from ladechat.bench.options import KINDS
-from ladechat.bench.prompts import Prompt, make_prompts
-from ladechat.bench.questions import read_questions
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.step import Limits
-from ladechat.model.loading import LoadedModel, load
-
-MAX_NEW_TOKENS = 64
-RANDOM_PROMPTS, RANDOM_LENGTH = 8, 60
-COMPILED_ROUNDS = 1
-"""So many rounds more, behind each one, of decoders with compiled passes."""
+from ladechat.bench.measure import Round
+from ladechat.bench.prompts import Prompt
+from ladechat.model.loading import load
 
 
 def main() -> None:
     """Measure, print tables, and write the figures and the picture if asked to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", type=Path, default=BUNDLED)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--compiled-rounds", type=int, default=5, help="in each of the rounds")
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--reference", type=Path, metavar="PYTHON")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     folder: Path = arguments.model
+    rounds = measured(arguments)
     loaded = load(folder, folder.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
-    limits = Limits(MAX_NEW_TOKENS, loaded.eos_ids)
-    asked = make_prompts(loaded, read_questions(KINDS), MAX_NEW_TOKENS, tick=lambda: None)
-    prompts = [*asked, *random_prompts(loaded, limits)]
-    contenders, ways = make_contenders(loaded, prompts, arguments.grid, arguments.reference)
-    compiled = [one for one in contenders if one.name.endswith(", compiled")]
-    rounds = [
-        one
-        for number in range(arguments.rounds)
-        for some, count in ((contenders, 1), (compiled, COMPILED_ROUNDS))
-        for one in measure(some, prompts, limits, count, tick=lambda: None, before=number * count)
-    ]
-    answers = {
-        one.name: [[answers[one.name][i] for answers in rounds if one.name in answers] for i in range(len(prompts))]
-        for one in contenders
-    }
+    prompts, ways = prompts_of(loaded), passes_of(loaded)
+    names = list(dict.fromkeys(name for one in rounds for name in one))
+    answers = {name: [[one[name][i] for one in rounds if name in one] for i in range(len(prompts))] for name in names}
     check(answers, prompts)
     report = {
         "machine": describe(),
         "model": folder.name,
         "parameters": loaded.parameters,
         "rounds": arguments.rounds,
-        "rounds_compiled": arguments.rounds * (1 + COMPILED_ROUNDS),
+        "rounds_compiled": arguments.rounds * arguments.compiled_rounds,
         "prompts": {kind: sum(prompt.kind == kind for prompt in prompts) for kind in kinds_of(prompts)},
         "contenders": figures(answers, prompts),
         "auto_to_best": {way: beside_the_best(answers, prompts, way) for way in ways},
@@ -89,16 +76,23 @@ def main() -> None:
         plot(report, arguments.plot)
 
 
-def random_prompts(loaded: LoadedModel, limits: Limits) -> list[Prompt]:
-    """Prompts without sense, after which little can be guessed: the worst case of every drafting decoder."""
-    dice = random.Random(0)
-    plain = AutoregressiveDecoder(loaded.runner)
-    prompts = []
-    for number in range(RANDOM_PROMPTS):
-        ids = [dice.randrange(3, loaded.vocabulary) for _ in range(RANDOM_LENGTH)]
-        answer = tuple(token for step in plain.run(ids, limits) for token in step.tokens)
-        prompts.append(Prompt("random", f"random {number}", ids, answer))
-    return prompts
+def measured(arguments: argparse.Namespace) -> list[Round]:
+    """All rounds, each in a process of its own, one behind the other."""
+    found: list[Round] = []
+    with TemporaryDirectory() as folder:
+        for number in range(arguments.rounds):
+            file = Path(folder, f"{number}.json")
+            options = Options(
+                model=str(arguments.model),
+                number=number,
+                compiled=arguments.compiled_rounds,
+                grid=arguments.grid,
+                reference=str(arguments.reference) if arguments.reference else None,
+                answers=str(file),
+            )
+            subprocess.run([sys.executable, "-m", "benchmarks.speed_round", json.dumps(asdict(options))], check=True)
+            found += read(file)
+    return found
 
 
 def check(answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt]) -> None:

@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.floor import Machine, bandwidth, matrix_rate, work_of_model
+from benchmarks.taking_turns import Stepping
 from ladechat.bench.contenders import Answer, Contender, Ours, Transformers
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
@@ -50,7 +50,7 @@ LARGER: dict[str, Any] = {
 
 
 class Through:
-    """A contender of ours whose passes run in one way, whatever the others do.
+    """A contender of ours with compiled passes, whatever the others have.
 
     As in the app, the n-gram pool and what auto has learnt live as long as the session does. All prompts of a kind, in
     their order, are one; where it begins nothing is known but what passes cost, in every round anew.
@@ -60,21 +60,26 @@ class Through:
         self,
         name: str,
         loaded: LoadedModel,
-        make: Callable[[], Decoder],
-        passes: Passes | None,
+        make: Callable[[Runner], Decoder],
+        passes: Passes,
         begins: set[tuple[int, ...]],
     ) -> None:
         self.name = name
-        self._decoder, self._make = make(), make
-        self._ours = Ours(name, loaded, lambda _: self._decoder)
-        self._runner, self._passes, self._begins = loaded.runner, passes, begins
+        self._runner, self._make, self._passes, self._begins = loaded.runner, make, passes, begins
+        self._decoder: Decoder | None = None
+        self._ours = Ours(name, loaded, self._same)
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """See `Contender.answer`."""
-        if tuple(prompt) in self._begins:
-            self._decoder = self._make()
         self._runner.compiled = self._passes
+        if tuple(prompt) in self._begins:
+            self._decoder = None
+        self._same(self._runner)  # measures what passes cost, once
         return self._ours.answer(prompt, limits)
+
+    def _same(self, runner: Runner) -> Decoder:
+        self._decoder = self._decoder or self._make(runner)
+        return self._decoder
 
 
 class Reference:
@@ -109,40 +114,62 @@ class Reference:
         )
 
 
+@dataclass(frozen=True)
+class Contenders:
+    """All that take part: `stepping`, plain decoding first, and `others` with eager passes; `compiled` with others."""
+
+    stepping: list[Stepping]
+    others: list[Contender]
+    compiled: list[Contender]
+
+
 def make_contenders(
-    loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None
-) -> tuple[list[Contender], dict[str, Passes | None]]:
-    """All that take part, the first of each session being what they begin with; and the ways that passes run here."""
+    loaded: LoadedModel, prompts: Sequence[Prompt], passes: Passes | None, grid: bool, reference: Path | None
+) -> Contenders:
+    """Those with compiled passes only where there are such passes."""
     runner = loaded.runner
     assert isinstance(runner, EagerRunner)
-    begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
-    ways = passes_of(loaded)
-    found: list[Contender] = [Transformers(BASE, loaded)]
+    others: list[Contender] = [Transformers(BASE, loaded)]
     if reference is not None:
-        found.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
-        found.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
-    lookahead = f"lookahead {','.join(map(str, DEFAULT))}"
-    for way, passes in ways.items():
-        costs = PassCosts(runner)
-        runner.compiled = passes
-        for _ in runner.prefill(prompts[0].token_ids):
-            pass
-        costs.refresh()  # what passes cost is measured before the first answer, as when the app has loaded a model
-        decoders: dict[str, Callable[[], Decoder]] = {
-            f"plain, {way}": lambda: AutoregressiveDecoder(runner),
-            f"{lookahead}, {way}": lambda: LookaheadDecoder(runner, LookaheadSettings(*DEFAULT)),
-            f"auto, {way}": partial(_auto, runner, costs),
-        }
-        for numbers in GRID if grid else ():
-            if numbers != DEFAULT:
-                name = f"{','.join(map(str, numbers))}, {way}"
-                decoders[name] = partial(LookaheadDecoder, runner, LookaheadSettings(*numbers))
-        found += [Through(name, loaded, make, passes, begins) for name, make in decoders.items()]
-    return found, ways
+        others.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
+        others.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
+    decoders = _decoders(prompts[0], grid).items()
+    stepping = [
+        Stepping(f"{name}, eager", EagerRunner(runner.model, runner.context_length), make) for name, make in decoders
+    ]
+    if passes is None:
+        return Contenders(stepping, others, [])
+    begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
+    compiled = [Through(f"{name}, compiled", loaded, make, passes, begins) for name, make in decoders]
+    return Contenders(stepping, others, list[Contender](compiled))
 
 
-def _auto(runner: Runner, costs: PassCosts) -> Decoder:
-    return TunedDecoder(LookaheadDecoder(runner), costs)
+def _decoders(prompt: Prompt, grid: bool) -> dict[str, Callable[[Runner], Decoder]]:
+    """How each decoder of ours is made, by its name."""
+    known: dict[int, PassCosts] = {}
+
+    def auto(runner: Runner) -> Decoder:
+        """What passes cost is measured once for all sessions, before the first, as when the app has loaded a model."""
+        costs = known.setdefault(id(runner), PassCosts(runner))
+        if not costs.measured:
+            for _ in runner.prefill(prompt.token_ids):
+                pass
+            costs.refresh()
+        return TunedDecoder(LookaheadDecoder(runner), costs)
+
+    def fixed(settings: LookaheadSettings) -> Callable[[Runner], Decoder]:
+        return lambda runner: LookaheadDecoder(runner, settings)
+
+    return {
+        "plain": AutoregressiveDecoder,
+        f"lookahead {','.join(map(str, DEFAULT))}": fixed(LookaheadSettings(*DEFAULT)),
+        "auto": auto,
+        **{
+            ",".join(map(str, numbers)): fixed(LookaheadSettings(*numbers))
+            for numbers in GRID
+            if grid and numbers != DEFAULT
+        },
+    }
 
 
 def passes_of(loaded: LoadedModel) -> dict[str, Passes | None]:

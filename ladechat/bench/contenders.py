@@ -34,7 +34,7 @@ class Answer:
         first_tokens: how many of the tokens came with the first step.
         passes: forward passes that emitted tokens; those that only read the prompt do not count.
         first_seconds: from the prompt, with nothing cached, to the end of the first step.
-        rest_seconds: from there to the end.
+        rest_seconds: from there to the last token.
         tested: drafted tokens that the model judged, by their source; None where that is not known.
         accepted: those of them that it confirmed.
     """
@@ -75,12 +75,12 @@ class Ours:
         for _ in self._runner.prefill(prompt[:1]):  # a prompt of one token leaves nothing in the cache
             pass
         steps: list[Step] = []
-        first = began = self._now()
+        first = ended = began = self._now()
         for step in self._make(self._runner).run(prompt, limits):
             if not steps:
                 first = self._now()
             steps.append(step)
-        ended = self._now()
+            ended = time.perf_counter()  # its tokens have been read, so that there is nothing to wait for
         tested, accepted = _verdicts(steps)
         return Answer(
             tokens=tuple(token for step in steps for token in step.tokens),

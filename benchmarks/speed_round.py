@@ -1,0 +1,94 @@
+"""One round of `benchmarks.speed`, in a process of its own: what a whole process has in common must not stay the same.
+
+Run by it as `python -m benchmarks.speed_round OPTIONS`, the options as JSON.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from benchmarks.speed_contenders import Contenders, make_contenders, passes_of
+from benchmarks.speed_prompts import LIMIT, prompts_of
+from benchmarks.taking_turns import take_turns
+from ladechat.bench.contenders import Answer
+from ladechat.bench.measure import Round, measure
+from ladechat.bench.prompts import Prompt
+from ladechat.decoder.step import Limits
+from ladechat.garbage import collect_seldom
+from ladechat.model.loading import load
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a round is told.
+
+    Attributes:
+        model: the folder of the checkpoint.
+        number: of the round: who begins hangs on it.
+        compiled: how often those with compiled passes answer all prompts.
+        grid: whether many fixed settings take part.
+        reference: the Python of the authors' implementation, if that takes part.
+        answers: the file that the answers are written to.
+    """
+
+    model: str
+    number: int
+    compiled: int
+    grid: bool
+    reference: str | None
+    answers: str
+
+
+def main() -> None:
+    """Answer all prompts, and write what it took."""
+    options = Options(**json.loads(sys.argv[1]))
+    folder = Path(options.model)
+    loaded = load(folder, folder.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
+    passes = passes_of(loaded).get("compiled")
+    prompts, limits = prompts_of(loaded), Limits(LIMIT, loaded.eos_ids)
+    reference = Path(options.reference) if options.reference else None
+    contenders = make_contenders(loaded, prompts, passes, options.grid, reference)
+    rounds = [uncompiled(contenders, prompts, limits, options.number)]
+    if contenders.compiled:
+        before = options.number * options.compiled
+        rounds += measure(contenders.compiled, prompts, limits, options.compiled, tick=lambda: None, before=before)
+    write(rounds, Path(options.answers))
+
+
+def uncompiled(contenders: Contenders, prompts: Sequence[Prompt], limits: Limits, number: int) -> Round:
+    """A session of each kind, step by step, behind a warm-up over its first prompt that does not count."""
+    collect_seldom()
+    found: Round = {}
+    for kind in dict.fromkeys(prompt.kind for prompt in prompts):
+        session = [prompt for prompt in prompts if prompt.kind == kind]
+        take_turns(contenders.stepping, contenders.others, session[:1], limits, number)
+        for name, answers in take_turns(contenders.stepping, contenders.others, session, limits, number).items():
+            found[name] = [*found.get(name, []), *answers]
+    return found
+
+
+def write(rounds: Iterable[Round], file: Path) -> None:
+    """Leave the answers of some rounds in a file, without the verdicts on drafts, which nobody asks for."""
+    told = [
+        {
+            name: [asdict(replace(answer, tested=None, accepted={})) for answer in answers]
+            for name, answers in one.items()
+        }
+        for one in rounds
+    ]
+    file.write_text(json.dumps(told), encoding="utf-8")
+
+
+def read(file: Path) -> list[Round]:
+    """What `write` has left."""
+    told = json.loads(file.read_text(encoding="utf-8"))
+    return [
+        {name: [Answer(**{**one, "tokens": tuple(one["tokens"])}) for one in answers] for name, answers in each.items()}
+        for each in told
+    ]
+
+
+if __name__ == "__main__":
+    main()
