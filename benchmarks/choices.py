@@ -4,9 +4,10 @@ Run as `python -m benchmarks.choices [--json FILE] [--kinds code ...]`. The bund
 if they are there, but time is what a machine of `benchmarks.machines` would take: so many milliseconds for a pass of T
 slots, so many microseconds for what is done besides. What comes out is the same on every machine and in every hour, so
 that it says whether a choice was good, which a clock on the wall says with an error of some percent; how fast anything
-is says `benchmarks.speed`. Left out is that a decoder with fixed settings looks for guesses where it finds none. A
-session is all prompts of a kind, as there, or some 30 questions of one kind that the corpus generator of the bundled
-model asks, with answers of up to 160 tokens, as in an app.
+is says `benchmarks.speed`. What auto does behind the last token of an answer counts here. Left out is that a decoder
+with fixed settings looks for guesses where it finds none. A session is all prompts of a kind, as there, or some 30
+questions of one kind that the corpus generator of the bundled model asks, with answers of up to 160 tokens, as in an
+app.
 """
 
 import argparse

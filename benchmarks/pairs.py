@@ -53,32 +53,46 @@ def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
     return [round(value, 3) for value in (ratio(pairs), drawn[DRAWS // 40], drawn[-DRAWS // 40])]
 
 
-def auto_to_best(auto: Sequence[Sequence[Answer]], fixed: Mapping[str, Sequence[Sequence[Answer]]]) -> dict[str, Any]:
+def auto_to_best(
+    auto: Sequence[Sequence[Answer]], fixed: Mapping[str, Sequence[Sequence[Answer]]], together: int = 1
+) -> dict[str, Any]:
     """Auto's speed divided by that of the fastest fixed settings, on prompts of one kind.
 
     Of many that are measured with an error the fastest one is often one that was lucky: beside it auto looks slower
-    than it is. So in each round it is compared with what was fastest in the others, where there are others. That may be
-    slower than the fastest one truly is, so that auto looks faster than it is: the truth lies between the two.
+    than it is. So in each process it is compared with what was fastest in the others, where there are others. That may
+    be slower than the fastest one truly is, so that auto looks faster than it is: the truth lies between the two.
 
     Args:
         auto: its answers, round by round, to each prompt.
         fixed: those of plain decoding and of fixed settings, by their names.
+        together: so many rounds, one behind the other, are of one process.
 
     Returns:
-        "best", what is fastest over all rounds; "best_of_others", what auto was compared with, round by round; and
-        "auto_to_best", the ratio to those and the ends of its interval, which leaves their choice as it is.
+        "best", what is fastest over all rounds; "by_process", auto's ratio to it in each process; "best_of_others",
+        what else auto was compared with, round by round; and "auto_to_best", the ratio to those and the ends of its
+        interval, which leaves their choice as it is.
     """
     rounds = range(len(auto[0]))
-    best_of_others = [_fastest(fixed, [one for one in rounds if one != number] or [number]) for number in rounds]
+    processes = [[one for one in rounds if one // together == number] for number in range(-(-len(rounds) // together))]
+    chosen = [_fastest(fixed, [one for one in rounds if one not in own] or own) for own in processes]
+    best_of_others = [chosen[number // together] for number in rounds]
     pairs = [
         (pair(answers), pair([fixed[best][prompt][number] for number, best in enumerate(best_of_others)]))
         for prompt, answers in enumerate(auto)
     ]
-    return {"best": _fastest(fixed, rounds), "best_of_others": best_of_others, "auto_to_best": interval(pairs)}
+    best = _fastest(fixed, rounds)
+    return {
+        "best": best,
+        "by_process": [round(_rate_in(auto, own) / _rate_in(fixed[best], own), 3) for own in processes],
+        "best_of_others": best_of_others,
+        "auto_to_best": interval(pairs),
+    }
 
 
 def _fastest(fixed: Mapping[str, Sequence[Sequence[Answer]]], rounds: Sequence[int]) -> str:
-    def rate_in_these(name: str) -> float:
-        return rate([pair([answers[number] for number in rounds]) for answers in fixed[name]])
+    return max(fixed, key=lambda name: _rate_in(fixed[name], rounds))
 
-    return max(fixed, key=rate_in_these)
+
+def _rate_in(answers: Sequence[Sequence[Answer]], rounds: Sequence[int]) -> float:
+    """Tokens per second in some rounds."""
+    return rate([pair([of_prompt[number] for number in rounds]) for of_prompt in answers])

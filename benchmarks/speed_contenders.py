@@ -50,28 +50,22 @@ LARGER: dict[str, Any] = {
 
 
 class Through:
-    """A contender of ours with compiled passes, whatever the others have.
+    """A contender of ours with the passes that its runner has.
 
     As in the app, the n-gram pool and what auto has learnt live as long as the session does. All prompts of a kind, in
     their order, are one; where it begins nothing is known but what passes cost, in every round anew.
     """
 
     def __init__(
-        self,
-        name: str,
-        loaded: LoadedModel,
-        make: Callable[[Runner], Decoder],
-        passes: Passes,
-        begins: set[tuple[int, ...]],
+        self, name: str, loaded: LoadedModel, make: Callable[[Runner], Decoder], begins: set[tuple[int, ...]]
     ) -> None:
         self.name = name
-        self._runner, self._make, self._passes, self._begins = loaded.runner, make, passes, begins
+        self._runner, self._make, self._begins = loaded.runner, make, begins
         self._decoder: Decoder | None = None
         self._ours = Ours(name, loaded, self._same)
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """See `Contender.answer`."""
-        self._runner.compiled = self._passes
         if tuple(prompt) in self._begins:
             self._decoder = None
         self._same(self._runner)  # measures what passes cost, once
@@ -95,6 +89,7 @@ class Reference:
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
         )
+        self.answer([5, 5], Limits(2))  # others shall not be measured while it is still loading
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """See `Contender.answer`. How long the first step took is measured by an answer of one token before."""
@@ -116,17 +111,21 @@ class Reference:
 
 @dataclass(frozen=True)
 class Contenders:
-    """All that take part: `stepping`, plain decoding first, and `others` with eager passes; `compiled` with others."""
+    """All that take part.
+
+    Attributes:
+        stepping: with eager passes, plain decoding first.
+        others: that answer in one go, transformers first.
+        compiled: with compiled passes where there are some, and transformers beside them.
+    """
 
     stepping: list[Stepping]
     others: list[Contender]
     compiled: list[Contender]
 
 
-def make_contenders(
-    loaded: LoadedModel, prompts: Sequence[Prompt], passes: Passes | None, grid: bool, reference: Path | None
-) -> Contenders:
-    """Those with compiled passes only where there are such passes."""
+def make_contenders(loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None) -> Contenders:
+    """All that take part; the runner of the model has compiled passes or has none."""
     runner = loaded.runner
     assert isinstance(runner, EagerRunner)
     others: list[Contender] = [Transformers(BASE, loaded)]
@@ -137,11 +136,11 @@ def make_contenders(
     stepping = [
         Stepping(f"{name}, eager", EagerRunner(runner.model, runner.context_length), make) for name, make in decoders
     ]
-    if passes is None:
+    if runner.compiled is None:
         return Contenders(stepping, others, [])
     begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
-    compiled = [Through(f"{name}, compiled", loaded, make, passes, begins) for name, make in decoders]
-    return Contenders(stepping, others, list[Contender](compiled))
+    compiled = (Through(f"{name}, compiled", loaded, make, begins) for name, make in decoders)
+    return Contenders(stepping, others, [others[0], *compiled])
 
 
 def _decoders(prompt: Prompt, grid: bool) -> dict[str, Callable[[Runner], Decoder]]:

@@ -5,7 +5,7 @@ Run by it as `python -m benchmarks.speed_round OPTIONS`, the options as JSON.
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from benchmarks.speed_contenders import Contenders, make_contenders, passes_of
 from benchmarks.speed_prompts import LIMIT, prompts_of
 from benchmarks.taking_turns import take_turns
 from ladechat.bench.contenders import Answer
-from ladechat.bench.measure import Round, measure
+from ladechat.bench.measure import Round, measure, rotated
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.step import Limits
 from ladechat.garbage import collect_seldom
@@ -46,14 +46,17 @@ def main() -> None:
     options = Options(**json.loads(sys.argv[1]))
     folder = Path(options.model)
     loaded = load(folder, folder.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
-    passes = passes_of(loaded).get("compiled")
+    passes_of(loaded)
     prompts, limits = prompts_of(loaded), Limits(LIMIT, loaded.eos_ids)
     reference = Path(options.reference) if options.reference else None
-    contenders = make_contenders(loaded, prompts, passes, options.grid, reference)
+    contenders = make_contenders(loaded, prompts, options.grid, reference)
     rounds = [uncompiled(contenders, prompts, limits, options.number)]
     if contenders.compiled:
+        compiled = rotated(contenders.compiled, options.number)  # others follow each other than in the last round
         before = options.number * options.compiled
-        rounds += measure(contenders.compiled, prompts, limits, options.compiled, tick=lambda: None, before=before)
+        rounds += measure(compiled, prompts, limits, options.compiled, tick=lambda: None, before=before)
+    for one in rounds:
+        check({name: [[answer] for answer in answers] for name, answers in one.items()}, prompts)
     write(rounds, Path(options.answers))
 
 
@@ -67,6 +70,17 @@ def uncompiled(contenders: Contenders, prompts: Sequence[Prompt], limits: Limits
         for name, answers in take_turns(contenders.stepping, contenders.others, session, limits, number).items():
             found[name] = [*found.get(name, []), *answers]
     return found
+
+
+def check(answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt]) -> None:
+    """All have written the same.
+
+    Raises:
+        AssertionError: one has not.
+    """
+    for name, by_prompt in answers.items():
+        for prompt, repeated in zip(prompts, by_prompt, strict=True):
+            assert {answer.tokens for answer in repeated} == {prompt.expected}, (name, prompt.name)
 
 
 def write(rounds: Iterable[Round], file: Path) -> None:

@@ -23,17 +23,18 @@ class Stepping:
         runner: nobody else's.
         make: the decoder, as it is at the beginning of a session.
         answers: to the prompts of the session so far.
+        emitted: tokens of all of them, and of the one that is being written.
     """
 
     name: str
     runner: Runner
     make: Callable[[Runner], Decoder]
     answers: list[Answer] = field(default_factory=list)
+    emitted: int = 0
 
     def session(self, prompts: Sequence[Prompt], limits: Limits) -> Iterator[None]:
         """Answer all prompts, yielding behind each step. Only the steps themselves are timed."""
         decoder = self.make(self.runner)
-        self.answers = []
         for prompt in prompts:
             for _ in self.runner.prefill(prompt.token_ids[:1]):  # a prompt of one token leaves nothing in the cache
                 pass
@@ -47,6 +48,7 @@ class Stepping:
                     break
                 counts.append(len(step.tokens))
                 tokens += step.tokens
+                self.emitted += len(step.tokens)
                 seconds.append(took)
                 yield
             self.answers.append(Answer(tuple(tokens), counts[0], len(counts), seconds[0], sum(seconds[1:])))
@@ -55,26 +57,30 @@ class Stepping:
 def take_turns(
     stepping: Sequence[Stepping], others: Sequence[Contender], prompts: Sequence[Prompt], limits: Limits, number: int
 ) -> Round:
-    """One session: each of `stepping` takes a step, in an order that is drawn anew, until all have answered everything.
+    """One session: a step of that one of `stepping` which has emitted the fewest tokens, and so on until all are done.
 
-    They drift apart, some being faster, but what the machine does meanwhile meets all of them. Those of `others`, which
-    answer a prompt in one go, do so when the first of `stepping` is done with it.
+    So all are at the same place of the text, and at the same time: what the machine does meanwhile meets all of them,
+    and none goes the rest of the way alone. Each step comes behind a step of another, which has taken its place in the
+    processor's caches. Those of `others`, which answer a prompt in one go, do so when the first of `stepping` is done
+    with it.
 
     Args:
         stepping: one at least.
         others: who else takes part.
         prompts: of the session.
         limits: of an answer.
-        number: of the round: what is drawn hangs on it.
+        number: of the round: who is next of those that are equally far is drawn, and hangs on it.
     """
     dice = random.Random(number)
-    going = {one.name: one.session(prompts, limits) for one in stepping}
+    for one in stepping:
+        one.answers, one.emitted = [], 0
+    going = [(one, one.session(prompts, limits)) for one in stepping]
     whole: Round = {other.name: [] for other in others}
     while going:
-        for name in dice.sample(list(going), len(going)):
-            if next(going[name], _DONE) is _DONE:
-                del going[name]
+        next_one = min(going, key=lambda pair: (pair[0].emitted, dice.random()))
+        if next(next_one[1], _DONE) is _DONE:
+            going.remove(next_one)
         for other in others:
             behind = prompts[len(whole[other.name]) : len(stepping[0].answers)]
             whole[other.name] += [other.answer(prompt.token_ids, limits) for prompt in behind]
-    return {**{one.name: one.answers for one in stepping}, **whole}
+    return {**whole, **{one.name: one.answers for one in stepping}}

@@ -34,7 +34,7 @@ class Answer:
         first_tokens: how many of the tokens came with the first step.
         passes: forward passes that emitted tokens; those that only read the prompt do not count.
         first_seconds: from the prompt, with nothing cached, to the end of the first step.
-        rest_seconds: from there to the last token.
+        rest_seconds: from there to the last token; of transformers, until `generate` returns.
         tested: drafted tokens that the model judged, by their source; None where that is not known.
         accepted: those of them that it confirmed.
     """

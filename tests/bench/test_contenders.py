@@ -1,5 +1,6 @@
 """What takes part answers as plain decoding does, and says truly what that took."""
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,28 @@ def test_drafts_are_counted_by_source_and_those_never_judged_are_left_out(loaded
     assert answer.tokens == (7, 4, 5) and answer.passes == 2 and answer.first_tokens == 2
     assert answer.tested is not None and dict(answer.tested) == {"window": 4, "prompt": 2}
     assert {source: answer.accepted[source] for source in answer.tested} == {"window": 2, "prompt": 0}
+
+
+class Busy:
+    """A decoder that is given a clock, works between its two steps and goes on working behind the last."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def run(
+        self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
+    ) -> Iterator[Step]:
+        for token, seconds in ((7, 2.0), (8, 3.0)):
+            self.now += seconds
+            yield Step((token,), (0.0,), ("model",), 1, 3, seconds)
+            self.now += 4.0
+
+
+def test_an_answer_is_timed_until_its_last_token_is_there(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Busy()
+    monkeypatch.setattr(time, "perf_counter", lambda: busy.now)
+    answer = Ours("busy", loaded, lambda runner: busy).answer([1, 2, 3], LIMITS)
+    assert (answer.first_seconds, answer.rest_seconds) == (2.0, 4.0 + 3.0)
 
 
 def test_a_window_that_reaches_beyond_the_context_is_refused(loaded: LoadedModel) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pairs import Pair, auto_to_best, interval
-from benchmarks.speed import beside_the_best, best_table, check, figures, page_table
+from benchmarks.speed import beside_the_best, best_table, figures, page_table
 from benchmarks.speed_contenders import BASE
+from benchmarks.speed_round import check
 from ladechat.bench.contenders import Answer
 from ladechat.bench.prompts import Prompt
 
