@@ -3,16 +3,16 @@
 Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 4] [--compiled-rounds 5] [--grid] [--reference PYTHON]
 [--json FILE] [--plot FILE]`, on a CPU, float32, greedy. All write the same tokens or the run fails. Each round has a
 process of its own, as what a process has in common makes some percent. In it decoders with eager passes take turns step
-by step, each with a KV cache of its own; transformers, and the authors' implementation, answer a prompt when plain
-decoding is done with it. Then come those with compiled passes and transformers once more. Their steps are so short that
-they live on what the last one has left in the processor's cache, so that they take turns prompt by prompt, several
-times. The prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next. Of all times
-the median counts for each prompt, as a machine pauses. A ratio is one of tokens per second from the end of the first
-step to the last token, over all prompts of a kind: what is done behind it, when nobody waits, does not count (of
-`generate` all does). Its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With
---grid fixed settings take part too, so that what the tuner chooses can be compared with the best of them, in each
-process with what was best in the others, too; with --reference the authors' implementation, run by that Python (see
-`benchmarks.reference`).
+by step, each with a KV cache of its own. When plain decoding is done with a prompt, those follow that answer it in one
+go: transformers, the authors' implementation, and plain decoding, lookahead and auto once more, to be compared with
+them. Then come those with compiled passes, and transformers again. Their steps are so short that they live on what the
+last one has left in the processor's cache, so that they take turns prompt by prompt, several times. The prompts of a
+kind are one session: as in the app, the n-gram pool is kept from one to the next. Of all times the median counts for
+each prompt, as a machine pauses. A ratio is one of tokens per second from the end of the first step to the last token,
+over all prompts of a kind: what is done behind it, when nobody waits, does not count (of `generate` all does). Its
+interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed settings take
+part too, so that what the tuner chooses can be compared with the best of them, in each process with what was best in
+the others, too; with --reference the authors' implementation, run by that Python (see `benchmarks.reference`).
 """
 
 import argparse
@@ -30,7 +30,7 @@ from rich.table import Table
 
 from benchmarks.demo_decoding import BUNDLED
 from benchmarks.pairs import auto_to_best, interval, pair, rate, rate_on_average
-from benchmarks.speed_contenders import BASE, REFERENCE, THEIR_PLAIN, pass_costs, passes_of
+from benchmarks.speed_contenders import BASE, IN_TURNS, REFERENCE, THEIR_PLAIN, pass_costs, passes_of
 from benchmarks.speed_prompts import prompts_of
 from benchmarks.speed_round import Options, check, read
 from ladechat.bench.contenders import Answer
@@ -68,7 +68,7 @@ def main() -> None:
         "contenders": figures(answers, prompts),
         "auto_to_best": {
             way: beside_the_best(answers, prompts, way, together)
-            for way, together in (("eager", 1), ("compiled", arguments.compiled_rounds))
+            for way, together in ((IN_TURNS, 1), ("compiled", arguments.compiled_rounds))
             if f"auto, {way}" in answers
         },
         "pass_costs": pass_costs(loaded, ways),
@@ -112,6 +112,12 @@ def figures(
     """For each contender and kind of prompt: tokens per second and step, and ratios with their intervals."""
     pairs = {name: [pair(repeated) for repeated in by_prompt] for name, by_prompt in answers.items()}
     found: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def to_transformers(name: str, chosen: Sequence[int]) -> list[float] | None:
+        if name.endswith(IN_TURNS):  # where each step comes behind one of another, and takes longer
+            return None
+        return interval([(pairs[name][i], pairs[BASE][i]) for i in chosen])
+
     for name, by_prompt in answers.items():
         found[name] = {}
         for kind in ("all", *kinds_of(prompts)):
@@ -122,7 +128,7 @@ def figures(
                 "tokens_per_second": round(rate([pairs[name][i] for i in chosen]), 2),
                 "tokens_per_second_on_average": round(rate_on_average([pairs[name][i] for i in chosen]), 2),
                 "tokens_per_step": round(sum(len(one.tokens) for one in first) / sum(one.passes for one in first), 3),
-                "to_transformers": interval([(pairs[name][i], pairs[BASE][i]) for i in chosen]),
+                "to_transformers": to_transformers(name, chosen),
                 "to_plain": interval([(pairs[name][i], pairs[plain][i]) for i in chosen]),
             }
     return found
@@ -145,7 +151,7 @@ def page_table(report: Mapping[str, Any], field: str) -> str:
     kinds = ["all", *report["prompts"]]
     lines = [f"| | {' | '.join(kind.replace('_', ' ') for kind in kinds)} |", f"|---|{'---|' * len(kinds)}"]
     for name, by_kind in report["contenders"].items():
-        if name[0].isdigit():
+        if name[0].isdigit() or by_kind["all"][field] is None:
             continue
         cells = ("{:.2f} ({:.2f}–{:.2f})".format(*by_kind[kind][field]) for kind in kinds)
         lines.append(f"| {name} | {' | '.join(cells)} |")
@@ -193,7 +199,8 @@ def show(report: Mapping[str, Any]) -> None:
     for title, field in (("÷ transformers", "to_transformers"), ("÷ plain decoding, same passes", "to_plain")):
         table = Table("decoder", *kinds, title=title)
         for name, by_kind in report["contenders"].items():
-            table.add_row(name, *("{:.2f} ({:.2f}–{:.2f})".format(*by_kind[kind][field]) for kind in kinds))
+            if by_kind["all"][field] is not None:
+                table.add_row(name, *("{:.2f} ({:.2f}–{:.2f})".format(*by_kind[kind][field]) for kind in kinds))
         Console(width=150).print(table)
     if any(name[0].isdigit() for name in report["contenders"]):
         print(best_table(report))

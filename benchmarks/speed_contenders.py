@@ -33,7 +33,10 @@ GRID = [
 ]
 DEFAULT = (5, 3, 5)
 """Of the grid, what always takes part."""
+SHOWN = ("plain", f"lookahead {','.join(map(str, DEFAULT))}", "auto")
+"""What takes part without the grid."""
 BASE = "transformers generate"
+IN_TURNS = "eager in turns"
 REFERENCE = "the authors' implementation"
 THEIR_PLAIN = f"{REFERENCE}: transformers 4.36, plain"
 
@@ -114,8 +117,8 @@ class Contenders:
     """All that take part.
 
     Attributes:
-        stepping: with eager passes, plain decoding first.
-        others: that answer in one go, transformers first.
+        stepping: with eager passes, that can take turns step by step; plain decoding first.
+        others: that answer in one go, transformers first; the decoders of `SHOWN` once more.
         compiled: with compiled passes where there are some, and transformers beside them.
     """
 
@@ -132,14 +135,18 @@ def make_contenders(loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, 
     if reference is not None:
         others.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
         others.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
-    decoders = _decoders(prompts[0], grid).items()
-    stepping = [
-        Stepping(f"{name}, eager", EagerRunner(runner.model, runner.context_length), make) for name, make in decoders
-    ]
+    decoders = _decoders(prompts[0], grid)
+    begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
+
+    def of_its_own() -> EagerRunner:
+        return EagerRunner(runner.model, runner.context_length)
+
+    eager = replace(loaded, runner=of_its_own())
+    others += [Through(f"{name}, eager", eager, decoders[name], begins) for name in SHOWN]
+    stepping = [Stepping(f"{name}, {IN_TURNS}", of_its_own(), make) for name, make in decoders.items()]
     if runner.compiled is None:
         return Contenders(stepping, others, [])
-    begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
-    compiled = (Through(f"{name}, compiled", loaded, make, begins) for name, make in decoders)
+    compiled = (Through(f"{name}, compiled", loaded, make, begins) for name, make in decoders.items())
     return Contenders(stepping, others, [others[0], *compiled])
 
 
@@ -160,9 +167,7 @@ def _decoders(prompt: Prompt, grid: bool) -> dict[str, Callable[[Runner], Decode
         return lambda runner: LookaheadDecoder(runner, settings)
 
     return {
-        "plain": AutoregressiveDecoder,
-        f"lookahead {','.join(map(str, DEFAULT))}": fixed(LookaheadSettings(*DEFAULT)),
-        "auto": auto,
+        **dict(zip(SHOWN, (AutoregressiveDecoder, fixed(LookaheadSettings(*DEFAULT)), auto), strict=True)),
         **{
             ",".join(map(str, numbers)): fixed(LookaheadSettings(*numbers))
             for numbers in GRID

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-WAYS = ("eager", "compiled")
+WAYS = ("eager in turns", "compiled")
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#9a9a9a"
 """Of Okabe and Ito's palette, which people with any kind of colour vision can tell apart."""
 

@@ -46,7 +46,7 @@ def main() -> None:
     options = Options(**json.loads(sys.argv[1]))
     folder = Path(options.model)
     loaded = load(folder, folder.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
-    passes_of(loaded)
+    loaded.runner.compiled = passes_of(loaded).get("compiled")
     prompts, limits = prompts_of(loaded), Limits(LIMIT, loaded.eos_ids)
     reference = Path(options.reference) if options.reference else None
     contenders = make_contenders(loaded, prompts, options.grid, reference)

@@ -33,7 +33,7 @@ class Stepping:
     emitted: int = 0
 
     def session(self, prompts: Sequence[Prompt], limits: Limits) -> Iterator[None]:
-        """Answer all prompts, yielding behind each step. Only the steps themselves are timed."""
+        """Answer all prompts, yielding behind each step and each answer. Only the steps themselves are timed."""
         decoder = self.make(self.runner)
         for prompt in prompts:
             for _ in self.runner.prefill(prompt.token_ids[:1]):  # a prompt of one token leaves nothing in the cache
@@ -52,6 +52,7 @@ class Stepping:
                 seconds.append(took)
                 yield
             self.answers.append(Answer(tuple(tokens), counts[0], len(counts), seconds[0], sum(seconds[1:])))
+            yield
 
 
 def take_turns(
@@ -80,7 +81,7 @@ def take_turns(
         next_one = min(going, key=lambda pair: (pair[0].emitted, dice.random()))
         if next(next_one[1], _DONE) is _DONE:
             going.remove(next_one)
-        for other in others:
+        for other in dice.sample(others, len(others)):
             behind = prompts[len(whole[other.name]) : len(stepping[0].answers)]
             whole[other.name] += [other.answer(prompt.token_ids, limits) for prompt in behind]
     return {**whole, **{one.name: one.answers for one in stepping}}

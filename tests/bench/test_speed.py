@@ -90,12 +90,21 @@ def test_settings_that_were_lucky_in_a_round_are_not_the_best_of_that_round() ->
     assert found["best"] == "lucky once"  # on average
     assert found["best_of_others"] == ["always alike", "lucky once"]
     assert found["auto_to_best"] == [1.1, 1.1, 1.1]
+    assert found["by_process"] == [0.1, 1.2]
+
+
+def test_rounds_of_a_process_in_which_settings_were_lucky_do_not_choose_for_each_other() -> None:
+    fixed = {"lucky in a process": [rounds(0.2, 0.2, 1.5, 1.5)], "always alike": [rounds(1.0, 1.0, 1.0, 1.0)]}
+    found = auto_to_best([rounds(1.0, 1.0, 1.0, 1.0)], fixed, together=2)
+    assert found["best"] == "lucky in a process"
+    assert found["best_of_others"] == ["always alike"] * 2 + ["lucky in a process"] * 2
+    assert found["by_process"] == [0.2, 1.5]
 
 
 def test_of_a_single_round_the_best_is_its_own() -> None:
     found = auto_to_best([rounds(1.0)], {"faster": [rounds(0.5)], "slower": [rounds(2.0)]})
     assert found.pop("best_of_others") == ["faster"]
-    assert found == {"best": "faster", "auto_to_best": [0.5, 0.5, 0.5]}
+    assert found == {"best": "faster", "by_process": [0.5], "auto_to_best": [0.5, 0.5, 0.5]}
 
 
 def test_the_page_has_the_figures_that_were_measured() -> None:

@@ -1,21 +1,24 @@
-"""Sessions step by step: who steps when, and that nothing but the own steps is timed."""
+"""Rounds of the benchmark of speed: who steps when, that nothing but the own steps is timed, and a round as a whole."""
 
+import json
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from benchmarks.speed_round import read, write
+from benchmarks import speed_prompts, speed_round
+from benchmarks.speed_contenders import BASE, IN_TURNS, SHOWN, Through
 from benchmarks.taking_turns import Stepping, take_turns
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Limits, Step
+from ladechat.decoder.step import Limits, Origin, Step
 from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import LoadedModel
 from tests.bench.made_up import Scripted
@@ -32,21 +35,26 @@ class Clock:
     log: list[str] = field(default_factory=list)
 
 
+@dataclass
 class Empty:
-    """A runner that nothing is asked of but to forget."""
+    """A runner that nothing is asked of but to forget, which takes a while."""
+
+    clock: Clock
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
+        self.clock.now += 100
         yield from ()
 
 
 @dataclass
 class Walker:
-    """A decoder that takes so many steps of so many seconds, and works on behind the last one."""
+    """A decoder that takes so many steps of so many seconds and tokens, and works on behind the last one."""
 
     name: str
     clock: Clock
     steps: int
     seconds: float
+    tokens: int = 2
 
     def run(
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
@@ -54,7 +62,9 @@ class Walker:
         for number in range(self.steps):
             self.clock.now += self.seconds
             self.clock.log.append(self.name)
-            yield Step((prompt[0], number), (0.0, 0.0), ("model", "model"), 1, 0, self.seconds)
+            written = (prompt[0], *[number] * (self.tokens - 1))
+            origins: list[Origin] = ["model"] * self.tokens
+            yield Step(written, (0.0,) * self.tokens, tuple(origins), 1, 0, self.seconds)
         self.clock.now += 1000
 
 
@@ -65,21 +75,40 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made_up
 
 
-def stepping(clock: Clock, name: str, steps: int, seconds: float) -> Stepping:
-    return Stepping(name, cast(Runner, Empty()), lambda _: Walker(name, clock, steps, seconds))
+def stepping(clock: Clock, name: str, steps: int, seconds: float = 1.0, tokens: int = 2) -> Stepping:
+    return Stepping(name, cast(Runner, Empty(clock)), lambda _: Walker(name, clock, steps, seconds, tokens))
 
 
 def test_between_two_steps_of_one_all_others_take_theirs(clock: Clock) -> None:
     names = ("a", "b", "c")
-    take_turns([stepping(clock, name, 5, 1.0) for name in names], [], PROMPTS, LIMITS, number=0)
+    take_turns([stepping(clock, name, 5) for name in names], [], PROMPTS, LIMITS, number=0)
     lots = [clock.log[start : start + 3] for start in range(0, len(clock.log), 3)]
     assert len(lots) == 10 and all(sorted(lot) == sorted(names) for lot in lots)
     assert len({tuple(lot) for lot in lots}) > 1, "who follows whom is always the same"
 
 
-def test_who_needs_fewer_steps_does_not_wait_with_the_next_prompt(clock: Clock) -> None:
-    take_turns([stepping(clock, "slow", 6, 1.0), stepping(clock, "fast", 2, 1.0)], [], PROMPTS, LIMITS, number=0)
-    assert "fast" not in clock.log[8:]
+def test_all_are_at_the_same_place_of_the_text_however_many_tokens_their_steps_bring(clock: Clock) -> None:
+    bring = {"plain": 1, "some": 3, "many": 6}
+    some = [stepping(clock, name, 12 // tokens, tokens=tokens) for name, tokens in bring.items()]
+    take_turns(some, [], PROMPTS, LIMITS, number=0)
+    emitted = dict.fromkeys(bring, 0)
+    for name in clock.log:
+        assert emitted[name] == min(emitted.values())
+        emitted[name] += bring[name]
+    assert set(emitted.values()) == {24}
+
+
+def test_a_decoder_is_made_once_for_all_prompts_of_a_session_and_anew_for_the_next(clock: Clock) -> None:
+    made = list[Walker]()
+
+    def make(_: Runner) -> Walker:
+        made.append(Walker("one", clock, 2, 1.0))
+        return made[-1]
+
+    one = Stepping("one", cast(Runner, Empty(clock)), make)
+    for sessions in (1, 2):
+        assert len(take_turns([one], [], PROMPTS, LIMITS, number=0)["one"]) == len(PROMPTS)
+        assert len(made) == sessions
 
 
 def test_only_the_own_steps_are_timed_and_the_first_one_apart(clock: Clock) -> None:
@@ -101,7 +130,7 @@ def test_who_answers_in_one_go_does_so_when_the_first_is_done_with_a_prompt(cloc
             clock.log.append(f"whole {prompt[0]}")
             return super().answer(prompt, limits)
 
-    some = [stepping(clock, "plain", 3, 1.0), stepping(clock, "faster", 2, 1.0)]
+    some = [stepping(clock, "plain", 3), stepping(clock, "faster", 2, tokens=3)]
     found = take_turns(some, [Told("whole", log)], PROMPTS, LIMITS, number=0)
     assert [prompt for _, prompt in log] == [7, 8] and len(found["whole"]) == 2
     assert clock.log[: clock.log.index("whole 7")].count("plain") == 3
@@ -125,13 +154,63 @@ def test_in_turns_all_write_what_plain_decoding_does(loaded: LoadedModel) -> Non
 
 
 def test_answers_of_a_round_are_read_as_they_were_written(clock: Clock, tmp_path: Path) -> None:
-    rounds = [
-        take_turns([stepping(clock, name, 3, 1.0)], [], PROMPTS, LIMITS, number=0) for name in ("eager", "compiled")
+    rounds = [take_turns([stepping(clock, name, 3)], [], PROMPTS, LIMITS, number=0) for name in ("eager", "compiled")]
+    speed_round.write(rounds, tmp_path / "answers.json")
+    assert speed_round.read(tmp_path / "answers.json") == [
+        {name: [replace(answer, tested=None) for answer in answers] for name, answers in one.items()} for one in rounds
     ]
-    write(rounds, tmp_path / "answers.json")
-    for one, other in zip(read(tmp_path / "answers.json"), rounds, strict=True):
-        assert one.keys() == other.keys()
-        for name, answers in one.items():
-            assert [(each.tokens, each.passes, each.rest_seconds) for each in answers] == [
-                (each.tokens, each.passes, each.rest_seconds) for each in other[name]
-            ]
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all prompts these: two of a kind, one of another, one without sense."""
+    names, whole = ("chat 1", "chat 2", "code 1", "random 0"), speed_prompts.prompts_of
+    monkeypatch.setattr(speed_round, "prompts_of", lambda loaded: [one for one in whole(loaded) if one.name in names])
+    monkeypatch.setattr(speed_prompts, "LIMIT", 6)
+    monkeypatch.setattr(speed_round, "LIMIT", 6)
+
+
+def run(checkpoint: Path, answers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = speed_round.Options(
+        str(checkpoint), number=1, compiled=1, grid=False, reference=None, answers=str(answers)
+    )
+    monkeypatch.setattr(sys, "argv", ["speed_round", json.dumps(asdict(options))])
+    speed_round.main()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_round_leaves_the_answers_of_all_to_all_prompts_in_order(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: LoadedModel
+) -> None:
+    run(checkpoint, tmp_path / "answers.json", monkeypatch)
+    (found,) = speed_round.read(tmp_path / "answers.json")  # nothing is compiled for this model
+    assert list(found) == [BASE, *(f"{name}, {way}" for way in ("eager", IN_TURNS) for name in SHOWN)]
+    names = ("chat 1", "chat 2", "code 1", "random 0")
+    expected = [prompt.expected for prompt in speed_prompts.prompts_of(loaded) if prompt.name in names]
+    assert all([answer.tokens for answer in answers] == expected for answers in found.values())
+
+
+@pytest.mark.usefixtures("few")
+def test_a_decoder_that_writes_something_else_ends_the_round(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slip(self: LookaheadDecoder, *_: object) -> Iterator[Step]:
+        yield Step((1,), (0.0,), ("model",), 1, 0, 0.1)
+
+    monkeypatch.setattr(LookaheadDecoder, "run", slip)
+    with pytest.raises(AssertionError, match="lookahead"):
+        run(checkpoint, tmp_path / "answers.json", monkeypatch)
+    assert not (tmp_path / "answers.json").exists()
+
+
+def test_with_ready_made_passes_a_session_begins_with_its_first_prompt(loaded: LoadedModel, clock: Clock) -> None:
+    made = list[Walker]()
+
+    def make(_: Runner) -> Walker:
+        made.append(Walker("one", clock, 2, 1.0))
+        return made[-1]
+
+    through = Through("one", loaded, make, begins={(7,)})
+    for token, sessions in ((7, 1), (8, 1), (9, 1), (7, 2), (8, 2)):
+        assert through.answer([token], LIMITS).tokens[0] == token
+        assert len(made) == sessions
