@@ -36,6 +36,8 @@ DEFAULT = (5, 3, 5)
 SHOWN = ("plain", f"lookahead {','.join(map(str, DEFAULT))}", "auto")
 """What takes part without the grid."""
 BASE = "transformers generate"
+BESIDE_COMPILED = f"{BASE}, beside compiled"
+"""The same in the rounds of compiled passes, minutes after the others."""
 IN_TURNS = "eager in turns"
 REFERENCE = "the authors' implementation"
 THEIR_PLAIN = f"{REFERENCE}: transformers 4.36, plain"
@@ -119,7 +121,7 @@ class Contenders:
     Attributes:
         stepping: with eager passes, that can take turns step by step; plain decoding first.
         others: that answer in one go, transformers first; the decoders of `SHOWN` once more.
-        compiled: with compiled passes where there are some, and transformers beside them.
+        compiled: with compiled passes where there are some, and transformers beside them, which begins.
     """
 
     stepping: list[Stepping]
@@ -147,21 +149,22 @@ def make_contenders(loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, 
     if runner.compiled is None:
         return Contenders(stepping, others, [])
     compiled = (Through(f"{name}, compiled", loaded, make, begins) for name, make in decoders.items())
-    return Contenders(stepping, others, [others[0], *compiled])
+    return Contenders(stepping, others, [Transformers(BESIDE_COMPILED, loaded), *compiled])
 
 
 def _decoders(prompt: Prompt, grid: bool) -> dict[str, Callable[[Runner], Decoder]]:
     """How each decoder of ours is made, by its name."""
     known: dict[int, PassCosts] = {}
+    """By `id` of the runner, all of which live as long as this."""
 
     def auto(runner: Runner) -> Decoder:
         """What passes cost is measured once for all sessions, before the first, as when the app has loaded a model."""
-        costs = known.setdefault(id(runner), PassCosts(runner))
-        if not costs.measured:
+        if id(runner) not in known:
+            known[id(runner)] = PassCosts(runner)
             for _ in runner.prefill(prompt.token_ids):
                 pass
-            costs.refresh()
-        return TunedDecoder(LookaheadDecoder(runner), costs)
+            known[id(runner)].refresh()
+        return TunedDecoder(LookaheadDecoder(runner), known[id(runner)])
 
     def fixed(settings: LookaheadSettings) -> Callable[[Runner], Decoder]:
         return lambda runner: LookaheadDecoder(runner, settings)

@@ -47,7 +47,10 @@ def _draw(axes: Axes, contenders: Mapping[str, Mapping[str, Any]], kinds: list[s
     axes.axhline(1, color="grey", linewidth=0.8, zorder=0)
     axes.set_xticks(range(len(kinds)), [kind.replace("_", " ") for kind in kinds])
     axes.set_yscale("log")
-    axes.set_yticks([0.3, 0.5, 0.7, 1, 1.4, 2, 3, 4], ["0.3", "0.5", "0.7", "1", "1.4", "2", "3", "4"])
+    axes.margins(x=0.08, y=0.1)
+    shown = axes.get_ylim()  # ticks beyond would widen it
+    ticks = ["0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.4", "2", "3", "4", "6"]
+    axes.set_yticks([float(tick) for tick in ticks], ticks)
+    axes.set_ylim(shown)
     axes.minorticks_off()
     axes.set_ylabel(f"÷ plain decoding, {way}")
-    axes.margins(x=0.08)

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def uncompiled(contenders: Contenders, prompts: Sequence[Prompt], limits: Limits, number: int) -> Round:
-    """A session of each kind, step by step, behind a warm-up over its first prompt that does not count."""
+    """A session of each kind, of those in turns and of those in one go, behind a warm-up that does not count."""
     collect_seldom()
     found: Round = {}
     for kind in dict.fromkeys(prompt.kind for prompt in prompts):

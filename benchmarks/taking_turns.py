@@ -77,11 +77,13 @@ def take_turns(
         one.answers, one.emitted = [], 0
     going = [(one, one.session(prompts, limits)) for one in stepping]
     whole: Round = {other.name: [] for other in others}
+    answered = 0
     while going:
         next_one = min(going, key=lambda pair: (pair[0].emitted, dice.random()))
         if next(next_one[1], _DONE) is _DONE:
             going.remove(next_one)
-        for other in dice.sample(others, len(others)):
-            behind = prompts[len(whole[other.name]) : len(stepping[0].answers)]
-            whole[other.name] += [other.answer(prompt.token_ids, limits) for prompt in behind]
+        for prompt in prompts[answered : len(stepping[0].answers)]:
+            for other in dice.sample(others, len(others)):
+                whole[other.name].append(other.answer(prompt.token_ids, limits))
+            answered += 1
     return {**whole, **{one.name: one.answers for one in stepping}}

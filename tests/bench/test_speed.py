@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.pairs import Pair, auto_to_best, interval
 from benchmarks.speed import beside_the_best, best_table, figures, page_table
-from benchmarks.speed_contenders import BASE
+from benchmarks.speed_contenders import BASE, BESIDE_COMPILED, IN_TURNS
 from benchmarks.speed_round import check
 from ladechat.bench.contenders import Answer
 from ladechat.bench.prompts import Prompt
@@ -53,6 +53,20 @@ def test_ratios_are_those_of_tokens_per_second_behind_the_first_step() -> None:
     assert found["auto, eager"]["random"]["to_plain"] == [1.0, 1.0, 1.0]
     assert found["auto, eager"]["all"]["tokens_per_step"] == round(17 / 11, 3)
     check(answers, PROMPTS)
+
+
+def test_what_is_compiled_is_compared_with_the_time_of_transformers_beside_it_and_what_is_in_turns_with_none() -> None:
+    answers = {
+        BASE: [[answer(11, 1, 11, 2.0)]],
+        "plain, eager": [[answer(11, 1, 11, 1.0)]],
+        f"plain, {IN_TURNS}": [[answer(11, 1, 11, 1.5)]],
+        BESIDE_COMPILED: [[answer(11, 1, 11, 4.0)] * 2],
+        "plain, compiled": [[answer(11, 1, 11, 0.5)] * 2],
+    }
+    found = figures(answers, PROMPTS[:1])
+    to_transformers = {name: (of["code"]["to_transformers"] or [None])[0] for name, of in found.items()}
+    assert list(to_transformers.values()) == [1.0, 2.0, None, 1.0, 8.0]
+    assert all(of["code"]["to_plain"][0] == 1.0 for of in found.values())
 
 
 def test_of_the_rounds_the_median_counts_so_that_a_pause_of_the_machine_does_not() -> None:
