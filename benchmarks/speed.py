@@ -5,12 +5,11 @@ Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 3] [--compiled-rou
 process of its own, as what a process has in common makes some percent. In it decoders with eager passes take turns step
 by step, each with a KV cache of its own. When plain decoding is done with a prompt, those follow that answer it in one
 go: transformers, the authors' implementation, and plain decoding, lookahead and auto once more, to be compared with
-them. Then come those with compiled passes, and transformers again. Their steps are so short that they live on what the
-last one has left in the processor's cache, so that they take turns prompt by prompt, several times. The prompts of a
-kind are one session: as in the app, the n-gram pool is kept from one to the next. Of all times the median counts for
-each prompt, as a machine pauses. A ratio is one of tokens per second from the end of the first step to the last token,
-over all prompts of a kind: what is done behind it, when nobody waits, does not count (of `generate`, the authors' too,
-all does). Its
+them. Then decoders with compiled passes, and transformers again, take turns prompt by prompt, several times: such steps
+are so short that each lives on what the last one has left in the processor's cache. The prompts of a kind are one
+session: as in the app, the n-gram pool is kept from one to the next. Of all times the median counts for each prompt, as
+a machine pauses. A ratio is one of tokens per second from the end of the first step to the last token, over all prompts
+of a kind: what is done behind it, when nobody waits, does not count (of `generate`, the authors' too, all does). Its
 interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed settings take
 part too, so that what the tuner chooses can be compared with the best of them, in each process with what was best in
 the others, too; with --reference the authors' implementation, run by that Python (see `benchmarks.reference`).
