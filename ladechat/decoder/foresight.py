@@ -53,13 +53,3 @@ class Foresight:
         if guess.context < LONGEST_CONTEXT:
             return guess.context
         return LONGEST_CONTEXT + sum(self.count >= least for least in FORESEEN)
-
-
-def agreeing(tail: Tail, following: Tail) -> int:
-    """How many tokens two texts begin with in common."""
-    count = 0
-    for one, other in zip(tail, following, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

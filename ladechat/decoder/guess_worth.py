@@ -9,11 +9,12 @@ trying it: the text that follows says how much of it was right.
 
 from collections.abc import Callable, Sequence
 
-from ladechat.decoder.foresight import FORESEEN, Foresight, agreeing
+from ladechat.decoder.foresight import FORESEEN, Foresight
 from ladechat.decoder.guess_kind import LENGTHS, LONGEST, Kind, Kinds
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, Tail
 from ladechat.decoder.picker import NO_REST, NO_RIDE, NOTHING, Pick, Pool, Rest, RestPlan, RidePlan
 from ladechat.decoder.rest_length import RestLength
+from ladechat.decoder.step import agreeing
 from ladechat.decoder.step_times import KNOWN, StepTimes
 
 MOST = 8
@@ -122,9 +123,11 @@ class GuessWorth:
             Places, as numbers of tokens, and what it says there.
         """
         offers = list[tuple[int, Offer]]()
-        for place in range(0, len(tokens), LOOKS_APART):
+        places = range(0, len(tokens), LOOKS_APART)
+        known = pool.known(LONGEST_CONTEXT, places)
+        for place in places:
             sampled = self._steps + place >= self._last_sampled + self._longest_rest
-            if sampled or pool.knows(LONGEST_CONTEXT, place):
+            if sampled or place in known:
                 offers.append((place, self.offered(pool.guesses(self.most, place))))
             if sampled:
                 self._last_sampled = self._steps + place
@@ -274,15 +277,17 @@ class GuessWorth:
         self._since_renewed += seconds
         self.times.begin()
 
-    def rested(self, rest: Rest) -> None:
-        """Take in steps that did not ask the pool."""
-        count = len(rest.passes)
+    def came_resting(self, rest: Rest) -> None:
+        """Take in that there were steps that did not ask the pool."""
         self._right = False
-        self._steps += count
-        self._rest_length.plain(count)
+        self._steps += len(rest.passes)
         self._last_rest = self._steps
-        self.times.rested(rest)
         self._since_renewed += sum(rest.passes) + rest.besides
+
+    def rested(self, rest: Rest) -> None:
+        """Take in what such steps took."""
+        self._rest_length.plain(len(rest.passes))
+        self.times.rested(rest)
 
     def took_behind(self, seconds: float) -> None:
         """Take in how long it took from the end of a rest until the next step began."""

@@ -1,9 +1,10 @@
 """Lookahead decoding: Fu et al. 2024, "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 from ladechat.decoder.candidate_tree import CandidateTree
 from ladechat.decoder.jacobi import JacobiWindow
@@ -11,8 +12,8 @@ from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.picker import NO_REST, Likeliest, Picker, Picks, Rest, RestPlan, Ridden, RidePlan
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Candidate, Ending, Limits, PoolSnapshot, Step, WindowSnapshot
-from ladechat.decoder.verification import begin, verify
+from ladechat.decoder.step import Ending, Limits, PoolSnapshot, Step, WindowSnapshot
+from ladechat.decoder.verification import Verified, begin, verify
 from ladechat.decoder.verify_mask import StepLayout, causal_layout, column_guess, lay_out
 
 NO_TREE = CandidateTree()
@@ -72,7 +73,7 @@ class LookaheadDecoder:
         selector: Selector | None = None,
         generated: int = 0,
         picker: Picker | None = None,
-    ) -> Iterator[Step]:
+    ) -> Generator[Step, None, None]:
         """See `ladechat.decoder.step.Decoder.run`. A picker says which of the pool's guesses a step verifies, not G."""
         selector, ending = begin(self.runner, prompt, limits, selector, drafting="Lookahead decoding")
         generation = _Generation(prompt, generated, self.pool, self.settings)
@@ -92,7 +93,7 @@ class LookaheadDecoder:
                 verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
                 fresh = tuple(verified.likeliest[slot] for slot in draft.layout.fresh_slots)
                 window = generation.learn(draft, fresh, verified.tokens)
-                yield verified.step(draft.tree, window, generation.pool_snapshot(draft, verified.path))
+                yield verified.step(draft.tree, window, generation.pool_snapshot(draft, verified))
         finally:  # also where the text is stopped
             generation.learn_text()
 
@@ -111,7 +112,7 @@ class LookaheadDecoder:
             for _ in range(plan.steps):
                 began = perf_counter()
                 verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
-                pool = PoolSnapshot(ngrams, lookups, hits, added, key, (), asked=False)
+                pool = PoolSnapshot(ngrams, lookups, hits, added, key, asked=False)
                 step = verified.step(NO_TREE, pool=pool)
                 key, added, own = verified.tokens[0], 0, verified.forward_seconds
                 tokens.append(key)
@@ -141,7 +142,7 @@ class LookaheadDecoder:
                 draft = generation.draft(ending.room, self.runner.reach, likeliest)
                 verified = verify(self.runner, draft.layout, draft.tree, selector, ending)
                 generation.extend(verified.tokens)
-                step = verified.step(draft.tree, pool=generation.pool_snapshot(draft, verified.path))
+                step = verified.step(draft.tree, pool=generation.pool_snapshot(draft, verified))
                 ridden.append(Ridden(draft.guesses, step, perf_counter() - began))
                 yield step
                 all_right = 0 < len(draft.tree.tokens) < len(verified.tokens)
@@ -153,8 +154,7 @@ class LookaheadDecoder:
                 generation.learn_text()
 
 
-@dataclass(frozen=True, slots=True)
-class _StepDraft:
+class _StepDraft(NamedTuple):
     """What one step is about to verify: `guesses` are all that the pool offered, the first `tried` of them drafted."""
 
     key: int
@@ -203,10 +203,14 @@ class _Generation:
         """The last token of the text, which the cache lacks."""
         return self._text[-1]
 
-    def knows(self, context: int, place: int | None = None) -> bool:
+    def knows(self, context: int) -> bool:
         """See `ladechat.decoder.picker.Pool`."""
-        end = self._place(place)
-        return context <= end and self._pool.goes_on(self._text[end - context : end])
+        return context <= len(self._text) and self._pool.goes_on(self._text[-context:])
+
+    def known(self, context: int, places: Sequence[int]) -> Sequence[int]:
+        """See `ladechat.decoder.picker.Pool`."""
+        start = self._place(0)
+        return self._pool.known_places(self._text, context, start, places)
 
     def guesses(self, most: int, place: int | None = None) -> list[Guess]:
         """See `ladechat.decoder.picker.Pool`."""
@@ -255,17 +259,10 @@ class _Generation:
             self._window = self._new_window()
         return snapshot
 
-    def pool_snapshot(self, draft: _StepDraft, path: Sequence[int]) -> PoolSnapshot:
+    def pool_snapshot(self, draft: _StepDraft, verified: Verified) -> PoolSnapshot:
         """The pool as a panel shows it, with how far each candidate got."""
-        candidates = []
-        for rank, (tail, source, _) in enumerate(draft.guesses):
-            tried = rank < draft.tried
-            matched = 0
-            if tried:
-                while matched < min(len(path), len(tail)) and draft.tree.tokens[path[matched]] == tail[matched]:
-                    matched += 1
-            candidates.append(Candidate(tail, source, tried, matched))
-        return PoolSnapshot(*self.pool_counts(), draft.key, tuple(candidates))
+        accepted = verified.tokens[: len(verified.path)]
+        return PoolSnapshot(*self.pool_counts(), draft.key, draft.guesses, draft.tried, accepted)
 
     def pool_counts(self) -> tuple[int, int, int, int]:
         """The first numbers of a `PoolSnapshot`; n-grams are new once."""

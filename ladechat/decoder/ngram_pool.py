@@ -52,6 +52,8 @@ class NGramPool:
         self._by_token: dict[int, Alike] = {}
         self._by_pair: dict[Ngram, Alike] = {}
         self._count = self._bytes = self._uses = 0
+        self._longest = 0
+        """How many tokens the longest n-gram ever had."""
         self._oldest: list[Ngram] = []
         """By use, the latest first, as it was when there had been `_sorted_at` uses."""
         self._sorted_at = 0
@@ -84,6 +86,7 @@ class NGramPool:
                 added += 1
                 self._count += 1
                 self._bytes += _size(ngram)
+                self._longest = max(self._longest, len(ngram))
             else:
                 known = known[0], known[1], self._uses
             alike[ngram] = known
@@ -107,7 +110,7 @@ class NGramPool:
             return found
         begun: set[Tail] = set()
         last = (*before, key)[-LONGEST_CONTEXT:]
-        for context in range(len(last), 0, -1):
+        for context in range(min(len(last), self._longest - 1), 0, -1):
             for ngram, known in self._going_on(last[-context:]):
                 if len(found) == limit:
                     return found
@@ -128,6 +131,18 @@ class NGramPool:
     def goes_on(self, tokens: Sequence[int]) -> bool:
         """Whether something is known to have followed these tokens, 1 to `LONGEST_CONTEXT` of them."""
         return next(self._going_on(tuple(tokens)), None) is not None
+
+    def known_places(self, text: Sequence[int], context: int, start: int, places: Sequence[int]) -> list[int]:
+        """Those of these places, behind the first `start` tokens of a text, where something is known to have followed
+        the `context` tokens in front of them, 2 to `LONGEST_CONTEXT`. Mostly two of those tell that nothing is.
+        """
+        known = []
+        for place in places:
+            end = start + place
+            first = end - context
+            if first >= 0 and (text[first], text[first + 1]) in self._by_pair and self.goes_on(text[first:end]):
+                known.append(place)
+        return known
 
     def successor(self, key: int) -> int | None:
         """The token that last followed `key`."""

@@ -75,8 +75,12 @@ class Pool(Protocol):
     `place` tokens of the rest, and says what it would have said there, had it learnt nothing since the rest began.
     """
 
-    def knows(self, context: int, place: int | None = None) -> bool:
-        """Whether it has seen what followed the last `context` tokens."""
+    def knows(self, context: int) -> bool:
+        """Whether it has seen what followed the last `context` tokens of the text."""
+        ...
+
+    def known(self, context: int, places: Sequence[int]) -> Sequence[int]:
+        """Those of these places in front of which it has seen the last `context` tokens, two or more, before."""
         ...
 
     def guesses(self, most: int, place: int | None = None) -> list[Guess]:

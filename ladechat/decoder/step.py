@@ -11,18 +11,28 @@ Origin = Literal["window", "prompt", "accepted", "earlier", "model"]
 Verdict = Literal["accepted", "rejected", "untested"]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """The tokens that one pass verified, as a tree: node i hangs on `parents[i]`, or on the last token for -1."""
+class Draft(NamedTuple):
+    """The tokens that one pass verified, as a tree: node i hangs on `parents[i]`, or on the last token for -1.
+
+    `path` are the accepted nodes, in order.
+    """
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
     sources: tuple[Source, ...]
-    verdicts: tuple[Verdict, ...]
+    path: tuple[int, ...]
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """On each node. Worked out where somebody asks, and not in the step."""
+        on_path = {-1, *self.path}
+        return tuple(
+            "accepted" if node in on_path else "rejected" if parent in on_path else "untested"
+            for node, parent in enumerate(self.parents)
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSnapshot:
+class WindowSnapshot(NamedTuple):
     """The window as it went into one pass, and the row that the pass wrote."""
 
     rows: tuple[tuple[int, ...], ...]
@@ -45,7 +55,9 @@ class PoolSnapshot(NamedTuple):
     """The pool at one step.
 
     `lookups` and `hits` count steps of this run that asked it, and got a guess; `asked` says whether this one did, and
-    `added` how many n-grams are new since the step before.
+    `added` how many n-grams are new since the step before. `offered` are the guesses that it had, each a
+    `ladechat.decoder.ngram_pool.Guess`; the first `tried` of them were drafted. `accepted` are the drafted tokens that
+    were right, in a row.
     """
 
     ngrams: int
@@ -53,8 +65,28 @@ class PoolSnapshot(NamedTuple):
     hits: int
     added: int
     key: int
-    candidates: tuple[Candidate, ...]
+    offered: Sequence[tuple[tuple[int, ...], Source, int]] = ()
+    tried: int = 0
+    accepted: tuple[int, ...] = ()
     asked: bool = True
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All that were offered, and how far each got. Worked out where somebody asks, and not in the step."""
+        return tuple(
+            Candidate(tail, source, rank < self.tried, agreeing(tail, self.accepted) if rank < self.tried else 0)
+            for rank, (tail, source, _) in enumerate(self.offered)
+        )
+
+
+def agreeing(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two texts begin with in common."""
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
 
 
 class Step(NamedTuple):

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ladechat.decoder.aside import Observed, Rested
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess
 from ladechat.decoder.picker import NO_REST, NO_RIDE, NOTHING, Pick, Pool, Rest, RestPlan, Ridden, RidePlan
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Step
-from ladechat.decoder.tuner import Observed, Tuner
+from ladechat.decoder.tuner import Tuner
 
 REFRESHED = 16
 """After so many steps it is asked whether what passes cost should be measured again."""
@@ -72,14 +73,19 @@ class TunedDecoder:
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         """See `ladechat.decoder.step.Decoder.run`."""
-        self._take_in(self.tuner.begin())
+        self.tuner.begin()
         self._rested_at = None  # the last answer may have ended in a rest
         self._follow()
-        for step in self.lookahead.run(prompt, limits, selector, generated, self):
-            if self._asked_at is not None:
-                self._take_in(self.tuner.observe(step, time.perf_counter() - self._asked_at))
-                self._unrefreshed += 1
-            yield step
+        steps = self.lookahead.run(prompt, limits, selector, generated, self)
+        try:
+            for step in steps:
+                if self._asked_at is not None:
+                    self._take_in(self.tuner.observe(step, time.perf_counter() - self._asked_at))
+                    self._unrefreshed += 1
+                yield step
+        finally:  # also where the text is stopped, or a pass has failed
+            steps.close()  # a rest that it ends in is told
+            self._take_in(self.tuner.end())
 
     def rests(self, pool: Pool) -> RestPlan:
         """See `ladechat.decoder.picker.Picker`."""
@@ -102,7 +108,6 @@ class TunedDecoder:
         self._unrefreshed += len(rest.passes)
         if self._costs.measured:
             self._take_in(self.tuner.rested(rest, pool))
-            self._costs.observe(1, *rest.passes)
 
     def rides(self) -> RidePlan:
         """See `ladechat.decoder.picker.Picker`."""
@@ -131,10 +136,10 @@ class TunedDecoder:
             return RestPlan(1)
         return NO_REST if self.lookahead.settings.window else self.tuner.rests(pool)
 
-    def _take_in(self, learnt: Sequence[Observed]) -> None:
+    def _take_in(self, learnt: Sequence[Observed | Rested]) -> None:
         """What passes cost is learnt from the same steps."""
         for one in learnt:
-            self._costs.observe(one.step.slots, one.step.forward_seconds)
+            self._costs.observe(one.slots, *one.passes)
 
     def _follow(self) -> None:
         """Decode with what the tuner has chosen, also where other settings were assigned from outside."""

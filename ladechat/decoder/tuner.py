@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from ladechat.decoder.aside import Aside, Behind, Observed, Rested
 from ladechat.decoder.estimate import Estimate, WithoutWindow
-from ladechat.decoder.foresight import agreeing
 from ladechat.decoder.guess_kind import LONGEST
 from ladechat.decoder.guess_worth import MOST, GuessWorth, Offer, slots_of
 from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.ngram_pool import Guess, Tail
 from ladechat.decoder.picker import Pick, Pool, Rest, RestPlan, Ridden, RidePlan
-from ladechat.decoder.step import Step
+from ladechat.decoder.step import Step, agreeing
 from ladechat.decoder.window_worth import FORGOTTEN, WITH_WINDOW, WindowWorth, slots_of_window
 
 PLAIN = LookaheadSettings(0, 2, 0)
@@ -30,26 +30,8 @@ REVIEWED, REVIEWED_SECONDS, SOON = 64, 0.2, 4
 """After so many steps without a window, and so long, it is asked whether one would be better; sooner at first."""
 EXPLORED = 0.02
 """The part of the time that may be lost in all by trying windows, before one is tried that is not expected to pay."""
-TOGETHER = 16
-"""So many steps that asked the pool are learnt from together, fewer at first: one by one that takes longer, for after a
-pass nothing of this is in the processor's cache."""
-TOGETHER_SECONDS = 0.1
-"""Steps that take longer than this together are learnt from, however few they are."""
 BETTER = 1.03
 """By how much other settings must be expected to be faster before they are chosen."""
-
-
-class Observed(NamedTuple):
-    """A step that asked the pool, the seconds that it took in all, and what it was offered.
-
-    With a window, `instead` is what would have been verified without it; `ridden` says that nobody had picked.
-    """
-
-    step: Step
-    seconds: float
-    offer: Offer
-    instead: Sequence[Tail] = ()
-    ridden: bool = False
 
 
 class Offered(NamedTuple):
@@ -86,8 +68,7 @@ class Tuner:
         self._without = WithoutWindow()
         self._windows = WindowWorth()
         self._steps = self._since = self._held = self._into_text = self._last_without = 0
-        self._aside: list[Observed] = []
-        self._seconds_aside = 0.0
+        self._aside = Aside()
         self._seconds = self._reviewed = self._explored = self._fastest = 0.0
         self._settings = WITHOUT_WINDOW
         self._exploring = False
@@ -102,19 +83,21 @@ class Tuner:
         """Whether a window is tried that was not of late, or that is not expected to pay."""
         return self._exploring
 
-    def begin(self) -> Sequence[Observed]:
-        """Another text: what the steps before it were offered is not judged by it.
-
-        Returns:
-            Those that had been put aside.
-        """
-        aside = self._learn()
+    def begin(self) -> None:
+        """Another text: what the steps before it were offered is not judged by it."""
         self._offer, self._instead, self._alone = [], (), False  # of a step that failed
         self._into_text = 0
         self._text.clear()
         self._offered.clear()
         self._worth.begin()
-        return aside
+
+    def end(self) -> Sequence[Observed | Rested]:
+        """The text is over, and nobody waits: learn from all that was put aside.
+
+        Returns:
+            See `observe`.
+        """
+        return self._learn()
 
     def forget_times(self) -> None:
         """What passes cost has changed at once, as when others of them are compiled: what was timed is of no use."""
@@ -145,7 +128,7 @@ class Tuner:
         self._instead = [tail[:length] for tail, _ in without[:number]]
         return self._worth.pick(self._offer, beside=slots_of_window(self._settings) - 1)
 
-    def observe(self, step: Step, seconds: float) -> Sequence[Observed]:
+    def observe(self, step: Step, seconds: float) -> Sequence[Observed | Rested]:
         """Take in a step that was decoded with `settings` and took so long in all.
 
         It is put aside until there are enough to learn from, and to choose anew.
@@ -155,35 +138,24 @@ class Tuner:
         """
         self._worth.came(step.tokens, self._alone and len(step.tokens) == step.slots)
         self._put_aside(Observed(step, seconds, self._offer, self._instead))
-        enough = len(self._aside) >= min(TOGETHER, self._steps // 4) or self._seconds_aside > TOGETHER_SECONDS
-        return self._learn() if enough or self._settings.window else ()
+        return self._learn() if self._settings.window or self._aside.enough(self._steps) else ()
 
-    def rested(self, rest: Rest, pool: Pool) -> Sequence[Observed]:
+    def rested(self, rest: Rest, pool: Pool) -> Sequence[Observed | Rested]:
         """Take in steps that did not ask the pool, and what it would have said.
 
         Returns:
             See `observe`.
         """
-        aside = self._learn_aside()
-        count = len(rest.tokens)
-        offered = self._worth.look_back(rest.tokens, pool)
-        self._offered += [Offered(len(self._text) + place, offer, WITHOUT_WINDOW) for place, offer in offered]
-        self._text += rest.tokens
-        self._steps += count
-        self._last_without = self._steps
-        self._since += count
-        self._seconds += sum(rest.passes) + rest.besides
-        self._worth.rested(rest)
-        self._without.add_plain(count)
-        self._judge()
-        self._review()
-        return aside
+        offers = self._worth.look_back(rest.tokens, pool)
+        self._worth.came_resting(rest)
+        self._aside.put(Rested(rest, offers))
+        return self._learn() if self._aside.enough(self._steps) else ()
 
     def rides(self) -> RidePlan:
         """For how many steps, without a window, the likeliest guess should be verified and nobody asked."""
         return self._worth.rides()
 
-    def rode(self, ridden: Sequence[Ridden]) -> Sequence[Observed]:
+    def rode(self, ridden: Sequence[Ridden]) -> Sequence[Observed | Rested]:
         """Take in steps that asked nobody which guesses to verify.
 
         Returns:
@@ -200,25 +172,44 @@ class Tuner:
         self._worth.times.took_behind(seconds)
 
     def _put_aside(self, observed: Observed) -> None:
-        self._aside.append(observed)
+        self._aside.put(observed)
         self._offer, self._instead, self._alone = [], (), False
-        self._seconds_aside += observed.seconds
 
     def took_behind(self, seconds: float) -> None:
         """Take in how long it took from the end of a rest until the next step began."""
-        self._worth.took_behind(seconds)
+        self._aside.put(Behind(seconds))
 
-    def _learn(self) -> Sequence[Observed]:
-        aside = self._learn_aside()
+    def _learn(self) -> Sequence[Observed | Rested]:
+        learnt = self._learn_aside()
         self._review()
-        return aside
+        return learnt
 
-    def _learn_aside(self) -> Sequence[Observed]:
+    def _learn_aside(self) -> Sequence[Observed | Rested]:
         """From all that was put aside, in order."""
-        aside, self._aside, self._seconds_aside = self._aside, [], 0.0
-        for one in aside:
-            self._learn_step(one)
-        return aside
+        learnt = list[Observed | Rested]()
+        for one in self._aside.take():
+            if isinstance(one, Behind):
+                self._worth.took_behind(one.seconds)
+                continue
+            learnt.append(one)
+            if isinstance(one, Observed):
+                self._learn_step(one)
+            else:
+                self._learn_rest(one)
+        return learnt
+
+    def _learn_rest(self, rested: Rested) -> None:
+        rest, offers = rested
+        count = len(rest.tokens)
+        self._offered += [Offered(len(self._text) + place, offer, WITHOUT_WINDOW) for place, offer in offers]
+        self._text += rest.tokens
+        self._steps += count
+        self._last_without = self._steps
+        self._since += count
+        self._seconds += sum(rest.passes) + rest.besides
+        self._worth.rested(rest)
+        self._without.add_plain(count)
+        self._judge()
 
     def _learn_step(self, observed: Observed) -> None:
         step, seconds, offer, instead, ridden = observed

@@ -8,7 +8,7 @@ from ladechat.decoder.acceptance import accept, finite, log_probabilities
 from ladechat.decoder.candidate_tree import ROOT, CandidateTree
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Draft, Ending, Limits, Origin, PoolSnapshot, Step, Verdict, WindowSnapshot
+from ladechat.decoder.step import Draft, Ending, Limits, Origin, PoolSnapshot, Step, WindowSnapshot
 from ladechat.decoder.verify_mask import StepLayout
 
 NOTHING_DRAFTED = Draft((), (), (), ())
@@ -48,7 +48,7 @@ class Verified(NamedTuple):
             slots=self.slots,
             cache_length=self.cache_length,
             forward_seconds=self.forward_seconds,
-            draft=None if tree is None else judged(tree, self.path),
+            draft=None if tree is None else drafted(tree, self.path),
             window=window,
             pool=pool,
         )
@@ -98,23 +98,22 @@ def verify(
     forward_seconds = time.perf_counter() - started
 
     greedy = selector.selection.takes_the_likeliest
-
-    def slot(node: int) -> int:
-        return 0 if node == ROOT else layout.node_slots[node]
+    slot_of = (*layout.node_slots, 0)  # that of the root, which is node -1, stands last
 
     def choose(node: int) -> int:
-        return selector.take(likeliest[slot(node)]) if greedy else selector.select(logits[slot(node)])
+        return selector.take(likeliest[slot_of[node]]) if greedy else selector.select(logits[slot_of[node]])
 
     accepted = accept(tree, choose, ends)
     # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
-    slots = [slot(node) for node in (ROOT, *accepted.path)][: len(accepted.tokens)]
+    slots = [slot_of[node] for node in (ROOT, *accepted.path)][: len(accepted.tokens)]
     # First: what is no number must not stay in the cache.
     if likelihoods is not None and greedy:
-        logprobs = finite(likelihoods[slot] for slot in slots)
+        logprobs = finite([likelihoods[slot] for slot in slots])
     else:
         logprobs = log_probabilities(logits, slots, accepted.tokens)
     runner.keep(slots)
-    origins: list[Origin] = [*(tree.sources[node] for node in accepted.path), "model"]
+    origins: list[Origin] = [tree.sources[node] for node in accepted.path]
+    origins.append("model")
     return Verified(
         tokens=accepted.tokens,
         logprobs=logprobs,
@@ -128,14 +127,8 @@ def verify(
     )
 
 
-def judged(tree: CandidateTree, path: Sequence[int]) -> Draft:
-    """The tree with a verdict on each node, given the accepted ones."""
+def drafted(tree: CandidateTree, path: tuple[int, ...]) -> Draft:
+    """The tree as a step shows it, given the accepted nodes."""
     if not tree.tokens:
         return NOTHING_DRAFTED
-    on_path = {ROOT, *path}
-
-    def verdict(node: int, parent: int) -> Verdict:
-        return "accepted" if node in on_path else "rejected" if parent in on_path else "untested"
-
-    verdicts = tuple(verdict(node, parent) for node, parent in enumerate(tree.parents))
-    return Draft(tuple(tree.tokens), tuple(tree.parents), tuple(tree.sources), verdicts)
+    return Draft(tuple(tree.tokens), tuple(tree.parents), tuple(tree.sources), path)

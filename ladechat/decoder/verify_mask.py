@@ -21,6 +21,7 @@ enters the tree first, and guesses that begin like it share its slots.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ def lay_out(last_token: int, window: JacobiWindow | None, tree: CandidateTree) -
         raise ValueError("The window has to begin with the last accepted token.")
     shape = window.width, len(window.rows)
     drafted = len(window.rows) - 1
-    tokens = (*(token for row in window.rows for token in row), *tree.tokens[drafted:])
+    tokens = (*chain.from_iterable(window.rows), *tree.tokens[drafted:])
     return StepLayout(tokens, *_places(shape, tuple(tree.parents)))
 
 

@@ -105,6 +105,11 @@ class Decoders:
                 pass
             self._costs.refresh()
 
+    @property
+    def timed_seconds(self) -> float:
+        """What passes have taken so far that `auto` only wanted to time."""
+        return self._costs.timed_seconds
+
     def chosen_by_auto(self) -> LookaheadSettings | None:
         """What `auto` has taken; None while it is not in force, or knows nothing yet."""
         in_force = self.chosen() is self._tuned and self._costs.measured

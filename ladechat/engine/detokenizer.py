@@ -1,14 +1,17 @@
 """Tokens to text, as they come: no half character is shown, and nothing shown is ever taken back."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
+_T = TypeVar("_T")
+
 UNDECODABLE = "\ufffd"
-KEPT_TEXTS = 65_536
+KEPT_TEXTS, KEPT_BEGINNINGS = 65_536, 1024
 LEARNT_TEXTS = KEPT_TEXTS // 2
 """The others make room for tokens that are met later."""
 
@@ -36,6 +39,9 @@ class Detokenizer:
 
     def finish(self) -> str:
         """What still waited."""
+        if not self._waiting:  # as mostly: then there is no need to ask the tokenizer, which takes long
+            self._shown, self._shown_text = [], ""
+            return ""
         piece = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :]
         self._shown, self._shown_text, self._waiting = [], "", []
         return piece
@@ -56,17 +62,34 @@ class Detokenizer:
         self._waiting.append(token_id)
         if is_byte_fallback(token):
             return ""
-        text = self._texts.decode(self._shown + self._waiting)
+        waiting = tuple(self._waiting)
+        text = self._texts.decode(self._shown + self._waiting) if self._shown else self._texts.alone(waiting)
         if text.endswith(UNDECODABLE):
             return ""
         piece = text[len(self._shown_text) :]
-        alone = self._texts.decode(self._waiting)
+        alone = self._texts.alone(waiting)
         if alone:
             self._shown, self._shown_text = self._waiting, alone
         else:
             self._shown, self._shown_text = self._shown + self._waiting, text
         self._waiting = []
         return piece
+
+
+class _Kept(dict[int, _T]):
+    """What was said of tokens; those that were asked about first make room. An `lru_cache` notes each use, and so looks
+    more often into the memory: that counts where a pass has driven all of it out of the processor's caches.
+    """
+
+    def __init__(self, ask: Callable[[int], _T]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, token_id: int) -> _T:
+        if len(self) == KEPT_TEXTS:
+            del self[next(iter(self))]
+        said = self[token_id] = self._ask(token_id)
+        return said
 
 
 class TokenTexts:
@@ -79,13 +102,18 @@ class TokenTexts:
         self._anchor_text = self.decode(self._anchor, skip_special=False)
         self._joins = joins_texts(tokenizer) and bool(self._anchor_text) and self._special.isdisjoint(self._anchor)
         self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
-        self.behind = lru_cache(maxsize=KEPT_TEXTS)(self._behind)
-        self.name = lru_cache(maxsize=KEPT_TEXTS)(self._name)
+        self.behind: Callable[[int], str | None] = _Kept(self._behind).__getitem__
+        self.name: Callable[[int], str] = _Kept(self._name).__getitem__
+        self.alone = lru_cache(maxsize=KEPT_BEGINNINGS)(self._alone)
 
     def decode(self, token_ids: list[int], skip_special: bool = True) -> str:
         """The text of tokens in a row."""
         text = self._tokenizer.decode(token_ids, skip_special_tokens=skip_special, clean_up_tokenization_spaces=False)
         return str(text)
+
+    def _alone(self, token_ids: tuple[int, ...]) -> str:
+        """What tokens say with none in front of them. Many answers begin alike."""
+        return self.decode(list(token_ids))
 
     def token(self, token_id: int) -> str | None:
         """A token as the vocabulary has it; None for one that says nothing: a special one, or an id beyond."""
@@ -104,7 +132,7 @@ class TokenTexts:
 
     def names(self, token_ids: Sequence[int]) -> list[str]:
         """Tokens as a panel shows them: with their leading space, special tokens by name, lone bytes as ‹E4›."""
-        return [self.name(token_id) for token_id in token_ids]
+        return list(map(self.name, token_ids))
 
     def _behind(self, token_id: int) -> str | None:
         """What a token adds to a text that is not empty; None where its neighbours have a say, see `joins_texts`."""

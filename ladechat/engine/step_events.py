@@ -1,8 +1,11 @@
 """Steps of a decoder as events of the protocol: token ids get their text."""
 
 from ladechat import protocol
-from ladechat.decoder.step import Draft, PoolSnapshot, Step, WindowSnapshot
+from ladechat.decoder.step import Candidate, Draft, PoolSnapshot, Step, WindowSnapshot
 from ladechat.engine.detokenizer import TokenTexts
+
+_NOTHING_DRAFTED = protocol.DraftTree(token_ids=[], pieces=[], parents=[], sources=[], verdicts=[])
+"""Of most steps of `auto`: to make it anew takes as long as all the rest of such an event."""
 
 
 def step_event(
@@ -30,6 +33,8 @@ def step_event(
 
 
 def _draft(draft: Draft, texts: TokenTexts) -> protocol.DraftTree:
+    if not draft.tokens:
+        return _NOTHING_DRAFTED
     return protocol.DraftTree(
         token_ids=list(draft.tokens),
         pieces=texts.names(draft.tokens),
@@ -56,14 +61,15 @@ def _pool(pool: PoolSnapshot, texts: TokenTexts) -> protocol.PoolView:
         added=pool.added,
         after=texts.name(pool.key),
         asked=pool.asked,
-        candidates=[
-            protocol.Candidate(
-                token_ids=list(candidate.tail),
-                pieces=texts.names(candidate.tail),
-                source=candidate.source,
-                tried=candidate.tried,
-                matched=candidate.matched,
-            )
-            for candidate in pool.candidates
-        ],
+        candidates=[_candidate(one, texts) for one in pool.candidates] if pool.offered else [],
+    )
+
+
+def _candidate(candidate: Candidate, texts: TokenTexts) -> protocol.Candidate:
+    return protocol.Candidate(
+        token_ids=list(candidate.tail),
+        pieces=texts.names(candidate.tail),
+        source=candidate.source,
+        tried=candidate.tried,
+        matched=candidate.matched,
     )

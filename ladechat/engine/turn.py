@@ -218,16 +218,26 @@ class _Turn:
                     self.service.cost.observe(step.cache_length, step.forward_seconds)
                 if now - self.told_at > TOLD_SECONDS or reason is not None:
                     self.told_at = now
-                    self._tell_steps(ended=reason is not None)
+                    # What a step takes counts from the end of the one before, but for the time spent on measuring.
+                    started += self._tell_and_measure(ended=reason is not None)
                     self.tell_tuning(now, ended=reason is not None)
                 if reason is not None:
                     return reason
                 listener.apply_changes(self._tell)
-                if step.slots > 1:  # else the step itself was a plain pass, and timed
-                    # What a step takes counts from the end of the one before, but for the time spent on measuring.
-                    started += self.service.cost.refresh(step_ms / 1000)
                 if self.service.decoders.chosen() is not decoder:
                     break
+
+    def _tell_and_measure(self, ended: bool) -> float:
+        """Tell the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
+        larger = sum(step_ms for step, step_ms in self.untold if step.slots > 1)  # others are plain passes, and timed
+        due, several = larger > 0 and not ended, len(self.untold) > 1
+        took = 0.0
+        if due and several:  # so they are short, as are plain passes: nobody sees that they come later
+            took = self.service.cost.refresh(larger / 1000)
+        self._tell_steps(ended)
+        if due and not several:
+            took = self.service.cost.refresh(larger / 1000)
+        return took
 
     def tell_tuning(self, now: float, ended: bool = False) -> None:
         """Say what `auto` has taken: when that is something new, at the end, and now and then between."""

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
 
-from ladechat.decoder.means import MOST_LOST
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import causal_layout
 from ladechat.model.cost_file import Kept, read_costs, write_costs
@@ -37,6 +36,9 @@ IN_CACHE_SECONDS = 0.003
 """Of a model whose plain passes take longer little is in a processor's cache from one pass to the next."""
 TELLING = 1.2
 """It takes a pass that is longer than a plain one by this factor to tell what is lost."""
+MOST_ASSUMED = 0.5
+"""Of what is lost: more was measured where others used the machine at just that time. Guesses that looked too dear for
+it would not be tried, and nothing would say that they are not."""
 TOO_DEAR = 5.0
 """A pass that costs so many plain ones can hardly pay: larger ones are not timed."""
 WATCHED = 2.5
@@ -122,10 +124,15 @@ class PassCosts:
         self._turn = self._rounds_left = 0
         self._lost = 0.0
         self._losses: list[float] = []
+        self._in_cache = False
+        """Whether plain passes were so short, when they were measured, that they live on the processor's cache."""
+        self.timed_seconds = 0.0
+        """What all passes have taken so far that only were to be timed."""
 
     @property
     def lost(self) -> float:
-        """The seconds that plain passes lose for each one of something else before them, as far as was measured.
+        """The seconds that plain passes lose for each one of something else before them, as far as was measured, and at
+        most `MOST_ASSUMED`.
 
         They read all weights anew, and meanwhile the processor's cache has lost some of them, to others who share it.
         """
@@ -166,7 +173,8 @@ class PassCosts:
             self._begin()
             kept = read_costs(self._file, self._compiled) if self._file else None
             if kept is not None:
-                self._seconds, self._lost = kept.seconds, kept.lost
+                self._seconds, self._lost = kept.seconds, min(kept.lost, MOST_ASSUMED)
+                self._in_cache = self._seconds[1] < IN_CACHE_SECONDS
                 self._sizes, self._unseen, self._rounds_left = sorted(kept.seconds), set(kept.seconds), 0
                 return True
         if self._rounds_left:
@@ -212,14 +220,17 @@ class PassCosts:
     def _scale(self, passes: Sequence[float]) -> None:
         """Where plain passes take longer than they did, or less, so do all others.
 
-        The machine has changed its speed, or what runs between passes takes more of their weights out of the
-        processor's cache.
+        If the machine has changed its speed, by the same factor. Passes that live on the processor's cache mostly take
+        longer because others have taken it: then what they lack there has to be fetched once, for however many slots.
+        A large pass that looked too dear for that would not be tried, and nothing would say what it takes.
         """
-        most = AT_MOST * self._seconds[1]
-        mean = sum(min(one, most) for one in passes) / len(passes)
-        factor = 1 + (mean / self._seconds[1] - 1) * (1 - (1 - 1 / KEPT_SAMPLES) ** len(passes))
+        usual = self._seconds[1]
+        mean = sum(min(one, AT_MOST * usual) for one in passes) / len(passes)
+        longer = (mean - usual) * (1 - (1 - 1 / KEPT_SAMPLES) ** len(passes))
         for size in self._sizes:
-            self._seconds[size] *= factor
+            of_size = longer if self._in_cache else longer * self._seconds[size] / usual
+            # What was measured in a slow moment may have had little between its sizes; none is below that of one slot.
+            self._seconds[size] = max(self._seconds[size] + of_size, usual + longer)
 
     def _correct(self, slots: int, seconds: float) -> None:
         """What a pass says of the sizes beside it. Of plain ones only those themselves say anything."""
@@ -258,7 +269,8 @@ class PassCosts:
             self._measured_for += sum(taken)
             self._seconds[size] = min(*taken, self._seconds.get(size, math.inf))
             self._sizes = sorted(self._seconds)
-        if self._seconds[1] < IN_CACHE_SECONDS and self._measured_for <= MEASURED_SECONDS:
+        self._in_cache = self._seconds[1] < IN_CACHE_SECONDS
+        if self._in_cache and self._measured_for <= MEASURED_SECONDS:
             self._measure_lost()
         if not self._rounds_left and self._file is not None:
             write_costs(self._file, self._compiled, Kept(self._seconds, self.lost))
@@ -271,7 +283,7 @@ class PassCosts:
         self._measured_for += sum(before) + other + sum(behind)
         if other > TELLING * settled:
             self._losses.append((sum(behind) - SETTLING * settled) / (other - settled))
-            self._lost = min(max(0.0, median(self._losses)), MOST_LOST)
+            self._lost = min(max(0.0, median(self._losses)), MOST_ASSUMED)
 
     def _wanted(self) -> list[int]:
         """The sizes worth timing: those that the context has room for, and that are not filled up to another."""
@@ -285,6 +297,7 @@ class PassCosts:
         self._runner.read(self._runner.forward(causal_layout([0] * slots)))
         seconds = time.perf_counter() - started
         self._runner.keep([])
+        self.timed_seconds += seconds
         return seconds
 
 

@@ -160,7 +160,7 @@ class EagerRunner:
         if self._pending is None:
             raise RuntimeError("There is no pass whose slots could be kept.")
         self._cache.keep(slots)
-        self._tokens.extend(self._pending.tokens[slot] for slot in slots)
+        self._tokens += [self._pending.tokens[slot] for slot in slots]
         if self._rope:
             farthest = len(self._tokens) - len(slots) + int(self._pending.positions.max())
             self._angles.extend([self._rope.angles(farthest + 1)] * len(slots))

@@ -97,7 +97,7 @@ class SlabCache(Cache):
         rows_by_shape: dict[tuple[int, int], int] = {}
         self._places: list[list[tuple[tuple[int, int], int]]] = []
         self._whole_rows: list[torch.Tensor] = []
-        self._bytes: list[np.ndarray[Any, Any]] = []
+        self._items: list[np.ndarray[Any, Any]] = []
         self._on_cpu = device.type == "cpu"
         for layer_shapes in shapes:
             places = []
@@ -160,7 +160,7 @@ class SlabCache(Cache):
         for shape, slab in self._slabs.items():
             grown[shape][:, : self.length] = slab[:, : self.length]
         self._slabs, self.capacity = grown, capacity
-        self._whole_rows, self._bytes = [], []
+        self._whole_rows, self._items = [], []
         self.growths += 1
 
     @torch.inference_mode()
@@ -171,7 +171,7 @@ class SlabCache(Cache):
 
     def keep(self, slots: Sequence[int]) -> None:
         """Append these slots of the last pass, in this order, and forget its others."""
-        if any(slot != place for place, slot in enumerate(slots)):
+        if list(slots) != [*range(len(slots))]:
             self._move(slots)
         self.length += len(slots)
 
@@ -188,16 +188,19 @@ class SlabCache(Cache):
                 slab[:, start:end] = slab.index_select(1, on_device(source, slab.device))
 
     def _in_numpy(self) -> list[np.ndarray[Any, Any]]:
-        """The same memory as bytes: for so few slots torch's own functions take several times as long."""
-        if not self._bytes:
-            self._bytes = [slab.view(torch.uint8).numpy() for slab in self._slabs.values()]
-        return self._bytes
+        """The same memory, what a row has of a token being one item: for so few slots torch's own functions take
+        several times as long.
+        """
+        if not self._items:
+            in_bytes = (slab.view(torch.uint8).numpy().reshape(*slab.shape[:2], -1) for slab in self._slabs.values())
+            self._items = [of.view(f"V{of.shape[2]}")[..., 0] for of in in_bytes]
+        return self._items
 
     def give_back(self) -> None:
         """Forget everything, and the slabs with it; `reserve` makes new ones."""
         self.length = self.capacity = 0
         self._slabs = {shape: slab.new_empty(slab.shape[0], 0, *slab.shape[2:]) for shape, slab in self._slabs.items()}
-        self._whole_rows, self._bytes = [], []
+        self._whole_rows, self._items = [], []
 
     def truncate(self, length: int) -> None:
         """Forget everything from token `length` on."""

@@ -1,5 +1,7 @@
 """What guesses are worth, and where the pool is asked: by what they yielded, and by what steps take."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,8 +31,11 @@ class Seen:
         self._context = context
         self.asked_about: list[int | None] = []
 
-    def knows(self, context: int, place: int | None = None) -> bool:
+    def knows(self, context: int) -> bool:
         return context <= self._context
+
+    def known(self, context: int, places: Sequence[int]) -> Sequence[int]:
+        return places if self.knows(context) else []
 
     def guesses(self, most: int, place: int | None = None) -> list[Guess]:
         self.asked_about.append(place)
@@ -42,6 +47,12 @@ def rest(count: int, each: float = PLAIN, besides: float = 0.0) -> Rest:
     return Rest((1,) * count, [each] * count, besides)
 
 
+def take_in(worth: GuessWorth, rest: Rest) -> None:
+    """That it was, and what it took."""
+    worth.came_resting(rest)
+    worth.rested(rest)
+
+
 def asked(worth: GuessWorth, steps: int, pool: Seen) -> int:
     """Of so many steps, how many ask the pool. None of them brings anything, or takes anything besides its pass."""
     count = done = 0
@@ -51,7 +62,7 @@ def asked(worth: GuessWorth, steps: int, pool: Seen) -> int:
             rests = min(rests, len(foreseen))
         if rests:
             worth.look_back((1,) * rests, pool)
-            worth.rested(rest(rests))
+            take_in(worth, rest(rests))
         else:
             worth.came((1,))
         count += not rests
@@ -107,7 +118,7 @@ def renew(worth: GuessWorth) -> None:
     """What was worked out before is not kept for long."""
     plain = worth.times.plain()
     for _ in range(KNOWN + int(RENEWED_SECONDS / plain)):
-        worth.rested(rest(1, plain))
+        take_in(worth, rest(1, plain))
     worth.came((1,))
     worth.rests(Seen(0))
 
@@ -117,7 +128,7 @@ def test_a_step_with_guesses_is_charged_for_the_plain_ones_that_it_slows_down() 
     for _ in range(60):
         worth.took(4, 2, 0.012, 0.0)
         for after in (0.015, 0.013, 0.011, *[0.010] * 9):
-            worth.rested(rest(1, after))
+            take_in(worth, rest(1, after))
     renew(worth)
     assert worth.times.plain() == pytest.approx(0.010, rel=0.1)
     assert worth.times.seconds(4) == pytest.approx(0.012 + 2.0 * 0.002, rel=0.05)  # more than 2 is not believed
@@ -130,7 +141,7 @@ def test_what_is_assumed_to_be_lost_makes_guesses_and_asking_dearer() -> None:
     for worth in (nothing, much):
         for number in range(60):  # seven tokens where it is right: 0.7 on average, less half an error
             worth.learn(worth.offered([guess]), (1 if number % 10 < 1 else 2,) * LONGEST)
-        worth.rested(rest(12))
+        take_in(worth, rest(12))
         for _ in range(KNOWN):
             worth.took(1, 1, 0.011, 0.001)
         renew(worth)
@@ -149,8 +160,8 @@ def test_steps_with_guesses_one_behind_the_other_are_charged_nothing_more() -> N
     for _ in range(5):
         for _ in range(60):
             worth.took(4, 2, 0.012, 0.0)
-        worth.rested(rest(1, 0.020))
-        worth.rested(rest(11))
+        take_in(worth, rest(1, 0.020))
+        take_in(worth, rest(11))
     renew(worth)
     assert worth.times.seconds(4) == pytest.approx(0.012)
 
@@ -163,7 +174,7 @@ def test_to_ask_the_pool_is_charged_too_and_where_it_brings_less_hardly_a_step_a
         for right in (True, *[False] * 5):
             worth.learn(worth.offered([sometimes]), (int(right),) * LONGEST)
         worth.took(1, 1, 0.0115, 0.0005)
-        worth.rested(rest(1, 0.011))
+        take_in(worth, rest(1, 0.011))
     renew(worth)
     assert worth.rests(Seen(1)).steps > 0
     assert worth.rests(Seen(2)) == NO_REST
@@ -257,7 +268,7 @@ def test_what_was_not_asked_for_is_judged_afterwards() -> None:
         for place, offer in worth.look_back((1,) * 14, right):
             assert place % LOOKS_APART == 0
             worth.learn(offer, (1,) * LONGEST)
-        worth.rested(rest(14))
+        take_in(worth, rest(14))
     assert set(right.asked_about[-2:]) == {0, LOOKS_APART}
     renew(worth)
     assert asked(worth, 50, right) > 15
@@ -281,7 +292,7 @@ def test_what_guesses_cost_besides_is_open_again_after_a_long_time_without_any()
     assert worth.times.seconds(8) == pytest.approx(0.014)
     for _ in range(OPEN_AGAIN // 10):
         worth.took(1, 1, 0.010, 0.0)
-        worth.rested(rest(9))
+        take_in(worth, rest(9))
     renew(worth)
     assert worth.times.seconds(8) == pytest.approx(0.010)
 
@@ -305,7 +316,7 @@ def test_where_stretches_begin_often_it_asks_at_each_step_if_that_takes_little(a
     """Ten plain steps and one in which a guess brings seven tokens, by turns; the pool never knows the last tokens."""
     worth, unknown = GuessWorth(lambda slots: PLAIN if slots == 1 else 1.2 * PLAIN), Seen(0)
     for _ in range(30):
-        worth.rested(rest(9))
+        take_in(worth, rest(9))
         worth.took_behind(0.001)
         worth.came((1,))
         worth.took(1, 1, PLAIN + asking, asking)

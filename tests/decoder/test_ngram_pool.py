@@ -6,7 +6,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, Guess, NGramPool
+from ladechat.decoder.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.step import Source
 
 tokens = st.integers(0, 4)
@@ -90,6 +90,17 @@ def test_pool_agrees_with_a_list_of_everything_added(
         if ngram[0] == key and tail and not any(earlier[: len(tail)] == tail for earlier in expected):
             expected.append(tail)
     assert [one.tail for one in pool.guesses(key, length, limit)] == expected[:limit]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=24), st.integers(2, LONGEST_CONTEXT), st.integers(3, 6))
+def test_places_that_it_knows_are_those_where_something_went_on(text: list[int], context: int, ngram: int) -> None:
+    pool = NGramPool()
+    pool.add_all(text[: len(text) // 2], ngram, "prompt")
+    start = len(text) // 3
+    places = range(0, len(text) - start + 1, 2)
+    ends = [start + place for place in places]
+    expected = [end - start for end in ends if end >= context and pool.goes_on(text[end - context : end])]
+    assert pool.known_places(text, context, start, places) == expected
 
 
 def test_a_cleared_pool_knows_nothing() -> None:

@@ -30,7 +30,7 @@ class Rests:
     def rested(self, rest: Rest, pool: Pool) -> None:
         assert len(rest.tokens) == len(rest.passes) <= self._steps and rest.besides > 0
         self.looked_back = [(place, pool.guesses(2, place)) for place in range(len(rest.tokens))]
-        assert all(pool.knows(guess.context, place) for place, guesses in self.looked_back for guess in guesses[:1])
+        assert all(not g or g[0].context < 2 or pool.known(g[0].context, [place]) for place, g in self.looked_back)
         self.came += rest.tokens
 
     def rides(self) -> RidePlan:

@@ -8,13 +8,13 @@ import torch
 
 from benchmarks.choices import AutoOnClock, OnClock
 from benchmarks.machines import MACHINES
+from ladechat.decoder.aside import Observed
 from ladechat.decoder.guess_kind import LONGEST
 from ladechat.decoder.guess_worth import LONGEST_RIDE, RIDE_SECONDS, GuessWorth
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.ngram_pool import LONGEST_CONTEXT, Guess
 from ladechat.decoder.picker import NO_REST, NO_RIDE, Pick, Pool, Rest, RestPlan, Ridden, RidePlan
 from ladechat.decoder.step import Limits
-from ladechat.decoder.tuner import Observed
 from ladechat.decoder.verify_mask import StepLayout
 from tests.tiny import plain, random_model, runner_for, tokens_of
 
@@ -197,7 +197,7 @@ def test_another_text_begins_without_a_ride_and_so_does_what_follows_a_rest(rest
     worth = GuessWorth(lambda slots: 0.001 + 0.0001 * slots)
     guesses_right(worth, 3)
     if rested:
-        worth.rested(Rest((1,), [0.001], 0.0))
+        worth.came_resting(Rest((1,), [0.001], 0.0))
     else:
         worth.begin()
     assert worth.rides() == NO_RIDE

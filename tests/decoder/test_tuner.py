@@ -3,7 +3,7 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 
 import pytest
 
@@ -57,8 +57,11 @@ class World:
                 self._step(self._offers[0])
         return self
 
-    def knows(self, context: int, place: int | None = None) -> bool:
-        return context <= self._offers[place or 0].context
+    def knows(self, context: int) -> bool:
+        return bool(self.known(context, [0]))
+
+    def known(self, context: int, places: Sequence[int]) -> Sequence[int]:
+        return [place for place in places if context <= self._offers[place].context]
 
     def guesses(self, most: int, place: int | None = None) -> list[Guess]:
         return [self._offers[place or 0]]
@@ -93,12 +96,51 @@ class World:
         self.tuner.observe(step, seconds)
 
 
+class NothingKnown:
+    """A pool that has never seen anything."""
+
+    def knows(self, context: int) -> bool:
+        return False
+
+    def known(self, context: int, places: Sequence[int]) -> Sequence[int]:
+        return []
+
+    def guesses(self, most: int, place: int | None = None) -> list[Guess]:
+        return []
+
+
 def flat(slots: int) -> float:
     return 0.01
 
 
 def steep(slots: int) -> float:
     return 0.01 * slots
+
+
+def test_every_rest_is_learnt_from_once_and_all_of_them_when_the_text_is_over() -> None:
+    world, passes, put_aside = World(steep), list[float](), 0
+    for number in range(1, 30):
+        rest = Rest((1,) * number, [0.00001 * number] * number, 0.0)
+        learnt = world.tuner.rested(rest, NothingKnown())
+        put_aside += not learnt
+        passes += [seconds for one in learnt for seconds in one.passes]
+        world.tuner.took_behind(0.0001)
+    assert passes, "nothing is learnt before the end"
+    assert put_aside, "they are learnt from one by one"
+    passes += [seconds for one in world.tuner.end() for seconds in one.passes]
+    assert passes == [0.00001 * number for number in range(1, 30) for _ in range(number)]
+    assert not world.tuner.end()
+
+
+@pytest.mark.parametrize("stopped", [1, 7, 40])
+def test_nothing_is_left_to_learn_when_a_text_is_over_or_was_stopped(stopped: int) -> None:
+    decoder = TunedDecoder(LookaheadDecoder(runner_for(demo_model())), Steep())
+    steps = decoder.run(demo_prompt("What is the window?"), Limits(40))
+    for _ in range(stopped):
+        next(steps)
+    assert isinstance(steps, Generator)
+    steps.close()
+    assert not decoder.tuner.end()
 
 
 def test_where_every_slot_costs_it_decodes_plainly() -> None:
@@ -203,6 +245,7 @@ def test_guesses_are_judged_by_the_text_that_they_were_offered_for() -> None:
         tuner.pick([guess])
         tuner.observe(step, 0.012)
         if in_another_text:
+            tuner.end()
             tuner.begin()
         for _ in range(2 * LONGEST):
             tuner.observe(step, 0.012)

@@ -129,3 +129,39 @@ def test_where_a_step_cannot_be_told_those_before_it_are_and_the_turn_ends(
     *_, failed, finished = events
     assert isinstance(failed, Failed) and "no such token" in failed.message
     assert isinstance(finished, TurnFinished) and finished.reason == "failed"
+
+
+class Undisturbed:
+    """Nobody stops or changes anything."""
+
+    def stop_wanted(self) -> bool:
+        return False
+
+    def apply_changes(self, _emit: Emit) -> None:
+        pass
+
+
+@pytest.mark.parametrize("together", [ONE_BY_ONE, 0.005])
+def test_plain_passes_are_timed_for_all_larger_steps_but_behind_the_last(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, together: float
+) -> None:
+    service = Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), GIVEN)
+    steps, asked_for = list[Step](), list[float]()
+    monkeypatch.setattr(turn, "TOLD_SECONDS", together)
+
+    def refresh(seconds: float = 0.0) -> float:
+        asked_for.append(seconds)
+        assert len(service.loaded.runner.tokens) < service.loaded.context_length
+        return 0.0
+
+    def emit(*events: Event) -> None:
+        steps.extend(event for event in events if isinstance(event, Step))
+
+    monkeypatch.setattr(service.cost, "refresh", refresh)
+    said = Message(role="user", content="again and again")
+    answer(service, Generate(turn=1, messages=[said], max_new_tokens=LENGTH), emit, Undisturbed())
+    larger = [step.timing.step_ms / 1000 for step in steps if step.timing.slots > 1]
+    if together == ONE_BY_ONE:
+        assert asked_for == pytest.approx([0.0, *larger[:-1]], abs=2e-6)
+    else:
+        assert asked_for[0] == 0.0 and sum(asked_for) <= sum(larger[:-1]) + 1e-4

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from ladechat.decoder.means import MOST_LOST
 from ladechat.model import cost
-from ladechat.model.cost import SIZES, TOO_DEAR, PassCosts
+from ladechat.model.cost import MOST_ASSUMED, SIZES, TOO_DEAR, PassCosts
 from tests.tiny import random_model, runner_for
 
 
@@ -40,7 +39,7 @@ def test_passes_are_timed_beside_the_text() -> None:
 
 @pytest.mark.parametrize(
     ("plain", "slower", "lost"),
-    [(0.001, 0.0006, 0.4), (0.001, 0.0, 0.0), (0.02, 0.012, 0.0), (0.001, 0.009, MOST_LOST)],
+    [(0.001, 0.0006, 0.4), (0.001, 0.0, 0.0), (0.02, 0.012, 0.0), (0.001, 0.009, MOST_ASSUMED)],
 )
 def test_what_plain_passes_lose_behind_others_is_timed_where_weights_may_be_in_a_cache(
     monkeypatch: pytest.MonkeyPatch, plain: float, slower: float, lost: float
@@ -98,6 +97,20 @@ def test_where_plain_passes_become_slower_so_do_all_others(monkeypatch: pytest.M
         assert together.costs(slots) == pytest.approx(one_by_one.costs(slots))
 
 
+def test_passes_that_live_on_the_cache_become_slower_by_as_much_as_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a factor, large ones would look dearer than they are, would not be tried, and nothing would put that right."""
+    timed = Timed(monkeypatch, {size: 0.0002 + 0.0001 * size for size in SIZES})
+    timed.costs.refresh()
+    before = timed.costs.known()
+    timed.costs.observe(1, *[0.0005] * 40)
+    slower = timed.costs(1) - before[1]
+    assert slower == pytest.approx(0.0002, rel=0.1)
+    for slots, seconds in timed.costs.known().items():
+        assert seconds - before[slots] == pytest.approx(slower)
+    timed.costs.observe(1, *[0.0001] * 40)
+    assert all(seconds >= timed.costs(1) for seconds in timed.costs.known().values())
+
+
 @pytest.mark.parametrize("sizes", [(1, 16), (1, 4, 16), (1, 2, 4, 8, 16)])
 @pytest.mark.parametrize("slower", [0.93, 1.0, 1.6])
 def test_costs_settle_where_passes_of_a_size_that_was_not_timed_take_turns_with_plain_ones(
@@ -136,6 +149,30 @@ def test_other_sizes_are_looked_at_again_for_a_small_part_of_the_time(monkeypatc
         timed.costs.refresh()
     assert 5 <= len(timed.asked) <= cost.BUDGET_OF_KNOWN * 20_000 * 0.01 / 0.01 + 1
     assert timed.costs(1) > 0.01
+
+
+def test_passes_of_about_the_longest_that_live_on_the_cache_leave_the_others_where_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timed = Timed(monkeypatch, {size: 0.0029 + 0.0004 * (size - 1) for size in SIZES})
+    timed.costs.refresh()
+    before = timed.costs.known()
+    for _ in range(200):
+        timed.costs.observe(1, *[0.0033] * 20)
+        timed.costs.observe(1, *[0.0029] * 20)
+    for slots, seconds in timed.costs.known().items():
+        assert seconds == pytest.approx(before[slots], rel=0.02)
+
+
+def test_it_is_known_what_timing_has_taken() -> None:
+    costs = PassCosts(runner_for(random_model(1)))
+    costs.refresh()
+    first = costs.timed_seconds
+    assert first > 0
+    costs.observe(1, 0.001)
+    assert costs.timed_seconds == first
+    costs.measure()
+    assert costs.timed_seconds > first
 
 
 def test_all_is_timed_anew_when_more_passes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

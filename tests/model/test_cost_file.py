@@ -6,7 +6,7 @@ import pytest
 from platformdirs import user_cache_path
 
 from ladechat.model import cost
-from ladechat.model.cost import PassCosts
+from ladechat.model.cost import MOST_ASSUMED, PassCosts
 from ladechat.model.cost_file import LONGEST_KEPT, Kept, costs_file, read_costs, write_costs
 from tests.tiny import random_model, runner_for
 
@@ -94,3 +94,14 @@ def test_what_was_kept_is_looked_at_again_even_if_it_is_too_dear_to_be_watched(
             break
     assert {4, 16} <= set(timed)
     assert costs(4) < 0.5 and costs(16) < 0.9
+
+
+@pytest.mark.parametrize(("lost", "assumed"), [(0.2, 0.2), (2.0, MOST_ASSUMED)])
+def test_of_what_was_kept_as_lost_no_more_is_assumed_than_of_what_is_measured(
+    tmp_path: Path, lost: float, assumed: float
+) -> None:
+    file = tmp_path / "costs.json"
+    write_costs(file, [], Kept({1: 0.001, 4: 0.002}, lost))
+    costs = PassCosts(runner_for(random_model(1)), file)
+    costs.refresh()
+    assert costs.lost == assumed
