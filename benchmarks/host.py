@@ -10,7 +10,8 @@ import os
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from benchmarks.speed_contenders import passes_of
 from ladechat.bench.machine import describe
 from ladechat.bench.options import KINDS
 from ladechat.bench.questions import read_questions
+from ladechat.decoder.step import Step as StepOfDecoder
 from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Emit, Service, answer
 from ladechat.garbage import collect_seldom
@@ -56,10 +58,20 @@ class Undisturbed:
 
 @dataclass
 class Found:
-    """The steps of answers, and the time behind the last one of each until all were told: none of them has taken it."""
+    """The steps of answers.
+
+    Attributes:
+        behind_ms: the time behind the last step of each answer until all were told: none of them has taken it.
+        timed_ms: what passes in these steps have taken that `auto` only wanted to time.
+        learnt_ms: what the decoder did behind the last token of each answer, when nobody waited.
+        answers: how many there were.
+    """
 
     steps: list[Step] = field(default_factory=list)
     behind_ms: float = 0.0
+    timed_ms: float = 0.0
+    learnt_ms: float = 0.0
+    answers: int = 0
 
 
 def main() -> None:
@@ -95,42 +107,73 @@ def main() -> None:
 def answer_to(question: str, service: Service, found: Found) -> None:
     """Add the steps of an answer, written as an engine writes them."""
     steps: list[Step] = []
-    listener = Undisturbed()
+    listener, decoders = Undisturbed(), service.decoders
+    timed_before = decoders.timed_seconds
     with Path(os.devnull).open("wb") as nowhere:
         stream = EventStream(nowhere.fileno())
 
         def emit(*events: Event) -> None:
             stream.emit(*events)
+            nonlocal timed_before
             told = [event for event in events if isinstance(event, Step)]
             if told:
+                timed_before = timed_before if steps else decoders.timed_seconds
                 listener.told_at = time.perf_counter()
             steps.extend(told)
 
         request = Generate(turn=1, messages=[Message(role="user", content=question)], max_new_tokens=MAX_NEW_TOKENS)
-        answer(service, request, emit, listener)
+        with end_timed(decoders.chosen(), found):
+            answer(service, request, emit, listener)
+    found.answers += 1
     found.behind_ms += 1000 * (listener.told_at - listener.asked_at)
+    found.timed_ms += 1000 * (decoders.timed_seconds - timed_before)
     found.steps += steps[1:]  # the first takes what is done once for an answer
 
 
+@contextmanager
+def end_timed(decoder: Any, found: Found) -> Iterator[None]:
+    """Find out how long it works on when its last token is there and it is let go."""
+    run = decoder.run
+
+    def timed(*arguments: Any) -> Iterator[StepOfDecoder]:
+        steps = run(*arguments)
+        try:
+            for step in steps:  # noqa: UP028  # with `yield from` they would be closed before the time is taken
+                yield step
+        finally:
+            began = time.perf_counter()
+            steps.close()
+            found.learnt_ms += 1000 * (time.perf_counter() - began)
+
+    decoder.run = timed
+    yield
+    del decoder.run
+
+
 def figures(found: Found) -> dict[str, float]:
-    """What steps take on average, in all and besides their passes: some take what is done for several together."""
+    """What steps take on average, in all and besides passes: some take what is done for several together."""
     steps = found.steps
     step_ms = statistics.mean(step.timing.step_ms for step in steps) + found.behind_ms / len(steps)
-    besides_ms = step_ms - statistics.mean(step.timing.forward_ms for step in steps)
+    timed_ms = found.timed_ms / len(steps)
+    besides_ms = step_ms - statistics.mean(step.timing.forward_ms for step in steps) - timed_ms
     return {
         "steps": len(steps),
         "slots": round(statistics.mean(step.timing.slots for step in steps), 1),
         "step_ms": round(step_ms, 3),
+        "timed_ms": round(timed_ms, 3),
         "besides_ms": round(besides_ms, 3),
         "share": round(besides_ms / step_ms, 3),
+        "behind_answer_ms": round(found.learnt_ms / found.answers, 3),
     }
 
 
 def page_table(report: Mapping[str, Any]) -> str:
     """The figures as a table of a page."""
-    rows = ["| | slots | a step, ms | besides its pass, ms | part |", "|---|---|---|---|---|"]
+    heads = ("slots", "a step, ms", "passes only timed, ms", "besides passes, ms", "part", "behind an answer, ms")
+    rows = [f"| | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
     for name, of in report["steps"].items():
-        numbers = f"{of['slots']:.1f} | {of['step_ms']:.2f} | {of['besides_ms']:.2f} | {100 * of['share']:.0f} %"
+        times = " | ".join(f"{of[field]:.3f}" for field in ("step_ms", "timed_ms", "besides_ms"))
+        numbers = f"{of['slots']:.1f} | {times} | {100 * of['share']:.1f} % | {of['behind_answer_ms']:.2f}"
         rows.append(f"| {name} | {numbers} |")
     return "\n".join(rows)
 

@@ -38,7 +38,9 @@ SHOWN = ("plain", f"lookahead {','.join(map(str, DEFAULT))}", "auto")
 BASE = "transformers generate"
 BESIDE_COMPILED = f"{BASE}, beside compiled"
 """The same in the rounds of compiled passes, minutes after the others."""
-IN_TURNS = "eager in turns"
+IN_TURNS, COMPILED_IN_TURNS = "eager in turns", "compiled in turns"
+TURN_SECONDS = 0.02
+"""How long turns are with compiled passes, which live on what the ones before have left in the processor's caches."""
 REFERENCE = "the authors' implementation"
 THEIR_PLAIN = f"{REFERENCE}: transformers 4.36, plain"
 
@@ -119,37 +121,53 @@ class Contenders:
     """All that take part.
 
     Attributes:
-        stepping: with eager passes, that can take turns step by step; plain decoding first.
+        stepping: that take turns; plain decoding first.
         others: that answer in one go, transformers first; the decoders of `SHOWN` once more.
-        compiled: with compiled passes where there are some, and transformers beside them, which begins.
     """
 
     stepping: list[Stepping]
     others: list[Contender]
-    compiled: list[Contender]
 
 
-def make_contenders(loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None) -> Contenders:
-    """All that take part; the runner of the model has compiled passes or has none."""
+def make_contenders(
+    loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None
+) -> dict[str, Contenders]:
+    """All that take part, by the way that their passes run; the runner of the model has compiled passes or has none."""
     runner = loaded.runner
     assert isinstance(runner, EagerRunner)
-    others: list[Contender] = [Transformers(BASE, loaded)]
-    if reference is not None:
-        others.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
-        others.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
     decoders = _decoders(prompts[0], grid)
     begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
 
-    def of_its_own() -> EagerRunner:
-        return EagerRunner(runner.model, runner.context_length)
+    def of_its_own(passes: Passes | None) -> EagerRunner:
+        made = EagerRunner(runner.model, runner.context_length)
+        made.compiled = passes
+        return made
 
-    eager = replace(loaded, runner=of_its_own())
-    others += [Through(f"{name}, eager", eager, decoders[name], begins) for name in SHOWN]
-    stepping = [Stepping(f"{name}, {IN_TURNS}", of_its_own(), make) for name, make in decoders.items()]
-    if runner.compiled is None:
-        return Contenders(stepping, others, [])
-    compiled = (Through(f"{name}, compiled", loaded, make, begins) for name, make in decoders.items())
-    return Contenders(stepping, others, [Transformers(BESIDE_COMPILED, loaded), *compiled])
+    def with_passes(
+        way: str, passes: Passes | None, in_turns: str, turn_seconds: float, bases: Sequence[Contender]
+    ) -> Contenders:
+        through = replace(loaded, runner=of_its_own(passes))
+        return Contenders(
+            [
+                Stepping(f"{name}, {in_turns}", of_its_own(passes), make, turn_seconds)
+                for name, make in decoders.items()
+            ],
+            [
+                *bases,
+                *(Through(f"{name}, {way}", through, decoders[name], begins) for name in SHOWN),
+            ],
+        )
+
+    bases: list[Contender] = [Transformers(BASE, loaded)]
+    if reference is not None:
+        bases.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
+        bases.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
+    found = {"eager": with_passes("eager", None, IN_TURNS, 0.0, bases)}
+    if runner.compiled is not None:
+        passes = runner.compiled
+        beside = [Transformers(BESIDE_COMPILED, loaded)]
+        found["compiled"] = with_passes("compiled", passes, COMPILED_IN_TURNS, TURN_SECONDS, beside)
+    return found
 
 
 def _decoders(prompt: Prompt, grid: bool) -> dict[str, Callable[[Runner], Decoder]]:

@@ -7,7 +7,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-WAYS = ("eager in turns", "compiled")
+from benchmarks.speed_contenders import COMPILED_IN_TURNS, IN_TURNS
+
+WAYS = (IN_TURNS, COMPILED_IN_TURNS)
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#9a9a9a"
 """Of Okabe and Ito's palette, which people with any kind of colour vision can tell apart."""
 

@@ -13,7 +13,7 @@ from benchmarks.speed_contenders import Contenders, make_contenders, passes_of
 from benchmarks.speed_prompts import LIMIT, prompts_of
 from benchmarks.taking_turns import take_turns
 from ladechat.bench.contenders import Answer
-from ladechat.bench.measure import Round, measure, rotated
+from ladechat.bench.measure import Round
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.step import Limits
 from ladechat.garbage import collect_seldom
@@ -50,19 +50,20 @@ def main() -> None:
     prompts, limits = prompts_of(loaded), Limits(LIMIT, loaded.eos_ids)
     reference = Path(options.reference) if options.reference else None
     contenders = make_contenders(loaded, prompts, options.grid, reference)
-    rounds = [uncompiled(contenders, prompts, limits, options.number)]
-    if contenders.compiled:
-        compiled = rotated(contenders.compiled, options.number)  # others follow each other than in the last round
-        before = options.number * options.compiled
-        rounds += measure(compiled, prompts, limits, options.compiled, tick=lambda: None, before=before)
+    collect_seldom()
+    times = {"eager": 1, "compiled": options.compiled}
+    rounds = [
+        in_turns(some, prompts, limits, number=options.number * times[way] + number)
+        for way, some in contenders.items()
+        for number in range(times[way])
+    ]
     for one in rounds:
         check({name: [[answer] for answer in answers] for name, answers in one.items()}, prompts)
     write(rounds, Path(options.answers))
 
 
-def uncompiled(contenders: Contenders, prompts: Sequence[Prompt], limits: Limits, number: int) -> Round:
+def in_turns(contenders: Contenders, prompts: Sequence[Prompt], limits: Limits, number: int) -> Round:
     """A session of each kind, of those in turns and of those in one go, behind a warm-up that does not count."""
-    collect_seldom()
     found: Round = {}
     for kind in dict.fromkeys(prompt.kind for prompt in prompts):
         session = [prompt for prompt in prompts if prompt.kind == kind]

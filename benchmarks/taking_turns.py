@@ -1,4 +1,4 @@
-"""Sessions of several decoders, one step of each in turn: a machine that slows down slows all of them alike."""
+"""Sessions of several decoders that step in turns: a machine that slows down slows all of them alike."""
 
 import random
 import time
@@ -22,6 +22,7 @@ class Stepping:
         name: what it is called in tables.
         runner: nobody else's.
         make: the decoder, as it is at the beginning of a session.
+        turn_seconds: its turn is over with the first step behind so many seconds of steps.
         answers: to the prompts of the session so far.
         emitted: tokens of all of them, and of the one that is being written.
     """
@@ -29,12 +30,13 @@ class Stepping:
     name: str
     runner: Runner
     make: Callable[[Runner], Decoder]
+    turn_seconds: float = 0.0
     answers: list[Answer] = field(default_factory=list)
     emitted: int = 0
 
     def session(self, prompts: Sequence[Prompt], limits: Limits) -> Iterator[None]:
-        """Answer all prompts, yielding behind each step and each answer. Only the steps themselves are timed."""
-        decoder = self.make(self.runner)
+        """Answer all prompts, yielding behind each turn and each answer. Only the steps themselves are timed."""
+        decoder, turn = self.make(self.runner), 0.0
         for prompt in prompts:
             for _ in self.runner.prefill(prompt.token_ids[:1]):  # a prompt of one token leaves nothing in the cache
                 pass
@@ -50,20 +52,24 @@ class Stepping:
                 tokens += step.tokens
                 self.emitted += len(step.tokens)
                 seconds.append(took)
-                yield
+                turn += took
+                if turn >= self.turn_seconds:
+                    turn = 0.0
+                    yield
             self.answers.append(Answer(tuple(tokens), counts[0], len(counts), seconds[0], sum(seconds[1:])))
+            turn = 0.0
             yield
 
 
 def take_turns(
     stepping: Sequence[Stepping], others: Sequence[Contender], prompts: Sequence[Prompt], limits: Limits, number: int
 ) -> Round:
-    """One session: a step of that one of `stepping` which has emitted the fewest tokens, and so on until all are done.
+    """One session: a turn of that one of `stepping` which has emitted the fewest tokens, and so on until all are done.
 
-    So all are at the same place of the text, and at the same time: what the machine does meanwhile meets all of them,
-    and none goes the rest of the way alone. Each step comes behind a step of another, which has taken its place in the
-    processor's caches. Those of `others`, which answer a prompt in one go, do so when the first of `stepping` is done
-    with it.
+    So all are at the same place of the text, as far as their turns allow, and at the same time: what the machine does
+    meanwhile meets all of them. A turn mostly comes behind one of another, whose KV cache has taken the place of its
+    own in the processor's caches; where turns have a length, a slow decoder takes several in a row to get as far. Those
+    of `others`, which answer a prompt in one go, do so when the first of `stepping` is done with it.
 
     Args:
         stepping: one at least.

@@ -21,18 +21,16 @@ def measure(
     limits: Limits,
     rounds: int,
     tick: Callable[[], None],
-    before: int = 0,
 ) -> list[Round]:
     """Measure so many rounds over all prompts, after a warm-up over the first of each kind, which does not count.
 
     Garbage is left as long as an engine leaves it.
 
-    Who goes when hangs on the number of the round: `before` is how many came before these. `tick` is called after every
-    answer, of which there are `answers_in_all`.
+    `tick` is called after every answer, of which there are `answers_in_all`.
     """
     collect_seldom()
     _round(contenders, _first_of_each_kind(prompts), limits, 0, tick)
-    return [_round(contenders, prompts, limits, number, tick) for number in range(before, before + rounds)]
+    return [_round(contenders, prompts, limits, number, tick) for number in range(rounds)]
 
 
 def answers_in_all(contenders: Sequence[Contender], prompts: Sequence[Prompt], rounds: int) -> int:

@@ -14,7 +14,7 @@ from ladechat.bench.options import CONTENDERS, Refused
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
 from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Draft, Limits, Origin, Source, Step, Verdict
+from ladechat.decoder.step import Draft, Limits, Origin, Source, Step
 from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import LoadedModel, load
 from tests.engine.tokenizers import sentencepiece
@@ -124,8 +124,8 @@ class Drafting:
         self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
     ) -> Iterator[Step]:
         sources: tuple[Source, ...] = ("window", "window", "prompt", "prompt")
-        verdicts: tuple[Verdict, ...] = ("accepted", "rejected", "rejected", "untested")
-        draft = Draft((7, 8, 9, 10), (-1, 0, -1, 2), sources, verdicts)
+        path = (0,)  # so that the others were refused, refused and never judged
+        draft = Draft((7, 8, 9, 10), (-1, 0, -1, 2), sources, path)
         for tokens in ((7, 4), (5,)):
             origins: list[Origin] = ["model"] * len(tokens)
             yield Step(tokens, (0.0,) * len(tokens), tuple(origins), 5, 3, 0.1, draft)

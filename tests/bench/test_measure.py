@@ -46,14 +46,3 @@ def test_who_follows_whom_changes_from_prompt_to_prompt() -> None:
     lots = [[name for name, _ in log[start : start + 3]] for start in range(6, len(log), 3)]
     followers = {pair for lot in lots for pair in zip(lot, lot[1:] + lot[:1], strict=True)}
     assert len(followers) > len(NAMES)  # in one and the same circle each has one follower
-
-
-def test_rounds_that_are_measured_one_by_one_differ_as_others_do() -> None:
-    def begins(before: int) -> list[tuple[str, int]]:
-        log: list[tuple[str, int]] = []
-        contenders = [Scripted(name, log) for name in NAMES]
-        measure(contenders, PROMPTS, Limits(9), 1, lambda: None, before)
-        return log[6::3]
-
-    first, second = begins(0), begins(1)
-    assert all(one != other for one, other in zip(first, second, strict=True))

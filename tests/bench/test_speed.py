@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.pairs import Pair, auto_to_best, interval
 from benchmarks.speed import beside_the_best, best_table, figures, page_table
-from benchmarks.speed_contenders import BASE, BESIDE_COMPILED, IN_TURNS
+from benchmarks.speed_contenders import BASE, BESIDE_COMPILED, COMPILED_IN_TURNS, IN_TURNS
 from benchmarks.speed_round import check
 from ladechat.bench.contenders import Answer
 from ladechat.bench.prompts import Prompt
@@ -62,10 +62,11 @@ def test_what_is_compiled_is_compared_with_the_time_of_transformers_beside_it_an
         f"plain, {IN_TURNS}": [[answer(11, 1, 11, 1.5)]],
         BESIDE_COMPILED: [[answer(11, 1, 11, 4.0)] * 2],
         "plain, compiled": [[answer(11, 1, 11, 0.5)] * 2],
+        f"plain, {COMPILED_IN_TURNS}": [[answer(11, 1, 11, 0.7)] * 2],
     }
     found = figures(answers, PROMPTS[:1])
     to_transformers = {name: (of["code"]["to_transformers"] or [None])[0] for name, of in found.items()}
-    assert list(to_transformers.values()) == [1.0, 2.0, None, 1.0, 8.0]
+    assert list(to_transformers.values()) == [1.0, 2.0, None, 1.0, 8.0, None]
     assert all(of["code"]["to_plain"][0] == 1.0 for of in found.values())
 
 

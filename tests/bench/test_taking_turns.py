@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -96,6 +97,21 @@ def test_all_are_at_the_same_place_of_the_text_however_many_tokens_their_steps_b
         assert emitted[name] == min(emitted.values())
         emitted[name] += bring[name]
     assert set(emitted.values()) == {24}
+
+
+def test_a_turn_is_over_with_the_first_step_behind_its_seconds(clock: Clock) -> None:
+    some = [stepping(clock, "one", 6, 1.0), stepping(clock, "other", 6, 1.0)]
+    for each in some:
+        each.turn_seconds = 2.5
+    take_turns(some, [], PROMPTS, LIMITS, number=0)
+    turns = [list(steps) for _, steps in groupby(clock.log)]
+    assert {len(turn) for turn in turns[:-1]} <= {3, 6} and len(clock.log) == 24
+
+
+def test_a_turn_begins_anew_with_each_answer(clock: Clock) -> None:
+    one = stepping(clock, "one", 4, 1.0)
+    one.turn_seconds = 2.5
+    assert [len(clock.log) for _ in one.session(PROMPTS, LIMITS)] == [3, 4, 7, 8]
 
 
 def test_a_decoder_is_made_once_for_all_prompts_of_a_session_and_anew_for_the_next(clock: Clock) -> None:
