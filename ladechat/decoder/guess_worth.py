@@ -60,10 +60,10 @@ class GuessWorth:
 
     Args:
         cost: the seconds of a pass of so many slots, here and now.
-        lost: what is assumed of `Aftermath.lost`.
+        lost: what is assumed of `Aftermath.lost`; None where nothing is.
     """
 
-    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float | None] = lambda: 0.0) -> None:
         self.times = StepTimes(cost, lost)
         """What steps take."""
         self._kinds = Kinds()

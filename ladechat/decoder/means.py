@@ -42,10 +42,10 @@ class Aftermath:
     more, the longer it took.
 
     Args:
-        assumed: what `lost` is if nothing was seen.
+        assumed: what `lost` is if nothing was seen; None where nothing is lost.
     """
 
-    def __init__(self, assumed: Callable[[], float]) -> None:
+    def __init__(self, assumed: Callable[[], float | None]) -> None:
         self._assumed = assumed
         self.settled = Mean(REMEMBERED)
         """The seconds of plain passes behind plain ones."""
@@ -58,8 +58,8 @@ class Aftermath:
     def lost(self) -> float:
         """The seconds that plain passes lose for each one of something else before them."""
         assumed, seen = self._assumed(), self._away.weight
-        if not seen:
-            return assumed
+        if not seen or assumed is None:
+            return assumed or 0.0
         weight = ASSUMED * self.settled.value * (1 - seen / REMEMBERED)
         lost = (self._longer.value * seen + assumed * weight) / (self._away.value * seen + weight)
         return min(max(0.0, lost), MOST_LOST)

@@ -20,10 +20,10 @@ class StepTimes:
 
     Args:
         cost: the seconds of a pass of so many slots, here and now.
-        lost: what is assumed of `Aftermath.lost`.
+        lost: what is assumed of `Aftermath.lost`; None where nothing is.
     """
 
-    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float]) -> None:
+    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float | None]) -> None:
         self._cost, self._lost = cost, lost
         self.forget()
 
@@ -140,4 +140,5 @@ class StepTimes:
 
     def _plain_pass(self) -> float:
         settled = self._aftermath.settled
-        return settled.value if settled.weight >= KNOWN else self._cost(1)
+        # Where nothing is lost it is what all others are compared with, and must not come from other measurements.
+        return self._cost(1) if self._lost() is None or settled.weight < KNOWN else settled.value

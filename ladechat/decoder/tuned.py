@@ -26,8 +26,8 @@ class Costs(Protocol):
         ...
 
     @property
-    def lost(self) -> float:
-        """The seconds that plain passes lose for each one of something else before them."""
+    def lost(self) -> float | None:
+        """The seconds that plain passes lose for each one of something else before them, None where they lose none."""
         ...
 
     def __call__(self, slots: int) -> float:

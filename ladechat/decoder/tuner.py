@@ -53,10 +53,10 @@ class Tuner:
 
     Args:
         cost: the seconds of a pass of so many slots, here and now.
-        lost: what is assumed of `ladechat.decoder.means.Aftermath.lost`.
+        lost: what is assumed of `ladechat.decoder.means.Aftermath.lost`; None where nothing is.
     """
 
-    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, cost: Callable[[int], float], lost: Callable[[], float | None] = lambda: 0.0) -> None:
         self._cost = cost
         self._worth = GuessWorth(cost, lost)
         self._text: list[int] = []

@@ -130,13 +130,13 @@ class PassCosts:
         """What all passes have taken so far that only were to be timed."""
 
     @property
-    def lost(self) -> float:
+    def lost(self) -> float | None:
         """The seconds that plain passes lose for each one of something else before them, as far as was measured, and at
-        most `MOST_ASSUMED`.
+        most `MOST_ASSUMED`; None where they take so long that they lose none.
 
         They read all weights anew, and meanwhile the processor's cache has lost some of them, to others who share it.
         """
-        return self._lost
+        return self._lost if self._in_cache else None
 
     @property
     def measured(self) -> bool:
@@ -273,7 +273,7 @@ class PassCosts:
         if self._in_cache and self._measured_for <= MEASURED_SECONDS:
             self._measure_lost()
         if not self._rounds_left and self._file is not None:
-            write_costs(self._file, self._compiled, Kept(self._seconds, self.lost))
+            write_costs(self._file, self._compiled, Kept(self._seconds, self._lost))
 
     def _measure_lost(self) -> None:
         before = [self._time(1) for _ in range(2 * SETTLING)]

@@ -39,7 +39,7 @@ def test_passes_are_timed_beside_the_text() -> None:
 
 @pytest.mark.parametrize(
     ("plain", "slower", "lost"),
-    [(0.001, 0.0006, 0.4), (0.001, 0.0, 0.0), (0.02, 0.012, 0.0), (0.001, 0.009, MOST_ASSUMED)],
+    [(0.001, 0.0006, 0.4), (0.001, 0.0, 0.0), (0.02, 0.012, None), (0.001, 0.009, MOST_ASSUMED)],
 )
 def test_what_plain_passes_lose_behind_others_is_timed_where_weights_may_be_in_a_cache(
     monkeypatch: pytest.MonkeyPatch, plain: float, slower: float, lost: float
