@@ -24,9 +24,10 @@ where none before it is."""
 MARGIN, LEAST = 1.05, 0.005
 """So many times what their slots take must guesses be expected to save, and so many tokens they must bring."""
 
-RENEWED_SECONDS = 0.1
+RENEWED_SECONDS, LONGEST_RENEWED_SECONDS = 0.1, 0.4
 """For so long, and shorter at first, it counts as known what a step of each size takes, where the pool is worth asking,
-and which guess is worth its slots: to work it out takes its time too."""
+and which guess is worth its slots: to work it out takes its time too. Each time that nothing new came of it, twice as
+long, up to the second of these."""
 
 ASKED_ANYWAY, NOT_ASKED_ANYWAY = 256, 64
 """One step in so many at least asks the pool, and one does not, so that it is known what such a step takes."""
@@ -89,6 +90,7 @@ class GuessWorth:
         self._rest_length = RestLength()
         self._picks: dict[tuple[Kind, int, int], Pick] = {}  # that of no guess is not kept: one may soon be worth it
         self._known_since, self._renewed, self._since_renewed = self._steps, 0, 0.0
+        self._renewed_for = RENEWED_SECONDS
 
     def rests(self, pool: Pool) -> RestPlan:
         """For how long the pool should not be asked: to ask, and to look what it knows, take time too."""
@@ -138,9 +140,12 @@ class GuessWorth:
     def renew(self) -> None:
         """Work out anew what steps take, and where the pool is worth asking, if that is due."""
         known_for = self._steps - self._known_since
-        if known_for >= 3 * self._renewed or self._since_renewed >= RENEWED_SECONDS:
+        if known_for >= 3 * self._renewed or self._since_renewed >= self._renewed_for:
             self._renewed, self._since_renewed = known_for, 0.0
+            before = self._context, self._looks_every, self.most
             self._renew()
+            same = before == (self._context, self._looks_every, self.most)
+            self._renewed_for = min(2 * self._renewed_for, LONGEST_RENEWED_SECONDS) if same else RENEWED_SECONDS
 
     def _renew(self) -> None:
         self.times.renew()

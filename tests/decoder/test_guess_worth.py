@@ -1,6 +1,8 @@
 """What guesses are worth, and where the pool is asked: by what they yielded, and by what steps take."""
 
+from collections import Counter
 from collections.abc import Sequence
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -9,10 +11,10 @@ from hypothesis import strategies as st
 from ladechat.decoder.guess_kind import ALIKE, FIRST_TOKEN, LATELY, LONGEST, Kind, Kinds
 from ladechat.decoder.guess_worth import (
     ASKED_ANYWAY,
+    LONGEST_RENEWED_SECONDS,
     LONGEST_REST,
     LOOKS_APART,
     NOT_ASKED_ANYWAY,
-    RENEWED_SECONDS,
     REST_SECONDS,
     GuessWorth,
 )
@@ -117,7 +119,7 @@ def test_what_is_picked_follows_what_is_learnt_and_what_passes_cost() -> None:
 def renew(worth: GuessWorth) -> None:
     """What was worked out before is not kept for long."""
     plain = worth.times.plain()
-    for _ in range(KNOWN + int(RENEWED_SECONDS / plain)):
+    for _ in range(KNOWN + int(LONGEST_RENEWED_SECONDS / plain)):
         take_in(worth, rest(1, plain))
     worth.came((1,))
     worth.rests(Seen(0))
@@ -324,3 +326,17 @@ def test_where_stretches_begin_often_it_asks_at_each_step_if_that_takes_little(a
         worth.took(8, 8, 1.2 * PLAIN + asking, asking)
     renew(worth)
     assert (worth.rests(unknown) == NO_REST) == asks
+
+
+def test_what_comes_out_the_same_again_and_again_is_worked_out_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    worth = GuessWorth(lambda slots: PLAIN * slots)
+    work_out = Mock(wraps=worth._renew)
+    monkeypatch.setattr(worth, "_renew", work_out)
+    known = list[int]()
+    for _ in range(400):
+        take_in(worth, rest(1, PLAIN))
+        worth.rests(Seen(0))
+        known.append(work_out.call_count)
+    *steps, _ = Counter(known).values()  # so many steps each time
+    assert steps == sorted(steps)
+    assert steps[-1] * PLAIN == pytest.approx(LONGEST_RENEWED_SECONDS, abs=2 * PLAIN)
