@@ -84,8 +84,8 @@ class Aside:
 
     def enough(self, learnt: int) -> bool:
         """Whether it is time to learn from them, after so many steps that were learnt from."""
-        asked = 0 < self._asked >= min(TOGETHER, learnt // 4)
-        rested = 0 < self._rested >= min(RESTED_TOGETHER, learnt // 4)
+        asked = 0 < self._asked >= min(TOGETHER, learnt // 2)
+        rested = 0 < self._rested >= min(RESTED_TOGETHER, learnt // 2)
         return asked or rested or self._seconds > TOGETHER_SECONDS
 
     def take(self) -> list[Observed | Rested | Behind]:

@@ -29,7 +29,7 @@ def test_all_come_back_in_order_and_once(entries: list[Observed | Rested | Behin
     assert not aside.enough(learnt=1000)
 
 
-@pytest.mark.parametrize(("learnt", "together"), [(0, 1), (8, 2), (40, 10), (4 * TOGETHER, TOGETHER), (9999, TOGETHER)])
+@pytest.mark.parametrize(("learnt", "together"), [(0, 1), (4, 2), (20, 10), (2 * TOGETHER, TOGETHER), (9999, TOGETHER)])
 def test_so_many_steps_that_asked_are_enough_and_fewer_at_first(learnt: int, together: int) -> None:
     aside = Aside()
     for count in range(1, together + 1):
@@ -37,7 +37,7 @@ def test_so_many_steps_that_asked_are_enough_and_fewer_at_first(learnt: int, tog
         assert aside.enough(learnt) == (count >= together)
 
 
-@pytest.mark.parametrize(("learnt", "together"), [(0, 1), (8, 2), (4 * RESTED_TOGETHER, RESTED_TOGETHER)])
+@pytest.mark.parametrize(("learnt", "together"), [(0, 1), (4, 2), (2 * RESTED_TOGETHER, RESTED_TOGETHER)])
 def test_so_many_steps_that_rested_are_enough_and_fewer_at_first(learnt: int, together: int) -> None:
     aside = Aside()
     for count in range(1, together + 1):
