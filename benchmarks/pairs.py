@@ -1,8 +1,12 @@
-"""Ratios of two speeds over the same prompts, with intervals; and auto beside the best fixed settings."""
+"""Ratios of two speeds over the same prompts, with intervals; and auto beside the best fixed settings.
+
+All write the same text, so that one is as many times as fast as another as the other takes its time, from the end of
+the first step on. Tokens that came with that step have come: a decoder whose guesses were right there has fewer left.
+"""
 
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +18,9 @@ DRAWS = 2000
 
 @dataclass(frozen=True)
 class Pair:
-    """What one contender did on one prompt behind the first step: in one round, on average, and in the median one."""
+    """What one contender did on one prompt behind the first step: tokens, on average, and the seconds for them, in the
+    median round and on average.
+    """
 
     tokens: float
     seconds: float
@@ -25,11 +31,7 @@ def pair(repeated: Sequence[Answer]) -> Pair:
     """What the answers of some rounds to one prompt come to."""
     tokens = [len(answer.tokens) - answer.first_tokens for answer in repeated]
     seconds = [answer.rest_seconds for answer in repeated]
-    mean = statistics.mean(tokens)
-    if not all(tokens):  # the first step was the last one
-        return Pair(mean, statistics.mean(seconds), statistics.mean(seconds))
-    median = statistics.median(took / count for took, count in zip(seconds, tokens, strict=True))
-    return Pair(mean, mean * median, statistics.mean(seconds))
+    return Pair(statistics.mean(tokens), statistics.median(seconds), statistics.mean(seconds))
 
 
 def rate(pairs: Sequence[Pair]) -> float:
@@ -43,11 +45,11 @@ def rate_on_average(pairs: Sequence[Pair]) -> float:
 
 
 def interval(pairs: Sequence[tuple[Pair, Pair]]) -> list[float]:
-    """The ratio of two rates, and what holds 95 % of the ratios where prompts are drawn anew."""
+    """How many times as fast the first of each two was, and what holds 95 % of that where prompts are drawn anew."""
     dice = random.Random(0)
 
     def ratio(chosen: Sequence[tuple[Pair, Pair]]) -> float:
-        return rate([mine for mine, _ in chosen]) / rate([other for _, other in chosen])
+        return _seconds(other for _, other in chosen) / _seconds(mine for mine, _ in chosen)
 
     drawn = sorted(ratio(dice.choices(pairs, k=len(pairs))) for _ in range(DRAWS))
     return [round(value, 3) for value in (ratio(pairs), drawn[DRAWS // 40], drawn[-DRAWS // 40])]
@@ -68,9 +70,9 @@ def auto_to_best(
         together: so many rounds, one behind the other, are of one process.
 
     Returns:
-        "best", what is fastest over all rounds; "by_process", auto's ratio to it in each process; "best_of_others",
-        what else auto was compared with, round by round; and "auto_to_best", the ratio to those and the ends of its
-        interval, which leaves their choice as it is.
+        "best", what is fastest over all rounds; "to_best", auto's ratio to it; "by_process", the same in each process;
+        "best_of_others", what else auto was compared with, round by round; and "auto_to_best", the ratio to those and
+        the ends of its interval, which leaves their choice as it is.
     """
     rounds = range(len(auto[0]))
     processes = [[one for one in rounds if one // together == number] for number in range(-(-len(rounds) // together))]
@@ -83,16 +85,21 @@ def auto_to_best(
     best = _fastest(fixed, rounds)
     return {
         "best": best,
-        "by_process": [round(_rate_in(auto, own) / _rate_in(fixed[best], own), 3) for own in processes],
+        "to_best": round(_seconds_in(fixed[best], rounds) / _seconds_in(auto, rounds), 3),
+        "by_process": [round(_seconds_in(fixed[best], own) / _seconds_in(auto, own), 3) for own in processes],
         "best_of_others": best_of_others,
         "auto_to_best": interval(pairs),
     }
 
 
 def _fastest(fixed: Mapping[str, Sequence[Sequence[Answer]]], rounds: Sequence[int]) -> str:
-    return max(fixed, key=lambda name: _rate_in(fixed[name], rounds))
+    return min(fixed, key=lambda name: _seconds_in(fixed[name], rounds))
 
 
-def _rate_in(answers: Sequence[Sequence[Answer]], rounds: Sequence[int]) -> float:
-    """Tokens per second in some rounds."""
-    return rate([pair([of_prompt[number] for number in rounds]) for of_prompt in answers])
+def _seconds_in(answers: Sequence[Sequence[Answer]], rounds: Sequence[int]) -> float:
+    """For all prompts, in some rounds."""
+    return _seconds(pair([of_prompt[number] for number in rounds]) for of_prompt in answers)
+
+
+def _seconds(pairs: Iterable[Pair]) -> float:
+    return sum(one.seconds for one in pairs)

@@ -8,12 +8,12 @@ go: transformers, the authors' implementation, and plain decoding, lookahead and
 them. Then ours with compiled passes do the same, and transformers, several times; a turn is all steps of a fiftieth of
 a second, for such steps are so short that each lives on what the last one has left in the processor's caches. The
 prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next. Of all times the median
-counts for each prompt, as a machine pauses. A ratio is one of tokens per second from the end of the first step to the
-last token, over all prompts of a kind: what is done behind it, when nobody waits, does not count (of `generate`, the
-authors' too, all does). Its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times).
-With --grid fixed settings take part too, so that what the tuner chooses can be compared with the best of them, in each
-process with what was best in the others, too; with --reference the authors' implementation, run by that Python (see
-`benchmarks.reference`).
+counts for each prompt, as a machine pauses. A ratio is one of the times from the end of the first step to the last
+token of the same texts, over all prompts of a kind: what is done behind it, when nobody waits, does not count (of
+`generate`, the authors' too, all does). Its interval holds 95 % of the ratios of prompts drawn anew (with replacement,
+2,000 times). With --grid fixed settings take part too, so that what the tuner chooses can be compared with the best of
+them, in each process with what was best in the others, too; with --reference the authors' implementation, run by that
+Python (see `benchmarks.reference`).
 """
 
 import argparse
@@ -169,6 +169,24 @@ def page_table(report: Mapping[str, Any], field: str) -> str:
     return "\n".join(lines)
 
 
+def floor_table(report: Mapping[str, Any]) -> str:
+    """The table of a page: tokens per second, and how much that is of one token each time that a pass of one slot could
+    be over, if it took no longer than memory and arithmetic need (`benchmarks.floor`). Who takes turns is left out.
+    """
+    kinds, model = ["all", *report["prompts"]], report["model"]
+    heads = " | ".join(kind.replace("_", " ") for kind in kinds)
+    lines = [f"| tokens a second | {heads} |", f"|---|{'---|' * len(kinds)}"]
+    for name, by_kind in report["contenders"].items():
+        if name.endswith((IN_TURNS, COMPILED_IN_TURNS)):
+            continue
+        compiled = name.endswith(", compiled")
+        costs = report["pass_costs"][f"{model}, {'compiled' if compiled else 'eager'}"]
+        least = costs["ms"]["1"] * costs["part_of_it_that_is_the_floor"]["1"] / 1000
+        rates = [by_kind[kind]["tokens_per_second"] for kind in kinds]
+        lines.append(f"| {name} | {' | '.join(f'{rate:.0f} ({100 * least * rate:.0f} %)' for rate in rates)} |")
+    return "\n".join(lines)
+
+
 def beside_the_best(
     answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt], way: str, together: int = 1
 ) -> dict[str, dict[str, Any]]:
@@ -199,13 +217,12 @@ def best_table(report: Mapping[str, Any]) -> str:
 
 def _best_cells(report: Mapping[str, Any], way: str, kind: str) -> str:
     found = report["auto_to_best"][way][kind]
-    auto, best = (report["contenders"][f"{name}, {way}"][kind]["tokens_per_second"] for name in ("auto", found["best"]))
     beside_others = "{:.2f} ({:.2f}–{:.2f})".format(*found["auto_to_best"])
-    return f"{found['best']} | {auto / best:.2f} | {beside_others}"
+    return f"{found['best']} | {found['to_best']:.2f} | {beside_others}"
 
 
 def show(report: Mapping[str, Any]) -> None:
-    """The figures as tables: everything over transformers, and over plain decoding in the same way."""
+    """The figures as tables: everything over transformers, over plain decoding in the same way, and over the floor."""
     kinds = ["all", *report["prompts"]]
     for title, field in (("÷ transformers", "to_transformers"), ("÷ plain decoding, same passes", "to_plain")):
         table = Table("decoder", *kinds, title=title)
@@ -213,6 +230,7 @@ def show(report: Mapping[str, Any]) -> None:
             if by_kind["all"][field] is not None:
                 table.add_row(name, *("{:.2f} ({:.2f}–{:.2f})".format(*by_kind[kind][field]) for kind in kinds))
         Console(width=150).print(table)
+    print(floor_table(report))
     if any(name[0].isdigit() for name in report["contenders"]):
         print(best_table(report))
 

@@ -232,8 +232,8 @@ def _costs(runner: Runner) -> dict[str, Any]:
         work = replace(work, weight_bytes=sum(layer.packed.nbytes for layer in layers))
     machine = Machine(bandwidth(work.weight_bytes, model.dtype, model.device), matrix_rate(model.dtype, model.device))
     return {
-        "ms": {slots: round(1000 * seconds, 3) for slots, seconds in costs.known().items()},
+        "ms": {str(slots): round(1000 * seconds, 3) for slots, seconds in costs.known().items()},
         "part_of_it_that_is_the_floor": {
-            slots: round(work.seconds(slots, 99, machine) / seconds, 3) for slots, seconds in costs.known().items()
+            str(slots): round(work.seconds(slots, 99, machine) / seconds, 3) for slots, seconds in costs.known().items()
         },
     }

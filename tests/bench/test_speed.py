@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pairs import Pair, auto_to_best, interval
-from benchmarks.speed import beside_the_best, best_table, figures, page_table
+from benchmarks.speed import beside_the_best, best_table, figures, floor_table, page_table
 from benchmarks.speed_contenders import BASE, BESIDE_COMPILED, COMPILED_IN_TURNS, IN_TURNS
 from benchmarks.speed_round import check
 from ladechat.bench.contenders import Answer
@@ -40,7 +40,7 @@ def answer(tokens: int, first: int, passes: int, seconds: float) -> Answer:
 PROMPTS = [Prompt("code", "one", [1], tuple(range(11))), Prompt("random", "two", [1], tuple(range(6)))]
 
 
-def test_ratios_are_those_of_tokens_per_second_behind_the_first_step() -> None:
+def test_ratios_are_those_of_the_time_behind_the_first_step() -> None:
     answers = {
         BASE: [[answer(11, 1, 11, 2.0)] * 2, [answer(6, 1, 6, 1.0)] * 2],
         "plain, eager": [[answer(11, 1, 11, 1.0)] * 2, [answer(6, 1, 6, 0.5)] * 2],
@@ -53,6 +53,17 @@ def test_ratios_are_those_of_tokens_per_second_behind_the_first_step() -> None:
     assert found["auto, eager"]["random"]["to_plain"] == [1.0, 1.0, 1.0]
     assert found["auto, eager"]["all"]["tokens_per_step"] == round(17 / 11, 3)
     check(answers, PROMPTS)
+
+
+def test_tokens_that_came_with_the_first_step_need_no_time_any_more() -> None:
+    answers = {
+        BASE: [[answer(11, 1, 11, 2.0)]],
+        "plain, eager": [[answer(11, 1, 11, 1.0)]],
+        "auto, eager": [[answer(11, 6, 6, 0.5)]],
+    }
+    code = figures(answers, PROMPTS[:1])["auto, eager"]["code"]
+    assert (code["to_plain"][0], code["tokens_per_second"]) == (2.0, 10.0)
+    assert beside_the_best(answers, PROMPTS[:1], "eager")["code"]["to_best"] == 2.0
 
 
 def test_what_is_compiled_is_compared_with_the_time_of_transformers_beside_it_and_what_is_in_turns_with_none() -> None:
@@ -119,7 +130,7 @@ def test_rounds_of_a_process_in_which_settings_were_lucky_do_not_choose_for_each
 def test_of_a_single_round_the_best_is_its_own() -> None:
     found = auto_to_best([rounds(1.0)], {"faster": [rounds(0.5)], "slower": [rounds(2.0)]})
     assert found.pop("best_of_others") == ["faster"]
-    assert found == {"best": "faster", "by_process": [0.5], "auto_to_best": [0.5, 0.5, 0.5]}
+    assert found == {"best": "faster", "to_best": 0.5, "by_process": [0.5], "auto_to_best": [0.5, 0.5, 0.5]}
 
 
 def test_the_page_has_the_figures_that_were_measured() -> None:
@@ -127,4 +138,31 @@ def test_the_page_has_the_figures_that_were_measured() -> None:
     page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
     for field in ("to_transformers", "to_plain"):
         assert page_table(report, field) in page
+    assert floor_table(report) in page
     assert best_table(report) in page
+
+
+def test_a_speed_is_told_as_a_part_of_what_passes_of_one_slot_would_allow() -> None:
+    def costs(floor: float) -> dict[str, dict[str, float]]:
+        return {"ms": {"1": 4.0, "2": 5.0}, "part_of_it_that_is_the_floor": {"1": floor, "2": 1.0}}
+
+    names = (BASE, BESIDE_COMPILED, "auto, eager", "auto, compiled", f"auto, {IN_TURNS}", f"auto, {COMPILED_IN_TURNS}")
+    table = floor_table(
+        {
+            "model": "demo",
+            "prompts": {"multi_turn": 3},
+            "pass_costs": {"demo, eager": costs(0.25), "demo, compiled": costs(0.5)},
+            "contenders": {
+                name: {kind: {"tokens_per_second": rate} for kind, rate in (("all", 200.0), ("multi_turn", 1500.0))}
+                for name in names
+            },
+        }
+    )
+    assert table.splitlines() == [
+        "| tokens a second | all | multi turn |",
+        "|---|---|---|",
+        f"| {BASE} | 200 (20 %) | 1500 (150 %) |",
+        f"| {BESIDE_COMPILED} | 200 (20 %) | 1500 (150 %) |",
+        "| auto, eager | 200 (20 %) | 1500 (150 %) |",
+        "| auto, compiled | 200 (40 %) | 1500 (300 %) |",
+    ]
