@@ -140,5 +140,5 @@ class StepTimes:
 
     def _plain_pass(self) -> float:
         settled = self._aftermath.settled
-        # Where nothing is lost it is what all others are compared with, and must not come from other measurements.
+        # Where nothing is lost, a plain pass is timed as larger ones are: two kinds of measurements do not compare.
         return self._cost(1) if self._lost() is None or settled.weight < KNOWN else settled.value

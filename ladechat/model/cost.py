@@ -132,7 +132,7 @@ class PassCosts:
     @property
     def lost(self) -> float | None:
         """The seconds that plain passes lose for each one of something else before them, as far as was measured, and at
-        most `MOST_ASSUMED`; None where they take so long that they lose none.
+        most `MOST_ASSUMED`; None where they take so long that they lose none, and before anything was measured.
 
         They read all weights anew, and meanwhile the processor's cache has lost some of them, to others who share it.
         """
