@@ -41,17 +41,9 @@ class Verified(NamedTuple):
         pool: PoolSnapshot | None = None,
     ) -> Step:
         """The step that this pass was, with what the decoder has to show of it."""
-        return Step(
-            tokens=self.tokens,
-            logprobs=self.logprobs,
-            origins=self.origins,
-            slots=self.slots,
-            cache_length=self.cache_length,
-            forward_seconds=self.forward_seconds,
-            draft=None if tree is None else drafted(tree, self.path),
-            window=window,
-            pool=pool,
-        )
+        draft = None if tree is None else drafted(tree, self.path)
+        common = (self.tokens, self.logprobs, self.origins, self.slots, self.cache_length, self.forward_seconds)
+        return Step(*common, draft, window, pool)
 
 
 def begin(
@@ -98,33 +90,30 @@ def verify(
     forward_seconds = time.perf_counter() - started
 
     greedy = selector.selection.takes_the_likeliest
-    slot_of = (*layout.node_slots, 0)  # that of the root, which is node -1, stands last
+    path: tuple[int, ...] = ()
+    origins: tuple[Origin, ...] = ("model",)
+    slots: Sequence[int] = (0,)
+    if tree.tokens:
+        slot_of = (*layout.node_slots, 0)  # that of the root, which is node -1, stands last
 
-    def choose(node: int) -> int:
-        return selector.take(likeliest[slot_of[node]]) if greedy else selector.select(logits[slot_of[node]])
+        def choose(node: int) -> int:
+            return selector.take(likeliest[slot_of[node]]) if greedy else selector.select(logits[slot_of[node]])
 
-    accepted = accept(tree, choose, ends)
-    # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
-    slots = [slot_of[node] for node in (ROOT, *accepted.path)][: len(accepted.tokens)]
+        path, tokens, ended = accept(tree, choose, ends)
+        drafted_by: list[Origin] = [tree.sources[node] for node in path]
+        origins = (*drafted_by, *origins)[: len(tokens)]
+        # The slots under which the emitted tokens were read are those of the tokens before them: what the cache lacks.
+        slots = [slot_of[node] for node in (ROOT, *path)][: len(tokens)]
+    else:  # as in most steps: to follow no guess would take as long as all else here
+        token = selector.take(likeliest[0]) if greedy else selector.select(logits[0])
+        tokens, ended = (token,), ends(token)
     # First: what is no number must not stay in the cache.
     if likelihoods is not None and greedy:
         logprobs = finite([likelihoods[slot] for slot in slots])
     else:
-        logprobs = log_probabilities(logits, slots, accepted.tokens)
+        logprobs = log_probabilities(logits, slots, tokens)
     runner.keep(slots)
-    origins: list[Origin] = [tree.sources[node] for node in accepted.path]
-    origins.append("model")
-    return Verified(
-        tokens=accepted.tokens,
-        logprobs=logprobs,
-        origins=tuple(origins[: len(accepted.tokens)]),
-        path=accepted.path,
-        ended=accepted.ended,
-        likeliest=likeliest,
-        slots=len(layout),
-        cache_length=cache_length,
-        forward_seconds=forward_seconds,
-    )
+    return Verified(tokens, logprobs, origins, path, ended, likeliest, len(layout), cache_length, forward_seconds)
 
 
 def drafted(tree: CandidateTree, path: tuple[int, ...]) -> Draft:

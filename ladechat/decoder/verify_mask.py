@@ -34,7 +34,7 @@ SHAPES_KEPT, SLOTS_KEPT = 256, 128
 one that was there; large ones hardly ever, and their masks take memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepLayout:
     """What goes into one pass of T slots, and where its results are found.
 

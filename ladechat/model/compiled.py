@@ -138,6 +138,7 @@ class CompiledPasses:
         self._passes: dict[int, torch._C._aoti.AOTIModelContainerRunnerCpu] = {}
         self._useless: set[int] = set()
         self._likeliest: kernels.Likeliest | None = None
+        self._one_slot = _OneSlot()
 
     @property
     def sizes(self) -> list[int]:
@@ -165,13 +166,12 @@ class CompiledPasses:
             return None
         cache.reserve(slots)
         # Few functions, and numpy's rather than torch's: after a pass none of their code is in the processor's cache.
-        return self.run(
-            least,
-            tokens=torch.from_numpy(np.array([layout.tokens])),
-            positions=torch.from_numpy((layout.positions + cache.length)[None]),
-            masks=masks(layout),
-            rows=cache.whole_rows(),
-        )
+        if slots == 1:
+            tokens, positions = self._one_slot(layout.tokens[0], cache.length)
+        else:
+            tokens = torch.from_numpy(np.array([layout.tokens]))
+            positions = torch.from_numpy((layout.positions + cache.length)[None])
+        return self.run(least, tokens, positions, masks(layout), cache.whole_rows())
 
     def read(self, logits: Tensor) -> tuple[list[int], list[float]] | None:
         """See `ladechat.model.passes.Passes.read`."""
@@ -211,6 +211,19 @@ class CompiledPasses:
     def _leave(self, least: int, error: Exception) -> None:
         self._useless.add(least)
         logger.warning("The compiled pass of %s slots or more is not used: %s", least, error)
+
+
+class _OneSlot:
+    """What a pass of one slot reads, in memory that is used again: to make it anew takes a twentieth of such a pass."""
+
+    def __init__(self) -> None:
+        self._token, self._position = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64)
+        self._tensors = torch.from_numpy(self._token), torch.from_numpy(self._position)
+
+    def __call__(self, token: int, position: int) -> tuple[Tensor, Tensor]:
+        """The two as (1, 1) int64, valid until the next call."""
+        self._token[0, 0], self._position[0, 0] = token, position
+        return self._tensors
 
 
 def weights_of(slot_pass: SlotPass) -> dict[str, Tensor]:

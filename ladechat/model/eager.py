@@ -48,6 +48,8 @@ class EagerRunner:
         self._angles: list[int] = []
         layers = probe_cache(model)
         self._window_of = {layer.kind: layer.window for layer in layers}
+        self._slides = any(self._window_of.values())
+        self._all_seen = np.ones((1, 1, 1, 1), np.bool_)
         if len({layer.window for layer in layers} - {None}) > 1:
             raise plain_only(model, "has sliding windows of different lengths")
         self._rope = rope_boundary(model.config.get_text_config(decoder=True))
@@ -141,7 +143,7 @@ class EagerRunner:
 
     def forward(self, layout: StepLayout) -> torch.Tensor:
         """See `Runner.forward`."""
-        farthest = len(self._tokens) + int(layout.positions.max())
+        farthest = len(self._tokens) + (int(layout.positions.max()) if len(layout) > 1 else 0)
         if farthest >= self.context_length:
             raise ValueError(f"Position {farthest} is beyond a context of {self.context_length} tokens.")
         if self._rope and layout.positions.max() >= self.reach:
@@ -238,9 +240,11 @@ class EagerRunner:
     def _attention_mask(self, layout: StepLayout) -> torch.Tensor | dict[str, torch.Tensor]:
         """The (1, 1, T, L + T) mask over L cached tokens and T slots; for hybrid models, one of each kind of layer."""
         cached = len(self._tokens)
+        if len(layout) == 1 and not self._slides:
+            return self._as_attention_mask(self._seen_by_one(cached + 1))
         full = np.ones((1, 1, len(layout), cached + len(layout)), np.bool_)
         full[..., cached:] = layout.mask
-        if not any(self._window_of.values()):
+        if not self._slides:
             return self._as_attention_mask(full)
         positions = layout.positions + cached
         distance = positions[:, None] - np.concatenate([np.arange(cached), positions])[None, :]
@@ -249,6 +253,12 @@ class EagerRunner:
             for kind, window in self._window_of.items()
         }
         return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    def _seen_by_one(self, places: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """The mask of one slot that sees them all: a piece of one that is kept."""
+        if self._all_seen.size < places:
+            self._all_seen = np.ones((1, 1, 1, 2 * places), np.bool_)
+        return self._all_seen[..., :places]
 
     def _as_attention_mask(self, visible: np.ndarray[Any, np.dtype[np.bool_]]) -> torch.Tensor:
         mask = torch.from_numpy(visible)
