@@ -36,7 +36,7 @@ LOOKS_APART = 7
 """Behind a rest the pool is asked about the first place of it, and then about one in so many, where it knows the last
 tokens in front of it."""
 
-REST_SECONDS, LONGEST_REST = 0.02, 32
+REST_SECONDS, LONGEST_REST = 0.05, 32
 """For so long, and for so many steps at most, the pool is not looked at. Behind them it is asked about one place in as
 many in any case, so that all kinds of guesses are judged."""
 
@@ -165,11 +165,11 @@ class GuessWorth:
 
     def _least_context(self) -> int:
         asking = self.times.asking() / self.times.plain()
+        prices = [(length, asking + self._price(1 + length)) for length in LENGTHS]
         for context in range(1, NEVER):
             kind = self._kinds(context)
-            for length in LENGTHS:
-                if kind.gain(length, length) > asking + self._price(1 + length):
-                    return context
+            if any(kind.gain(length, length) > price for length, price in prices):
+                return context
         return NEVER
 
     def _ranks_worth_a_look(self) -> int:
