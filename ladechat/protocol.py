@@ -293,7 +293,7 @@ class PoolView(Record, frozen=True):
     """The pool at one step: its size, how often it had an answer, and what it holds after the last token.
 
     `added` counts the n-grams that were new since the step before. `asked` is False where a step of `auto` did not look
-    it up; such steps have theirs added together, some steps later.
+    it up; such steps have theirs added together, some steps later, and `after` is the token behind which they began.
     """
 
     ngrams: int

@@ -37,8 +37,9 @@ LOOKS_APART = 7
 tokens in front of it."""
 
 REST_SECONDS, LONGEST_REST = 0.05, 32
-"""For so long, and for so many steps at most, the pool is not looked at. Behind them it is asked about one place in as
-many in any case, so that all kinds of guesses are judged."""
+"""For so long, and for so many steps at most, the pool is not looked at: twice as long where nothing that it may say is
+worth asking for. Behind them it is asked about one place in as many in any case, so that all kinds of guesses are
+judged."""
 
 RIDE_SECONDS, LONGEST_RIDE = 0.1, 16
 """For so long, and for so many steps at most, the likeliest guess is verified without a thought, where it was verified
@@ -153,7 +154,8 @@ class GuessWorth:
         self._kinds.compare()
         self._context = self._least_context()
         self.most = self._ranks_worth_a_look()
-        self._longest_rest = max(1, min(LONGEST_REST, round(REST_SECONDS / self.times.plain())))
+        times = 2 if self._context == NEVER else 1
+        self._longest_rest = max(1, min(times * LONGEST_REST, round(times * REST_SECONDS / self.times.plain())))
         asking, lost = self.times.asking(), self.times.lost
         best = self._rest_length.best(asking, self._longest_rest, lost) if asking else None
         if best is None:

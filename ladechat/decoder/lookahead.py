@@ -105,17 +105,17 @@ class LookaheadDecoder:
         They take what plain decoding takes: the text is looked at when all of them are over, for after each pass
         nothing that this needs is in the processor's cache.
         """
-        settings, key, foreseen = self.settings, generation.last, list(plan.foreseen)
+        settings, last, foreseen = self.settings, generation.last, list(plan.foreseen)
         tokens, passes, besides = list[int](), list[float](), 0.0
-        ngrams, lookups, hits, added = generation.pool_counts()
+        pool = PoolSnapshot(*generation.pool_counts(), last, asked=False)
+        later = pool._replace(added=0)
         try:
             for _ in range(plan.steps):
                 began = perf_counter()
-                verified = verify(self.runner, causal_layout([key]), NO_TREE, selector, ending)
-                pool = PoolSnapshot(ngrams, lookups, hits, added, key, asked=False)
+                verified = verify(self.runner, causal_layout([last]), NO_TREE, selector, ending)
                 step = verified.step(NO_TREE, pool=pool)
-                key, added, own = verified.tokens[0], 0, verified.forward_seconds
-                tokens.append(key)
+                last, pool, own = verified.tokens[0], later, verified.forward_seconds
+                tokens.append(last)
                 passes.append(own)
                 besides += min(perf_counter() - began - own, own)
                 yield step

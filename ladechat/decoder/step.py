@@ -55,7 +55,8 @@ class PoolSnapshot(NamedTuple):
     """The pool at one step.
 
     `lookups` and `hits` count steps of this run that asked it, and got a guess; `asked` says whether this one did, and
-    `added` how many n-grams are new since the step before. `offered` are the guesses that it had, each a
+    `added` how many n-grams are new since the step before. `key` is the token behind which it was asked; of steps that
+    do not ask, the one behind which they began. `offered` are the guesses that it had, each a
     `ladechat.decoder.ngram_pool.Guess`; the first `tried` of them were drafted. `accepted` are the drafted tokens that
     were right, in a row.
     """

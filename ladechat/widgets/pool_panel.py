@@ -58,7 +58,7 @@ class PoolPanel(Panel):
     def _known(self, pool: protocol.PoolView, width: int, height: int) -> list[Row]:
         after = f"‹{visible(pool.after)}›"
         if not pool.candidates:
-            what = f"nothing known after {after}" if pool.asked else f"not worth asking after {after}"
+            what = f"nothing known after {after}" if pool.asked else f"not worth asking since {after}"
             return _filled([[(shorten(what, width), self.muted)]], height)
         shown = pool.candidates if len(pool.candidates) < height else pool.candidates[: max(height - 1, 0)]
         hidden = len(pool.candidates) - len(shown)

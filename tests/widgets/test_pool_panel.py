@@ -143,4 +143,4 @@ async def test_it_says_whether_the_pool_knew_nothing_or_was_not_asked() -> None:
         panel.show_step(knew_nothing)
         assert (await drawn(pilot, panel))[1] == "nothing known after ‹a›"
         panel.show_step(unasked)
-        assert (await drawn(pilot, panel))[1] == "not worth asking after ‹a›"
+        assert (await drawn(pilot, panel))[1] == "not worth asking since ‹a›"
