@@ -18,8 +18,8 @@ DRAWS = 2000
 
 @dataclass(frozen=True)
 class Pair:
-    """What one contender did on one prompt behind the first step: tokens, on average, and the seconds for them, in the
-    median round and on average.
+    """What one contender did on one prompt behind the first step: tokens, on average, and the seconds for them, as
+    `pair` has them from the rounds, and on average.
     """
 
     tokens: float
@@ -27,11 +27,20 @@ class Pair:
     seconds_on_average: float
 
 
-def pair(repeated: Sequence[Answer]) -> Pair:
-    """What the answers of some rounds to one prompt come to."""
+def pair(repeated: Sequence[Answer], together: int = 1) -> Pair:
+    """What the answers of some rounds to one prompt come to.
+
+    Their seconds are the median of those of each process's median round, for a machine pauses. The median of all rounds
+    would be one of the slowest of a fast process, or one of the fastest of a slow one: another for each contender.
+
+    Args:
+        repeated: round by round.
+        together: so many rounds, one behind the other, are of one process.
+    """
     tokens = [len(answer.tokens) - answer.first_tokens for answer in repeated]
     seconds = [answer.rest_seconds for answer in repeated]
-    return Pair(statistics.mean(tokens), statistics.median(seconds), statistics.mean(seconds))
+    of_processes = [statistics.median(seconds[at : at + together]) for at in range(0, len(seconds), together)]
+    return Pair(statistics.mean(tokens), statistics.median(of_processes), statistics.mean(seconds))
 
 
 def rate(pairs: Sequence[Pair]) -> float:
@@ -76,29 +85,33 @@ def auto_to_best(
     """
     rounds = range(len(auto[0]))
     processes = [[one for one in rounds if one // together == number] for number in range(-(-len(rounds) // together))]
-    chosen = [_fastest(fixed, [one for one in rounds if one not in own] or own) for own in processes]
+    chosen = [_fastest(fixed, [one for one in rounds if one not in own] or own, together) for own in processes]
     best_of_others = [chosen[number // together] for number in rounds]
     pairs = [
-        (pair(answers), pair([fixed[best][prompt][number] for number, best in enumerate(best_of_others)]))
+        (pair(answers, together), pair([fixed[best][prompt][i] for i, best in enumerate(best_of_others)], together))
         for prompt, answers in enumerate(auto)
     ]
-    best = _fastest(fixed, rounds)
+    best = _fastest(fixed, rounds, together)
+
+    def ratio(own: Sequence[int]) -> float:
+        return round(_seconds_in(fixed[best], own, together) / _seconds_in(auto, own, together), 3)
+
     return {
         "best": best,
-        "to_best": round(_seconds_in(fixed[best], rounds) / _seconds_in(auto, rounds), 3),
-        "by_process": [round(_seconds_in(fixed[best], own) / _seconds_in(auto, own), 3) for own in processes],
+        "to_best": ratio(rounds),
+        "by_process": [ratio(own) for own in processes],
         "best_of_others": best_of_others,
         "auto_to_best": interval(pairs),
     }
 
 
-def _fastest(fixed: Mapping[str, Sequence[Sequence[Answer]]], rounds: Sequence[int]) -> str:
-    return min(fixed, key=lambda name: _seconds_in(fixed[name], rounds))
+def _fastest(fixed: Mapping[str, Sequence[Sequence[Answer]]], rounds: Sequence[int], together: int) -> str:
+    return min(fixed, key=lambda name: _seconds_in(fixed[name], rounds, together))
 
 
-def _seconds_in(answers: Sequence[Sequence[Answer]], rounds: Sequence[int]) -> float:
-    """For all prompts, in some rounds."""
-    return _seconds(pair([of_prompt[number] for number in rounds]) for of_prompt in answers)
+def _seconds_in(answers: Sequence[Sequence[Answer]], rounds: Sequence[int], together: int) -> float:
+    """For all prompts, in the rounds of some processes."""
+    return _seconds(pair([of_prompt[number] for number in rounds], together) for of_prompt in answers)
 
 
 def _seconds(pairs: Iterable[Pair]) -> float:

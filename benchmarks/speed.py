@@ -7,13 +7,13 @@ by step, each with a KV cache of its own. When plain decoding is done with a pro
 go: transformers, the authors' implementation, and plain decoding, lookahead and auto once more, to be compared with
 them. Then ours with compiled passes do the same, and transformers, several times; a turn is all steps of a fiftieth of
 a second, for such steps are so short that each lives on what the last one has left in the processor's caches. The
-prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next. Of all times the median
-counts for each prompt, as a machine pauses. A ratio is one of the times from the end of the first step to the last
-token of the same texts, over all prompts of a kind: what is done behind it, when nobody waits, does not count (of
-`generate`, the authors' too, all does). Its interval holds 95 % of the ratios of prompts drawn anew (with replacement,
-2,000 times). With --grid fixed settings take part too, so that what the tuner chooses can be compared with the best of
-them, in each process with what was best in the others, too; with --reference the authors' implementation, run by that
-Python (see `benchmarks.reference`).
+prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next. Of the times of a
+process the median counts for each prompt, as a machine pauses, and of those of several processes the median again. A
+ratio is one of the times from the end of the first step to the last token of the same texts, over all prompts of a
+kind: what is done behind it, when nobody waits, does not count (of `generate`, the authors' too, all does). Its
+interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed settings take
+part too, so that what the tuner chooses can be compared with the best of them, in each process with what was best in
+the others, too; with --reference the authors' implementation, run by that Python (see `benchmarks.reference`).
 """
 
 import argparse
@@ -75,7 +75,7 @@ def main() -> None:
         "rounds": arguments.rounds,
         "rounds_compiled": arguments.rounds * arguments.compiled_rounds,
         "prompts": {kind: sum(prompt.kind == kind for prompt in prompts) for kind in kinds_of(prompts)},
-        "contenders": figures(answers, prompts),
+        "contenders": figures(answers, prompts, arguments.compiled_rounds),
         "auto_to_best": {
             way: beside_the_best(answers, prompts, way, together)
             for way, together in ((IN_TURNS, 1), (COMPILED_IN_TURNS, arguments.compiled_rounds))
@@ -117,10 +117,18 @@ def kinds_of(prompts: Sequence[Prompt]) -> list[str]:
 
 
 def figures(
-    answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt]
+    answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt], together: int = 1
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """For each contender and kind of prompt: tokens per second and step, and ratios with their intervals."""
-    pairs = {name: [pair(repeated) for repeated in by_prompt] for name, by_prompt in answers.items()}
+    """For each contender and kind of prompt: tokens per second and step, and ratios with their intervals.
+
+    So many rounds with compiled passes `together` are of one process.
+    """
+    pairs = {
+        name: [
+            pair(repeated, together if name.endswith(("compiled", COMPILED_IN_TURNS)) else 1) for repeated in by_prompt
+        ]
+        for name, by_prompt in answers.items()
+    }
     found: dict[str, dict[str, dict[str, Any]]] = {}
 
     def to_transformers(name: str, chosen: Sequence[int]) -> list[float] | None:

@@ -88,6 +88,16 @@ def test_of_the_rounds_the_median_counts_so_that_a_pause_of_the_machine_does_not
     assert found["plain, eager"]["code"]["tokens_per_second_on_average"] == round(30 / 11.2, 2)
 
 
+def test_a_ratio_is_not_one_of_times_of_different_processes() -> None:
+    plain = [answer(11, 1, 11, seconds) for seconds in (1.0, 1.0, 1.9, 3.0, 3.0, 3.1)]
+    auto = [answer(11, 1, 11, seconds) for seconds in (1.0, 1.0, 1.1, 2.0, 3.0, 3.0)]
+    answers = {f"{name}, {COMPILED_IN_TURNS}": [times] for name, times in (("plain", plain), ("auto", auto))}
+    found = figures(answers, PROMPTS[:1], together=3)
+    assert found[f"auto, {COMPILED_IN_TURNS}"]["code"]["to_plain"] == [1.0, 1.0, 1.0]
+    beside = beside_the_best(answers, PROMPTS[:1], COMPILED_IN_TURNS, together=3)["code"]
+    assert (beside["to_best"], beside["by_process"]) == (1.0, [1.0, 1.0])
+
+
 def test_another_text_is_found() -> None:
     with pytest.raises(AssertionError, match="two"):
         check({BASE: [[answer(11, 1, 11, 2.0)], [answer(5, 1, 5, 1.0)]]}, PROMPTS)
