@@ -1,19 +1,20 @@
 """How fast decoding is here, eager and compiled, beside transformers: with intervals, and the tuner beside a grid.
 
 Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 3] [--compiled-rounds 5] [--grid] [--reference PYTHON]
-[--json FILE] [--plot FILE]`, on a CPU, float32, greedy. All write the same tokens or the run fails. Each round has a
-process of its own, as what a process has in common makes some percent. In it decoders with eager passes take turns step
-by step, each with a KV cache of its own. When plain decoding is done with a prompt, those follow that answer it in one
-go: transformers, the authors' implementation, and plain decoding, lookahead and auto once more, to be compared with
-them. Then ours with compiled passes do the same, and transformers, several times; a turn is all steps of a fiftieth of
-a second, for such steps are so short that each lives on what the last one has left in the processor's caches. The
-prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next. Of the times of a
-process the median counts for each prompt, as a machine pauses, and of those of several processes the median again. A
-ratio is one of the times from the end of the first step to the last token of the same texts, over all prompts of a
-kind: what is done behind it, when nobody waits, does not count (of `generate`, the authors' too, all does). Its
-interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed settings take
-part too, so that what the tuner chooses can be compared with the best of them, in each process with what was best in
-the others, too; with --reference the authors' implementation, run by that Python (see `benchmarks.reference`).
+[--keep FOLDER] [--json FILE] [--plot FILE]`, on a CPU, float32, greedy. All write the same tokens or the run fails.
+Each round has a process of its own, as what a process has in common makes some percent. In it decoders with eager
+passes take turns step by step, each with a KV cache of its own. When plain decoding is done with a prompt, those follow
+that answer it in one go: transformers, the authors' implementation, and plain decoding, lookahead and auto once more,
+to be compared with them. Then ours with compiled passes do the same, and transformers, several times; a turn is all
+steps of a fiftieth of a second, for such steps are so short that each lives on what the last one has left in the
+processor's caches. The prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next.
+Of the times of a process the median counts for each prompt, as a machine pauses, and of those of several processes the
+median again. A ratio is one of the times from the end of the first step to the last token of the same texts, over all
+prompts of a kind: what is done behind it, when nobody waits, does not count (of `generate`, the authors' too, all
+does). Its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed
+settings take part too, so that what the tuner chooses can be compared with the best of them, in each process with what
+was best in the others, too; with --reference the authors' implementation, run by that Python (see
+`benchmarks.reference`).
 """
 
 import argparse
@@ -58,6 +59,9 @@ def main() -> None:
     parser.add_argument("--compiled-rounds", type=int, default=5, help="in each of the rounds")
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--reference", type=Path, metavar="PYTHON")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="of the rounds: those that are there count as measured"
+    )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
@@ -95,9 +99,11 @@ def main() -> None:
 def measured(arguments: argparse.Namespace) -> list[Round]:
     """All rounds, each in a process of its own, one behind the other."""
     found: list[Round] = []
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as temporary:
+        folder: Path = arguments.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         for number in range(arguments.rounds):
-            file = Path(folder, f"{number}.json")
+            file = folder / f"{number} of {arguments.compiled_rounds}.json"
             options = Options(
                 model=str(arguments.model),
                 number=number,
@@ -106,7 +112,10 @@ def measured(arguments: argparse.Namespace) -> list[Round]:
                 reference=str(arguments.reference) if arguments.reference else None,
                 answers=str(file),
             )
-            subprocess.run([sys.executable, "-m", "benchmarks.speed_round", json.dumps(asdict(options))], check=True)
+            if not file.exists():
+                subprocess.run(
+                    [sys.executable, "-m", "benchmarks.speed_round", json.dumps(asdict(options))], check=True
+                )
             found += read(file)
     return found
 

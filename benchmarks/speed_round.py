@@ -93,7 +93,9 @@ def write(rounds: Iterable[Round], file: Path) -> None:
         }
         for one in rounds
     ]
-    file.write_text(json.dumps(told), encoding="utf-8")
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(told), encoding="utf-8")
+    part.replace(file)  # at once: where rounds are kept, one that is there was measured to its end
 
 
 def read(file: Path) -> list[Round]:

@@ -1,6 +1,6 @@
 """What settings are expected to do, and what tokens took of late without a window."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ladechat.decoder.lookahead import LookaheadSettings
 from ladechat.decoder.means import Mean
@@ -9,8 +9,7 @@ REMEMBERED = 200
 """Older tokens count less and less: a text changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What is expected of settings, and what may be hoped for. `known`: not a window that was not tried of late."""
 
     settings: LookaheadSettings

@@ -142,7 +142,7 @@ class GuessWorth:
         """Work out anew what steps take, and where the pool is worth asking, if that is due."""
         known_for = self._steps - self._known_since
         if known_for >= 3 * self._renewed or self._since_renewed >= self._renewed_for:
-            self._renewed, self._since_renewed = known_for, 0.0
+            self._renewed, self._since_renewed = max(1, known_for), 0.0
             before = self._context, self._looks_every, self.most
             self._renew()
             same = before == (self._context, self._looks_every, self.most)

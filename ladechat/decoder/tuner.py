@@ -297,19 +297,19 @@ class Tuner:
             self._choose()
 
     def _choose(self) -> None:
-        estimates = {one.settings: one for one in self.estimates()}
-        del estimates[PLAIN]
-        now = estimates[self._settings]
-        self._fastest = 1 / max(one.rate for one in estimates.values() if one.known)
-        best = max(estimates.values(), key=lambda one: one.rate)
+        _, without, *windows = self.estimates()
+        estimates = [without, *windows]
+        now = next(one for one in estimates if one.settings == self._settings)
+        self._fastest = 1 / max(one.rate for one in estimates if one.known)
+        best = max(estimates, key=lambda one: one.rate)
         if best.rate <= BETTER * now.rate and not self._exploring:  # what was only tried has no claim to stay
             best = now
-        hoped = max(estimates.values(), key=lambda one: one.rate_at_best)
+        hoped = max(estimates, key=lambda one: one.rate_at_best)
         may_be_better = hoped is not best and hoped.rate_at_best > BETTER * best.rate
-        trying = may_be_better and self._may_try(hoped, estimates[WITHOUT_WINDOW])
+        trying = may_be_better and self._may_try(hoped, without)
         taken = hoped if trying else best
         if self._steps - self._last_without >= FORGOTTEN:  # nothing says meanwhile what steps without a window take
-            trying, taken = False, estimates[WITHOUT_WINDOW]
+            trying, taken = False, without
         self._since, self._reviewed = 0, self._seconds
         self._held = self._held if taken is now else 0
         self._settings, self._exploring = taken.settings, trying or not taken.known

@@ -28,10 +28,15 @@ FORGOTTEN = 1000
 
 @dataclass
 class _Tried:
+    doublings: float
+    """Of W + 1."""
     added: Mean = field(default_factory=lambda: Mean(REMEMBERED))
     seen: int = 0
     slots: Mean = field(default_factory=lambda: Mean(REMEMBERED))
     last: int = -FORGOTTEN
+
+    def known(self, now: int) -> bool:
+        return now - self.last < FORGOTTEN
 
 
 class WindowWorth:
@@ -41,7 +46,7 @@ class WindowWorth:
     """
 
     def __init__(self) -> None:
-        self._tried = {settings: _Tried() for settings in WITH_WINDOW}
+        self._tried = {settings: _Tried(math.log2(1 + settings.window)) for settings in WITH_WINDOW}
         self._hope = Mean(REMEMBERED)
         self._hope.add(HOPE, HOPED)
         self.forget_times()
@@ -53,7 +58,7 @@ class WindowWorth:
     def took(self, settings: LookaheadSettings, slots: int, besides: float, now: int) -> None:
         """Take in a step: the slots of its pass, and the seconds that were not its pass."""
         tried = self._tried[settings]
-        if not self.known(settings, now):
+        if not tried.known(now):
             tried.added, tried.slots, tried.seen = Mean(REMEMBERED), Mean(REMEMBERED), 0
         tried.last = now
         tried.slots.add(slots)
@@ -72,11 +77,11 @@ class WindowWorth:
         tried.added.add(emitted - without)
         tried.seen += 1
         # Scaled up, what a step says is the less sure.
-        self._hope.add((emitted - without) * usual / _doublings(settings), 1 / usual**2)
+        self._hope.add((emitted - without) * usual / tried.doublings, 1 / usual**2)
 
     def known(self, settings: LookaheadSettings, now: int) -> bool:
         """Whether it was tried of late."""
-        return now - self._tried[settings].last < FORGOTTEN
+        return self._tried[settings].known(now)
 
     def adds(self, settings: LookaheadSettings, usual: float, now: int) -> tuple[float, float]:
         """What it is expected to add to the tokens of a step, and what may yet be hoped for.
@@ -87,16 +92,16 @@ class WindowWorth:
             now: see above.
         """
         tried = self._tried[settings]
-        weight, seen = (tried.added.weight, tried.seen) if self.known(settings, now) else (0.0, 0)
+        weight, seen = (tried.added.weight, tried.seen) if tried.known(now) else (0.0, 0)
         part = HOPED / (HOPED + weight)
-        scale = _doublings(settings) / usual
+        scale = tried.doublings / usual
         expected = part * max(0.0, self._hope.value) * scale + (1 - part) * tried.added.value
         return expected, expected + math.sqrt(HOPED / (HOPED + seen)) * HOPE * scale
 
     def slots(self, settings: LookaheadSettings, guesses: float, now: int) -> float:
         """Of a step, where guesses take so many slots without a window."""
-        known = self.known(settings, now)
-        return self._tried[settings].slots.value if known else slots_of_window(settings) + guesses
+        tried = self._tried[settings]
+        return tried.slots.value if tried.known(now) else slots_of_window(settings) + guesses
 
     def besides(self) -> float | None:
         """The seconds of a step that are not its pass; None before one was timed."""
@@ -106,7 +111,3 @@ class WindowWorth:
 def slots_of_window(settings: LookaheadSettings) -> int:
     """Of a pass that verifies no guess, that of the last token included."""
     return (settings.ngram - 1) * settings.window
-
-
-def _doublings(settings: LookaheadSettings) -> float:
-    return math.log2(1 + settings.window)

@@ -1,5 +1,6 @@
 """The benchmark of speed: its ratios, their intervals, and that a slip in a text ends it."""
 
+import argparse
 import json
 import random
 from pathlib import Path
@@ -7,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pairs import Pair, auto_to_best, interval
-from benchmarks.speed import beside_the_best, best_table, figures, floor_table, page_table
+from benchmarks.speed import beside_the_best, best_table, figures, floor_table, measured, page_table
 from benchmarks.speed_contenders import BASE, BESIDE_COMPILED, COMPILED_IN_TURNS, IN_TURNS
-from benchmarks.speed_round import check
+from benchmarks.speed_round import Options, check, write
 from ladechat.bench.contenders import Answer
 from ladechat.bench.prompts import Prompt
 
@@ -96,6 +97,21 @@ def test_a_ratio_is_not_one_of_times_of_different_processes() -> None:
     assert found[f"auto, {COMPILED_IN_TURNS}"]["code"]["to_plain"] == [1.0, 1.0, 1.0]
     beside = beside_the_best(answers, PROMPTS[:1], COMPILED_IN_TURNS, together=3)["code"]
     assert (beside["to_best"], beside["by_process"]) == (1.0, [1.0, 1.0])
+
+
+def test_rounds_that_were_kept_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[Options]()
+
+    def run(command: list[str], check: bool) -> None:
+        told.append(Options(**json.loads(command[-1])))
+        write([{"auto": rounds(1.0 + told[-1].number)}], Path(told[-1].answers))
+
+    monkeypatch.setattr("benchmarks.speed.subprocess.run", run)
+    arguments = argparse.Namespace(model=tmp_path, rounds=1, compiled_rounds=2, grid=False, reference=None)
+    for arguments.keep, arguments.rounds in ((tmp_path / "kept", 1), (tmp_path / "kept", 3), (None, 1)):
+        found = measured(arguments)
+        assert [one["auto"][0].rest_seconds for one in found] == [1.0, 2.0, 3.0][: arguments.rounds]
+    assert [options.number for options in told] == [0, 1, 2, 0]
 
 
 def test_another_text_is_found() -> None:
