@@ -154,8 +154,8 @@ class GuessWorth:
         self._kinds.compare()
         self._context = self._least_context()
         self.most = self._ranks_worth_a_look()
-        times = 2 if self._context == NEVER else 1
-        self._longest_rest = max(1, min(times * LONGEST_REST, round(times * REST_SECONDS / self.times.plain())))
+        fold = 2 if self._context == NEVER else 1
+        self._longest_rest = max(1, min(fold * LONGEST_REST, round(fold * REST_SECONDS / self.times.plain())))
         asking, lost = self.times.asking(), self.times.lost
         best = self._rest_length.best(asking, self._longest_rest, lost) if asking else None
         if best is None:

@@ -34,9 +34,9 @@ SHAPES_KEPT, SLOTS_KEPT = 256, 128
 one that was there; large ones hardly ever, and their masks take memory."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True)  # not frozen: each step makes one, and that would take three times as long
 class StepLayout:
-    """What goes into one pass of T slots, and where its results are found.
+    """What goes into one pass of T slots, and where its results are found. Nobody changes one.
 
     Attributes:
         tokens: (T,) token ids; slot 0 is the last accepted token.
