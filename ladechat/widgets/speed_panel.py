@@ -8,6 +8,7 @@ from textual.reactive import reactive
 from ladechat import protocol
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.wording import duration
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 RECENT_MS = 2000.0
@@ -180,9 +181,8 @@ class SpeedPanel(Panel):
     def _cost(self) -> list[str]:
         """What the answer took, or while it runs, what its last pass took; in ever fewer words."""
         if (done := self._finished) is not None:
-            count, seconds = len(done.token_ids), f"{done.decode_seconds:.1f} s"
-            short = f"{count:,} tokens in {seconds}"
-            return [f"{short} · {done.steps:,} steps · prompt {done.prefill_seconds:.1f} s", short]
+            short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
+            return [f"{short} · {done.steps:,} steps · prompt {duration(done.prefill_seconds)}", short]
         if (last := self._last) is None:
             return []
         timing = last.timing

@@ -23,6 +23,12 @@ def describe_finish(event: TurnFinished) -> str:
     return " · ".join(parts)
 
 
+def duration(seconds: float) -> str:
+    """A time that is measured: "48 ms", and from a second on "1.2 s"."""
+    milliseconds = round(1000 * seconds)
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{seconds:.1f} s"
+
+
 def describe_trimming(event: HistoryTrimmed) -> str:
     """What was left out of the prompt, and why."""
     turns = "the oldest turn was" if event.dropped_turns == 1 else f"the oldest {event.dropped_turns} turns were"

@@ -106,8 +106,8 @@ async def test_the_end_of_an_answer_is_summed_up_and_the_last_reading_stays() ->
         assert after[1] == before[1]
         assert after[0].endswith("≈1.7× est.")
         tokens = sum(len(each.token_ids) for each in steps)
-        assert after[-1].startswith(f"{tokens} tokens in 0.")
-        assert after[-1].endswith(f"{len(steps)} steps · prompt 0.3 s")
+        milliseconds = sum(each.timing.step_ms for each in steps)
+        assert after[-1] == f"{tokens} tokens in {milliseconds:.0f} ms · {len(steps)} steps · prompt 310 ms"
 
 
 async def test_clearing_begins_anew() -> None:

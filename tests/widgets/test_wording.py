@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ladechat.protocol import Loading, Memory, Ready, SamplingDefaults, Settings
-from ladechat.widgets.wording import describe_loading, describe_memory, describe_model, introduce
+from ladechat.widgets.wording import describe_loading, describe_memory, describe_model, duration, introduce
 
 LLAMA = Ready(
     model="meta-llama/Llama-2-7b-chat-hf",
@@ -23,6 +23,14 @@ LLAMA = Ready(
     settings=Settings(),
     sampling_defaults=SamplingDefaults(do_sample=True, temperature=0.6, top_p=0.9),
 )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.0004, "0 ms"), (0.048, "48 ms"), (0.9994, "999 ms"), (0.9996, "1.0 s"), (1.0, "1.0 s"), (75.26, "75.3 s")],
+)
+def test_a_time_has_digits_enough_to_say_something(seconds: float, told: str) -> None:
+    assert duration(seconds) == told
 
 
 def loading(**fields: Any) -> Loading:
