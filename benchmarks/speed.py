@@ -1,20 +1,19 @@
 """How fast decoding is here, eager and compiled, beside transformers: with intervals, and the tuner beside a grid.
 
-Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 3] [--compiled-rounds 5] [--grid] [--reference PYTHON]
+Run as `python -m benchmarks.speed [--model FOLDER] [--rounds 2] [--compiled-rounds 9] [--grid] [--reference PYTHON]
 [--keep FOLDER] [--json FILE] [--plot FILE]`, on a CPU, float32, greedy. All write the same tokens or the run fails.
-Each round has a process of its own, as what a process has in common makes some percent. In it decoders with eager
-passes take turns step by step, each with a KV cache of its own. When plain decoding is done with a prompt, those follow
-that answer it in one go: transformers, the authors' implementation, and plain decoding, lookahead and auto once more,
-to be compared with them. Then ours with compiled passes do the same, and transformers, several times; a turn is all
-steps of a fiftieth of a second, for such steps are so short that each lives on what the last one has left in the
-processor's caches. The prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next.
-Of the times of a process the median counts for each prompt, as a machine pauses, and of those of several processes the
-median again. A ratio is one of the times from the end of the first step to the last token of the same texts, over all
-prompts of a kind: what is done behind it, when nobody waits, does not count (of `generate`, the authors' too, all
-does). Its interval holds 95 % of the ratios of prompts drawn anew (with replacement, 2,000 times). With --grid fixed
-settings take part too, so that what the tuner chooses can be compared with the best of them, in each process with what
-was best in the others, too; with --reference the authors' implementation, run by that Python (see
-`benchmarks.reference`).
+Each round has a process of its own, as what a process has in common makes some percent, and several where passes are
+compiled: so those have more rounds. In a round decoders take turns step by step, each with a KV cache of its own. When
+plain decoding is done with a prompt, those follow that answer it in one go: transformers, the authors' implementation,
+and plain decoding, lookahead and auto once more, to be compared with them. With compiled passes a turn is all steps of
+a fiftieth of a second, for such steps are so short that each lives on what the last one has left in the processor's
+caches. The prompts of a kind are one session: as in the app, the n-gram pool is kept from one to the next. Of the times
+of the rounds the median counts for each prompt, as a machine pauses. A ratio is one of the times from the end of the
+first step to the last token of the same texts, over all prompts of a kind: what is done behind it, when nobody waits,
+does not count (of `generate`, the authors' too, all does). Its interval holds 95 % of the ratios of prompts drawn anew
+(with replacement, 2,000 times). With --grid fixed settings take part too, so that what the tuner chooses can be
+compared with the best of them, in each round with what was best in the others, too; with --reference the authors'
+implementation, run by that Python (see `benchmarks.reference`), beside eager passes.
 """
 
 import argparse
@@ -55,8 +54,8 @@ def main() -> None:
     """Measure, print tables, and write the figures and the picture if asked to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", type=Path, default=BUNDLED)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--compiled-rounds", type=int, default=5, help="in each of the rounds")
+    parser.add_argument("--rounds", type=int, default=2, help="with eager passes")
+    parser.add_argument("--compiled-rounds", type=int, default=9)
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--reference", type=Path, metavar="PYTHON")
     parser.add_argument(
@@ -66,9 +65,11 @@ def main() -> None:
     parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     folder: Path = arguments.model
-    rounds = measured(arguments)
     loaded = load(folder, folder.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
-    ways, prompts = passes_of(loaded), prompts_of(loaded)
+    ways = passes_of(loaded)
+    if "compiled" not in ways:
+        arguments.compiled_rounds = 0
+    rounds, prompts = measured(arguments), prompts_of(loaded)
     names = list(dict.fromkeys(name for one in rounds for name in one))
     answers = {name: [[one[name][i] for one in rounds if name in one] for i in range(len(prompts))] for name in names}
     check(answers, prompts)
@@ -77,12 +78,12 @@ def main() -> None:
         "model": folder.name,
         "parameters": loaded.parameters,
         "rounds": arguments.rounds,
-        "rounds_compiled": arguments.rounds * arguments.compiled_rounds,
+        "rounds_compiled": arguments.compiled_rounds,
         "prompts": {kind: sum(prompt.kind == kind for prompt in prompts) for kind in kinds_of(prompts)},
-        "contenders": figures(answers, prompts, arguments.compiled_rounds),
+        "contenders": figures(answers, prompts),
         "auto_to_best": {
-            way: beside_the_best(answers, prompts, way, together)
-            for way, together in ((IN_TURNS, 1), (COMPILED_IN_TURNS, arguments.compiled_rounds))
+            way: beside_the_best(answers, prompts, way)
+            for way in (IN_TURNS, COMPILED_IN_TURNS)
             if f"auto, {way}" in answers
         },
         "pass_costs": pass_costs(loaded, ways),
@@ -102,21 +103,22 @@ def measured(arguments: argparse.Namespace) -> list[Round]:
     with TemporaryDirectory() as temporary:
         folder: Path = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for number in range(arguments.rounds):
-            file = folder / f"{number} of {arguments.compiled_rounds}.json"
-            options = Options(
-                model=str(arguments.model),
-                number=number,
-                compiled=arguments.compiled_rounds,
-                grid=arguments.grid,
-                reference=str(arguments.reference) if arguments.reference else None,
-                answers=str(file),
-            )
-            if not file.exists():
-                subprocess.run(
-                    [sys.executable, "-m", "benchmarks.speed_round", json.dumps(asdict(options))], check=True
+        for compiled, count in ((False, arguments.rounds), (True, arguments.compiled_rounds)):
+            for number in range(count):
+                file = folder / f"{'compiled' if compiled else 'eager'} {number}.json"
+                options = Options(
+                    model=str(arguments.model),
+                    number=number,
+                    compiled=compiled,
+                    grid=arguments.grid,
+                    reference=str(arguments.reference) if arguments.reference else None,
+                    answers=str(file),
                 )
-            found += read(file)
+                if not file.exists():
+                    subprocess.run(
+                        [sys.executable, "-m", "benchmarks.speed_round", json.dumps(asdict(options))], check=True
+                    )
+                found.append(read(file))
     return found
 
 
@@ -126,18 +128,10 @@ def kinds_of(prompts: Sequence[Prompt]) -> list[str]:
 
 
 def figures(
-    answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt], together: int = 1
+    answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """For each contender and kind of prompt: tokens per second and step, and ratios with their intervals.
-
-    So many rounds with compiled passes `together` are of one process.
-    """
-    pairs = {
-        name: [
-            pair(repeated, together if name.endswith(("compiled", COMPILED_IN_TURNS)) else 1) for repeated in by_prompt
-        ]
-        for name, by_prompt in answers.items()
-    }
+    """For each contender and kind of prompt: tokens per second and step, and ratios with their intervals."""
+    pairs = {name: [pair(repeated) for repeated in by_prompt] for name, by_prompt in answers.items()}
     found: dict[str, dict[str, dict[str, Any]]] = {}
 
     def to_transformers(name: str, chosen: Sequence[int]) -> list[float] | None:
@@ -205,37 +199,34 @@ def floor_table(report: Mapping[str, Any]) -> str:
 
 
 def beside_the_best(
-    answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt], way: str, together: int = 1
+    answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[Prompt], way: str
 ) -> dict[str, dict[str, Any]]:
-    """For each kind of prompts the fastest of plain decoding and fixed settings, and auto's speed divided by theirs.
-
-    So many rounds `together` are of one process.
-    """
+    """For each kind of prompts the fastest of plain decoding and fixed settings, and auto's speed divided by theirs."""
     end = f", {way}"
     of_way = {name.removesuffix(end): by_prompt for name, by_prompt in answers.items() if name.endswith(end)}
     found = {}
     for kind in kinds_of(prompts):
         chosen = [index for index, prompt in enumerate(prompts) if prompt.kind == kind]
         of_kind = {name: [by_prompt[index] for index in chosen] for name, by_prompt in of_way.items()}
-        found[kind] = auto_to_best(of_kind.pop("auto"), of_kind, together)
+        found[kind] = auto_to_best(of_kind.pop("auto"), of_kind)
     return found
 
 
 def best_table(report: Mapping[str, Any]) -> str:
-    """The table of a page that says what was fastest, and how fast auto was beside it."""
+    """The table of a page that says what was fastest, and how fast auto was beside it, by the round from … to …."""
     ways = report["auto_to_best"]
-    heads = "".join(f"| best, {way} | auto ÷ best | ÷ best of other processes " for way in ways)
+    heads = "".join(f"| best, {way} | auto ÷ best, by round | ÷ best of other rounds " for way in ways)
     lines = [f"| {heads}|", f"|---|{'---|---|---|' * len(ways)}"]
     for kind in report["prompts"]:
-        cells = (_best_cells(report, way, kind) for way in ways)
+        cells = (_best_cells(ways[way][kind]) for way in ways)
         lines.append(f"| {kind.replace('_', ' ')} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _best_cells(report: Mapping[str, Any], way: str, kind: str) -> str:
-    found = report["auto_to_best"][way][kind]
+def _best_cells(found: Mapping[str, Any]) -> str:
+    by_round = f"{found['to_best']:.2f} [{min(found['by_round']):.2f}–{max(found['by_round']):.2f}]"
     beside_others = "{:.2f} ({:.2f}–{:.2f})".format(*found["auto_to_best"])
-    return f"{found['best']} | {found['to_best']:.2f} | {beside_others}"
+    return f"{found['best']} | {by_round} | {beside_others}"
 
 
 def show(report: Mapping[str, Any]) -> None:

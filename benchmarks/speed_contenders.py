@@ -129,45 +129,30 @@ class Contenders:
     others: list[Contender]
 
 
-def make_contenders(
-    loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None
-) -> dict[str, Contenders]:
-    """All that take part, by the way that their passes run; the runner of the model has compiled passes or has none."""
+def make_contenders(loaded: LoadedModel, prompts: Sequence[Prompt], grid: bool, reference: Path | None) -> Contenders:
+    """All that take part: with compiled passes if the runner of the model has some; if not, the authors' too."""
     runner = loaded.runner
     assert isinstance(runner, EagerRunner)
+    compiled = runner.compiled is not None
+    way, in_turns = ("compiled", COMPILED_IN_TURNS) if compiled else ("eager", IN_TURNS)
+    turn_seconds = TURN_SECONDS if compiled else 0.0
     decoders = _decoders(prompts[0], grid)
     begins = {tuple(first.token_ids) for first in {prompt.kind: prompt for prompt in reversed(prompts)}.values()}
 
-    def of_its_own(passes: Passes | None) -> EagerRunner:
+    def of_its_own() -> EagerRunner:
         made = EagerRunner(runner.model, runner.context_length)
-        made.compiled = passes
+        made.compiled = runner.compiled
         return made
 
-    def with_passes(
-        way: str, passes: Passes | None, in_turns: str, turn_seconds: float, bases: Sequence[Contender]
-    ) -> Contenders:
-        through = replace(loaded, runner=of_its_own(passes))
-        return Contenders(
-            [
-                Stepping(f"{name}, {in_turns}", of_its_own(passes), make, turn_seconds)
-                for name, make in decoders.items()
-            ],
-            [
-                *bases,
-                *(Through(f"{name}, {way}", through, decoders[name], begins) for name in SHOWN),
-            ],
-        )
-
-    bases: list[Contender] = [Transformers(BASE, loaded)]
-    if reference is not None:
+    bases: list[Contender] = [Transformers(BESIDE_COMPILED if compiled else BASE, loaded)]
+    if reference is not None and not compiled:
         bases.append(Reference(THEIR_PLAIN, reference, loaded.folder, "plain"))
         bases.append(Reference(f"{REFERENCE}: 5,3,5", reference, loaded.folder, "lookahead", "5", "3", "5"))
-    found = {"eager": with_passes("eager", None, IN_TURNS, 0.0, bases)}
-    if runner.compiled is not None:
-        passes = runner.compiled
-        beside = [Transformers(BESIDE_COMPILED, loaded)]
-        found["compiled"] = with_passes("compiled", passes, COMPILED_IN_TURNS, TURN_SECONDS, beside)
-    return found
+    through = replace(loaded, runner=of_its_own())
+    return Contenders(
+        [Stepping(f"{name}, {in_turns}", of_its_own(), make, turn_seconds) for name, make in decoders.items()],
+        [*bases, *(Through(f"{name}, {way}", through, decoders[name], begins) for name in SHOWN)],
+    )
 
 
 def _decoders(prompt: Prompt, grid: bool) -> dict[str, Callable[[Runner], Decoder]]:

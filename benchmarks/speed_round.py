@@ -5,7 +5,7 @@ Run by it as `python -m benchmarks.speed_round OPTIONS`, the options as JSON.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -27,15 +27,15 @@ class Options:
     Attributes:
         model: the folder of the checkpoint.
         number: of the round: who begins hangs on it.
-        compiled: how often those with compiled passes answer all prompts.
+        compiled: whether those with compiled passes answer all prompts, and not those with eager ones.
         grid: whether many fixed settings take part.
-        reference: the Python of the authors' implementation, if that takes part.
+        reference: the Python of the authors' implementation, if that takes part: beside eager passes.
         answers: the file that the answers are written to.
     """
 
     model: str
     number: int
-    compiled: int
+    compiled: bool
     grid: bool
     reference: str | None
     answers: str
@@ -46,20 +46,15 @@ def main() -> None:
     options = Options(**json.loads(sys.argv[1]))
     folder = Path(options.model)
     loaded = load(folder, folder.name, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
-    loaded.runner.compiled = passes_of(loaded).get("compiled")
+    ways = passes_of(loaded)
+    loaded.runner.compiled = ways["compiled"] if options.compiled else None
     prompts, limits = prompts_of(loaded), Limits(LIMIT, loaded.eos_ids)
     reference = Path(options.reference) if options.reference else None
     contenders = make_contenders(loaded, prompts, options.grid, reference)
     collect_seldom()
-    times = {"eager": 1, "compiled": options.compiled}
-    rounds = [
-        in_turns(some, prompts, limits, number=options.number * times[way] + number)
-        for way, some in contenders.items()
-        for number in range(times[way])
-    ]
-    for one in rounds:
-        check({name: [[answer] for answer in answers] for name, answers in one.items()}, prompts)
-    write(rounds, Path(options.answers))
+    found = in_turns(contenders, prompts, limits, options.number)
+    check({name: [[answer] for answer in answers] for name, answers in found.items()}, prompts)
+    write(found, Path(options.answers))
 
 
 def in_turns(contenders: Contenders, prompts: Sequence[Prompt], limits: Limits, number: int) -> Round:
@@ -84,27 +79,23 @@ def check(answers: Mapping[str, Sequence[Sequence[Answer]]], prompts: Sequence[P
             assert {answer.tokens for answer in repeated} == {prompt.expected}, (name, prompt.name)
 
 
-def write(rounds: Iterable[Round], file: Path) -> None:
-    """Leave the answers of some rounds in a file, without the verdicts on drafts, which nobody asks for."""
-    told = [
-        {
-            name: [asdict(replace(answer, tested=None, accepted={})) for answer in answers]
-            for name, answers in one.items()
-        }
-        for one in rounds
-    ]
+def write(found: Round, file: Path) -> None:
+    """Leave the answers of a round in a file, without the verdicts on drafts, which nobody asks for."""
+    told = {
+        name: [asdict(replace(answer, tested=None, accepted={})) for answer in answers]
+        for name, answers in found.items()
+    }
     part = file.with_suffix(".part")
     part.write_text(json.dumps(told), encoding="utf-8")
     part.replace(file)  # at once: where rounds are kept, one that is there was measured to its end
 
 
-def read(file: Path) -> list[Round]:
+def read(file: Path) -> Round:
     """What `write` has left."""
     told = json.loads(file.read_text(encoding="utf-8"))
-    return [
-        {name: [Answer(**{**one, "tokens": tuple(one["tokens"])}) for one in answers] for name, answers in each.items()}
-        for each in told
-    ]
+    return {
+        name: [Answer(**{**one, "tokens": tuple(one["tokens"])}) for one in answers] for name, answers in told.items()
+    }
 
 
 if __name__ == "__main__":

@@ -89,29 +89,29 @@ def test_of_the_rounds_the_median_counts_so_that_a_pause_of_the_machine_does_not
     assert found["plain, eager"]["code"]["tokens_per_second_on_average"] == round(30 / 11.2, 2)
 
 
-def test_a_ratio_is_not_one_of_times_of_different_processes() -> None:
-    plain = [answer(11, 1, 11, seconds) for seconds in (1.0, 1.0, 1.9, 3.0, 3.0, 3.1)]
-    auto = [answer(11, 1, 11, seconds) for seconds in (1.0, 1.0, 1.1, 2.0, 3.0, 3.0)]
-    answers = {f"{name}, {COMPILED_IN_TURNS}": [times] for name, times in (("plain", plain), ("auto", auto))}
-    found = figures(answers, PROMPTS[:1], together=3)
-    assert found[f"auto, {COMPILED_IN_TURNS}"]["code"]["to_plain"] == [1.0, 1.0, 1.0]
-    beside = beside_the_best(answers, PROMPTS[:1], COMPILED_IN_TURNS, together=3)["code"]
-    assert (beside["to_best"], beside["by_process"]) == (1.0, [1.0, 1.0])
-
-
 def test_rounds_that_were_kept_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[Options]()
 
     def run(command: list[str], check: bool) -> None:
         told.append(Options(**json.loads(command[-1])))
-        write([{"auto": rounds(1.0 + told[-1].number)}], Path(told[-1].answers))
+        write({"auto": rounds(told[-1].number + (0.5 if told[-1].compiled else 0))}, Path(told[-1].answers))
 
     monkeypatch.setattr("benchmarks.speed.subprocess.run", run)
-    arguments = argparse.Namespace(model=tmp_path, rounds=1, compiled_rounds=2, grid=False, reference=None)
-    for arguments.keep, arguments.rounds in ((tmp_path / "kept", 1), (tmp_path / "kept", 3), (None, 1)):
-        found = measured(arguments)
-        assert [one["auto"][0].rest_seconds for one in found] == [1.0, 2.0, 3.0][: arguments.rounds]
-    assert [options.number for options in told] == [0, 1, 2, 0]
+
+    def seconds(keep: Path | None, eager: int, compiled: int) -> list[float]:
+        arguments = argparse.Namespace(
+            model=tmp_path, rounds=eager, compiled_rounds=compiled, grid=False, reference=None, keep=keep
+        )
+        return [one["auto"][0].rest_seconds for one in measured(arguments)]
+
+    assert seconds(tmp_path / "kept", 1, 2) == [0.0, 0.5, 1.5]
+    assert seconds(tmp_path / "kept", 2, 3) == [0.0, 1.0, 0.5, 1.5, 2.5]
+    assert seconds(None, 1, 0) == [0.0]
+    assert [(one.number, one.compiled) for one in told] == [
+        *((0, False), (0, True), (1, True)),
+        *((1, False), (2, True)),
+        (0, False),
+    ]
 
 
 def test_another_text_is_found() -> None:
@@ -142,21 +142,19 @@ def test_settings_that_were_lucky_in_a_round_are_not_the_best_of_that_round() ->
     assert found["best"] == "lucky once"  # on average
     assert found["best_of_others"] == ["always alike", "lucky once"]
     assert found["auto_to_best"] == [1.1, 1.1, 1.1]
-    assert found["by_process"] == [0.1, 1.2]
+    assert found["by_round"] == [0.1, 1.2]
 
 
-def test_rounds_of_a_process_in_which_settings_were_lucky_do_not_choose_for_each_other() -> None:
-    fixed = {"lucky in a process": [rounds(0.2, 0.2, 1.5, 1.5)], "always alike": [rounds(1.0, 1.0, 1.0, 1.0)]}
-    found = auto_to_best([rounds(1.0, 1.0, 1.0, 1.0)], fixed, together=2)
-    assert found["best"] == "lucky in a process"
-    assert found["best_of_others"] == ["always alike"] * 2 + ["lucky in a process"] * 2
-    assert found["by_process"] == [0.2, 1.5]
+def test_auto_is_compared_with_the_best_in_the_same_round_where_the_machine_was_as_fast() -> None:
+    found = auto_to_best([rounds(1.0, 1.1, 3.0)], {"plain": [rounds(1.0, 2.9, 3.0)]})
+    assert found["by_round"] == [1.0, round(2.9 / 1.1, 3), 1.0]
+    assert found["to_best"] == 1.0  # where the ratio of the medians is another
 
 
 def test_of_a_single_round_the_best_is_its_own() -> None:
     found = auto_to_best([rounds(1.0)], {"faster": [rounds(0.5)], "slower": [rounds(2.0)]})
     assert found.pop("best_of_others") == ["faster"]
-    assert found == {"best": "faster", "to_best": 0.5, "by_process": [0.5], "auto_to_best": [0.5, 0.5, 0.5]}
+    assert found == {"best": "faster", "to_best": 0.5, "by_round": [0.5], "auto_to_best": [0.5, 0.5, 0.5]}
 
 
 def test_the_page_has_the_figures_that_were_measured() -> None:

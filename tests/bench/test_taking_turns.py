@@ -170,13 +170,12 @@ def test_in_turns_all_write_what_plain_decoding_does(loaded: LoadedModel) -> Non
 
 
 def test_answers_of_a_round_are_read_as_they_were_written(clock: Clock, tmp_path: Path) -> None:
-    rounds = [take_turns([stepping(clock, name, 3)], [], PROMPTS, LIMITS, number=0) for name in ("eager", "compiled")]
-    rounds[0]["eager"][0] = replace(rounds[0]["eager"][0], tested={"window": 2}, accepted={"window": 1})
-    speed_round.write(rounds, tmp_path / "answers.json")
-    assert speed_round.read(tmp_path / "answers.json") == [
-        {name: [replace(answer, tested=None, accepted={}) for answer in answers] for name, answers in one.items()}
-        for one in rounds
-    ]
+    found = take_turns([stepping(clock, name, 3) for name in ("plain", "auto")], [], PROMPTS, LIMITS, number=0)
+    found["plain"][0] = replace(found["plain"][0], tested={"window": 2}, accepted={"window": 1})
+    speed_round.write(found, tmp_path / "answers.json")
+    assert speed_round.read(tmp_path / "answers.json") == {
+        name: [replace(answer, tested=None, accepted={}) for answer in answers] for name, answers in found.items()
+    }
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(checkpoint: Path, answers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = speed_round.Options(
-        str(checkpoint), number=1, compiled=1, grid=False, reference=None, answers=str(answers)
+        str(checkpoint), number=1, compiled=False, grid=False, reference=None, answers=str(answers)
     )
     monkeypatch.setattr(sys, "argv", ["speed_round", json.dumps(asdict(options))])
     speed_round.main()
@@ -201,7 +200,7 @@ def test_a_round_leaves_the_answers_of_all_to_all_prompts_in_order(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: LoadedModel
 ) -> None:
     run(checkpoint, tmp_path / "answers.json", monkeypatch)
-    (found,) = speed_round.read(tmp_path / "answers.json")  # nothing is compiled for this model
+    found = speed_round.read(tmp_path / "answers.json")
     assert list(found) == [BASE, *(f"{name}, {way}" for way in ("eager", IN_TURNS) for name in SHOWN)]
     names = ("chat 1", "chat 2", "code 1", "random 0")
     expected = [prompt.expected for prompt in speed_prompts.prompts_of(loaded) if prompt.name in names]
