@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import speed_prompts, speed_round
-from benchmarks.speed_contenders import BASE, IN_TURNS, SHOWN, Through
+from benchmarks.speed_contenders import BASE, BESIDE_COMPILED, COMPILED_IN_TURNS, IN_TURNS, SHOWN, Through
 from benchmarks.taking_turns import Stepping, take_turns
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.autoregressive import AutoregressiveDecoder
@@ -20,6 +20,7 @@ from ladechat.decoder.lookahead import LookaheadDecoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.selection import Selector
 from ladechat.decoder.step import Limits, Origin, Step
+from ladechat.decoder.verify_mask import StepLayout
 from ladechat.model.eager import EagerRunner
 from ladechat.model.loading import LoadedModel
 from tests.bench.made_up import Scripted
@@ -187,21 +188,48 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed_round, "LIMIT", 6)
 
 
-def run(checkpoint: Path, answers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Asked:
+    """Passes that leave each to the model itself, and write down of how many slots it was."""
+
+    def __init__(self) -> None:
+        self.sizes, self.slots = [1, 2], set[int]()
+
+    def look(self) -> None:
+        pass
+
+    def forward(self, layout: StepLayout, *_: object) -> None:
+        self.slots.add(len(layout))
+
+    def read(self, _: object) -> None:
+        pass
+
+    def prepare(self) -> None:
+        pass
+
+    def rest(self) -> None:
+        pass
+
+
+def run(checkpoint: Path, answers: Path, monkeypatch: pytest.MonkeyPatch, *, compiled: bool = False) -> None:
     options = speed_round.Options(
-        str(checkpoint), number=1, compiled=False, grid=False, reference=None, answers=str(answers)
+        str(checkpoint), number=1, compiled=compiled, grid=False, reference=None, answers=str(answers)
     )
     monkeypatch.setattr(sys, "argv", ["speed_round", json.dumps(asdict(options))])
     speed_round.main()
 
 
 @pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("compiled", [False, True])
 def test_a_round_leaves_the_answers_of_all_to_all_prompts_in_order(
-    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: LoadedModel
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: LoadedModel, compiled: bool
 ) -> None:
-    run(checkpoint, tmp_path / "answers.json", monkeypatch)
+    passes = Asked()
+    monkeypatch.setattr(speed_round, "passes_of", lambda _: {"eager": None, "compiled": passes})
+    run(checkpoint, tmp_path / "answers.json", monkeypatch, compiled=compiled)
     found = speed_round.read(tmp_path / "answers.json")
-    assert list(found) == [BASE, *(f"{name}, {way}" for way in ("eager", IN_TURNS) for name in SHOWN)]
+    base, ways = (BESIDE_COMPILED, ("compiled", COMPILED_IN_TURNS)) if compiled else (BASE, ("eager", IN_TURNS))
+    assert list(found) == [base, *(f"{name}, {way}" for way in ways for name in SHOWN)]
+    assert ({1, 2} <= passes.slots) == compiled
     names = ("chat 1", "chat 2", "code 1", "random 0")
     expected = [prompt.expected for prompt in speed_prompts.prompts_of(loaded) if prompt.name in names]
     assert all([answer.tokens for answer in answers] == expected for answers in found.values())
