@@ -26,6 +26,7 @@ from ladechat.model.loading import LoadedModel
 from tests.bench.made_up import Scripted
 
 LIMITS = Limits(12)
+NAMES, FEW = ("chat 1", "chat 2", "code 1", "random 0"), list[Prompt]()
 PROMPTS = [Prompt("code", "one", [7], ()), Prompt("code", "two", [8], ())]
 
 
@@ -182,10 +183,16 @@ def test_answers_of_a_round_are_read_as_they_were_written(clock: Clock, tmp_path
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all prompts these: two of a kind, one of another, one without sense."""
-    names, whole = ("chat 1", "chat 2", "code 1", "random 0"), speed_prompts.prompts_of
-    monkeypatch.setattr(speed_round, "prompts_of", lambda loaded: [one for one in whole(loaded) if one.name in names])
+    monkeypatch.setattr(speed_round, "prompts_of", few_prompts)
     monkeypatch.setattr(speed_prompts, "LIMIT", 6)
     monkeypatch.setattr(speed_round, "LIMIT", 6)
+
+
+def few_prompts(loaded: LoadedModel) -> list[Prompt]:
+    """Made once: all of these tests have the same model, and it takes seconds."""
+    if not FEW:
+        FEW.extend(one for one in speed_prompts.prompts_of(loaded) if one.name in NAMES)
+    return FEW
 
 
 class Asked:
@@ -230,8 +237,7 @@ def test_a_round_leaves_the_answers_of_all_to_all_prompts_in_order(
     base, ways = (BESIDE_COMPILED, ("compiled", COMPILED_IN_TURNS)) if compiled else (BASE, ("eager", IN_TURNS))
     assert list(found) == [base, *(f"{name}, {way}" for way in ways for name in SHOWN)]
     assert ({1, 2} <= passes.slots) == compiled
-    names = ("chat 1", "chat 2", "code 1", "random 0")
-    expected = [prompt.expected for prompt in speed_prompts.prompts_of(loaded) if prompt.name in names]
+    expected = [prompt.expected for prompt in few_prompts(loaded)]
     assert all([answer.tokens for answer in answers] == expected for answers in found.values())
 
 

@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,11 +72,11 @@ def test_float64_output_equals_plain_decoding() -> None:
     assert tokens_of(run(LookaheadDecoder(runner_for(model), settings), PROMPT, 60)) == plain(model, PROMPT, 60)
 
 
-def demo_prompts() -> Iterator[tuple[list[int], list[int]]]:
+@cache
+def demo_prompts() -> list[tuple[list[int], list[int]]]:
     """Prompts for the bundled model and how it answers them."""
-    for question in ["Write a Python function that reverses a string.", "What is the n-gram pool?"]:
-        prompt = demo_prompt(question)
-        yield prompt, plain(demo_model(), prompt, 80, [2])
+    questions = ("Write a Python function that reverses a string.", "What is the n-gram pool?")
+    return [(prompt, plain(demo_model(), prompt, 80, [2])) for prompt in map(demo_prompt, questions)]
 
 
 @pytest.mark.parametrize("settings", [(1, 2, 4), (1, 5, 3), (5, 2, 5), (5, 3, 5), (6, 6, 0), (15, 5, 15)])
@@ -87,7 +88,7 @@ def test_the_bundled_model_answers_the_same_in_fewer_steps(settings: tuple[int, 
 
 
 def test_the_smallest_window_without_guesses_is_plain_decoding() -> None:
-    prompt, answer = next(demo_prompts())
+    prompt, answer = demo_prompts()[0]
     steps = run(LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(1, 2, 0)), prompt, 80, [2])
     assert [step.tokens for step in steps] == [(token,) for token in answer]
     assert {step.slots for step in steps} == {1}
@@ -112,7 +113,7 @@ def test_ngrams_of_the_window_alone_are_accepted_and_save_steps() -> None:
 
 def test_sources_that_are_switched_off_do_not_enter_the_pool() -> None:
     for flags in [(True, True), (True, False), (False, True), (False, False)]:
-        prompt, _ = next(demo_prompts())
+        prompt, _ = demo_prompts()[0]
         settings = LookaheadSettings(5, 3, 5, *flags)
         steps = run(LookaheadDecoder(runner_for(demo_model()), settings), prompt + prompt, 60)
         seen = {c.source for step in steps if step.pool for c in step.pool.candidates}
@@ -226,7 +227,7 @@ def test_changing_the_guess_limit_leaves_the_order_of_the_pool_alone() -> None:
 
 
 def test_text_of_the_answer_so_far_is_no_prompt() -> None:
-    prompt, answer = next(demo_prompts())
+    prompt, answer = demo_prompts()[0]
     decoder = LookaheadDecoder(runner_for(demo_model()), LookaheadSettings(5, 3, 5, pool_accepted=False))
     list(decoder.run(prompt + answer[:40], Limits(3), generated=40))
     learnt = {source for token in answer[10:38] for _, source, _ in decoder.pool.guesses(token, 2, 99)}

@@ -25,7 +25,7 @@ from ladechat.model.eager import EagerRunner
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, random_model, runner_for
 
 LENGTH = 60
-HALVES = [torch.bfloat16, torch.float16]
+HALVES = [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.full)]
 
 
 @dataclass

@@ -101,6 +101,7 @@ def test_a_run_that_is_resumed_ends_where_one_that_was_not_does(
     assert all(torch.equal(straight[name], resumed[name]) for name in straight)
 
 
+@pytest.mark.full
 def test_more_steps_go_on_from_before_the_learning_rate_fell(
     tokenizer: PreTrainedTokenizerFast, tmp_path: Path
 ) -> None:

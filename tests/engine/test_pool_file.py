@@ -87,6 +87,7 @@ def test_an_engine_goes_on_with_the_pool_of_the_one_before(tmp_path: Path) -> No
     assert "earlier" in found[1]
 
 
+@pytest.mark.full
 def test_an_engine_with_a_file_that_is_no_pool_says_so_and_ends(tmp_path: Path) -> None:
     path = tmp_path / "pool"
     path.write_text("not a pool")

@@ -25,7 +25,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
         yield hub
 
 
-@pytest.mark.parametrize("shard_size", ["50KB", "5GB"], ids=["shards", "one file"])
+@pytest.mark.parametrize(
+    "shard_size", [pytest.param("50KB", id="shards"), pytest.param("5GB", id="one file", marks=pytest.mark.full)]
+)
 def test_a_checkpoint_like_llama_2_answers_what_transformers_would(
     hub: HubServer, tmp_path: Path, shard_size: str
 ) -> None:

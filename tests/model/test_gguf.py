@@ -295,6 +295,7 @@ def test_a_folder_of_such_files_says_how_to_name_one(file: Path, config: bool) -
     assert f"--model {file}" in caught.value.hint
 
 
+@pytest.mark.full
 def test_one_answer_of_a_file_goes_through_the_whole_program(file: Path) -> None:
     ask = [sys.executable, "-m", "ladechat", "ask", "the dog", "--model", str(file), "--max-new-tokens", "5"]
     done = subprocess.run(ask, capture_output=True, text=True, timeout=120, check=False)

@@ -54,6 +54,7 @@ def test_an_app_that_is_told_to_end_ends_a_frozen_engine_too(start: Start, numbe
     wait_for_the_end_of(terminal, ui, engine)
 
 
+@pytest.mark.full
 def test_a_polite_kill_ends_everything_and_says_so(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     terminal = start((100, 30), "--record", str(path))

@@ -70,6 +70,7 @@ def test_quitting_leaves_no_process_and_a_clean_terminal(start: Start) -> None:
     terminal.wait_for("The end of all processes", lambda _: not any(map(still_runs, processes)))
 
 
+@pytest.mark.full
 def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
     terminal = start((120, 40), *SLOW)
     terminal.type(QUESTION)
@@ -81,6 +82,7 @@ def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
     assert "The n-gram" in screen
 
 
+@pytest.mark.full
 def test_an_engine_that_was_killed_leaves_the_conversation_and_can_be_started_again(start: Start) -> None:
     terminal = start((120, 40))
     terminal.type(SHORT)
