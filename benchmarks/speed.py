@@ -98,27 +98,27 @@ def main() -> None:
 
 
 def measured(arguments: argparse.Namespace) -> list[Round]:
-    """All rounds, each in a process of its own, one behind the other."""
+    """All rounds, each in a process of its own, one behind the other; one that was kept is not measured again."""
+    numbers = [(False, number) for number in range(arguments.rounds)]
+    numbers += [(True, number) for number in range(arguments.compiled_rounds)]
     found: list[Round] = []
     with TemporaryDirectory() as temporary:
         folder: Path = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for compiled, count in ((False, arguments.rounds), (True, arguments.compiled_rounds)):
-            for number in range(count):
-                file = folder / f"{'compiled' if compiled else 'eager'} {number}.json"
-                options = Options(
-                    model=str(arguments.model),
-                    number=number,
-                    compiled=compiled,
-                    grid=arguments.grid,
-                    reference=str(arguments.reference) if arguments.reference else None,
-                    answers=str(file),
-                )
-                if not file.exists():
-                    subprocess.run(
-                        [sys.executable, "-m", "benchmarks.speed_round", json.dumps(asdict(options))], check=True
-                    )
-                found.append(read(file))
+        for compiled, number in numbers:
+            file = folder / f"{'compiled' if compiled else 'eager'} {number}.json"
+            options = Options(
+                model=str(arguments.model),
+                number=number,
+                compiled=compiled,
+                grid=arguments.grid,
+                reference=str(arguments.reference) if arguments.reference else None,
+                answers=str(file),
+            )
+            if not file.exists():
+                told = json.dumps(asdict(options))
+                subprocess.run([sys.executable, "-m", "benchmarks.speed_round", told], check=True)
+            found.append(read(file))
     return found
 
 

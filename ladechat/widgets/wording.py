@@ -1,4 +1,4 @@
-"""Events that the conversation mentions, in words."""
+"""Events that the conversation mentions, and times, in words."""
 
 from ladechat.protocol import Failed, HistoryTrimmed, Loading, Memory, Ready, SamplingDefaults, Settings, TurnFinished
 
