@@ -12,7 +12,7 @@ DEV := $(VENV)/dev.stamp
 VERSIONS := pyproject.toml constraints.txt tools/setup_venv.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-full check format snapshots screenshots clean
+.PHONY: help run setup test test-full check format snapshots screenshots real-model clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,7 +25,7 @@ setup: $(APP) ## install what the app needs into .venv
 test: $(DEV) ## run the tests
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-full: $(DEV) ## run the tests, the long counts included
+test-full: $(DEV) real-model ## run the tests, the long counts included
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m "" --timeout 3600 $(ARGS)
 
 check: $(DEV) ## lint, format, types and import contracts
@@ -43,6 +43,9 @@ snapshots: $(DEV) ## write the pictures the tests compare with anew
 
 screenshots: $(DEV) ## take the pictures in docs/ anew, of the running app
 	$(IN_VENV)/python tools/screenshots.py
+
+real-model: $(DEV) ## fetch a real chat model for benchmarks and test-full; the last line printed is its folder
+	@$(IN_VENV)/python -m tools.real_model build/real-model
 
 clean: ## remove .venv and everything else that was made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache snapshot_report.html

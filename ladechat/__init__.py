@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ladechat.generate import lookahead_generate as lookahead_generate
-    from ladechat.generate import lookahead_steps as lookahead_steps
+    from ladechat.generate.lookahead import lookahead_generate as lookahead_generate
+    from ladechat.generate.lookahead import lookahead_steps as lookahead_steps
 
 __version__ = "0.1.0"
 __all__ = ["lookahead_generate", "lookahead_steps"]
@@ -14,5 +14,5 @@ __all__ = ["lookahead_generate", "lookahead_steps"]
 def __getattr__(name: str) -> Any:
     """Hand out what needs torch only when it is asked for: the app starts without it."""
     if name in __all__:
-        return getattr(import_module("ladechat.generate"), name)
+        return getattr(import_module("ladechat.generate.lookahead"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,9 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.live import EngineOptions, LiveEngine
+from ladechat.session.launcher import EngineOptions
+from ladechat.session.live import LiveEngine
+from ladechat.widgets.formatting import announced, describe_settings, figures
 
 FAILED = 1
 INTERRUPTED = 130
@@ -35,7 +37,7 @@ VISIBLE_CONTROLS = {
     # What turns the direction of writing around, and with it the meaning, and what breaks lines out of sight.
     **{code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)},
 }
-"""What a model, a hub or a file says never reaches a terminal raw, but for line ends and tabs."""
+"""Text of a model, a hub or a file never reaches a terminal raw, except for line ends and tabs."""
 
 
 def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int | None, *, as_json: bool) -> int:
@@ -52,7 +54,7 @@ def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int
 
 
 async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter | AnswerPrinter") -> int:
-    engine = LiveEngine(options)
+    engine = LiveEngine(options.command())
     await engine.start()
     interrupted = asyncio.Event()
     stopping: set[asyncio.Task[None]] = set()
@@ -72,7 +74,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
             printer.show(event)
             answering = answering or isinstance(event, TurnStarted)
             if isinstance(event, Failed):
-                tell(f"ladechat: {event.message} {event.hint}")
+                to_stderr(f"ladechat: {event.message} {event.hint}")
                 failed = True
             if isinstance(event, TurnFinished):
                 exit_code = FAILED if failed else 0
@@ -80,14 +82,14 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
                 break
         else:
             if not failed and not interrupted.is_set():
-                tell(f"ladechat: The engine ended before the answer did; its log is {engine.log}.")
+                to_stderr(f"ladechat: The engine ended before the answer did; its log is {engine.log}.")
     finally:
         await engine.close()
         printer.end()
     return INTERRUPTED if interrupted.is_set() else exit_code
 
 
-def tell(sentence: str) -> None:
+def to_stderr(sentence: str) -> None:
     """Print a line on standard error; on a terminal, with what would steer it made visible."""
     print(sentence.translate(VISIBLE_CONTROLS) if sys.stderr.isatty() else sentence, file=sys.stderr)
 
@@ -141,7 +143,7 @@ class AnswerPrinter:
                 self._status.clear()
                 if self._begun:
                     self._out.print()
-                tell(self._summary(event))
+                to_stderr(self._summary(event))
             case Failed():
                 self._status.clear()
 
@@ -164,20 +166,11 @@ class AnswerPrinter:
         sys.stdout.flush()
 
     def _summary(self, event: TurnFinished) -> str:
-        parts = [f"{len(event.token_ids)} tokens", f"{event.steps} steps"]
-        if event.steps:
-            parts.append(f"S {len(event.token_ids) / event.steps:.2f}")
-        if event.decode_seconds:
-            parts.append(f"{len(event.token_ids) / event.decode_seconds:.0f} tok/s")
+        parts = figures(event)
         if event.estimated_speedup is not None:
             parts.append(f"estimated speedup {event.estimated_speedup:.2f}×")
         settings = self._settings
-        if settings.decoder == "lookahead" and settings.auto:
-            parts.append("lookahead auto")
-        elif settings.decoder == "lookahead":
-            parts.append(f"lookahead W {settings.window} N {settings.ngram} G {settings.guesses}")
-        else:
-            parts.append(settings.decoder.replace("_", " "))
+        parts.append(describe_settings(settings, announced(self._ready.decoders if self._ready else ())))
         if settings.temperature:
             parts.append(f"temperature {settings.temperature:g}, seed {self._seed}")
         if self._ready is not None:

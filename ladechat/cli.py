@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,29 +10,28 @@ from typer.core import TyperGroup
 
 from ladechat import __version__
 from ladechat.bench.options import (
-    CONTENDERS,
     DEFAULT_MAX_NEW_TOKENS,
     DEFAULT_ROUNDS,
-    DEFAULT_SETTINGS,
     KINDS,
     Options,
+    by_hand,
     listed,
+    method_names,
+    numbers_by_hand,
 )
 from ladechat.options import (
     Device,
     Dtype,
     Model,
-    Passes,
     Quantize,
-    check_auto,
-    check_passes,
+    check_parameters,
     check_quantize,
-    check_w_n_g,
     fail,
+    option_of,
     with_engine_options,
 )
 from ladechat.protocol import Message
-from ladechat.session.live import EngineOptions
+from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
 
 RECORD = "--record"
@@ -91,14 +89,13 @@ def chat(
         _refuse_misplaced_options(context)
         return
     _check_length(max_new_tokens)
-    check_auto(engine.settings)
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
-    from ladechat.app import run
+    from ladechat.app import run_chat
 
     recorder = _recorder(record, engine.model)
-    raise typer.Exit(run(engine, system=system, max_new_tokens=max_new_tokens, recorder=recorder))
+    raise typer.Exit(run_chat(engine, system=system, max_new_tokens=max_new_tokens, recorder=recorder))
 
 
 @app.command()
@@ -120,9 +117,9 @@ def replay(
     if not in_terminal():
         fail("A replay needs a terminal; run it in one, without a pipe.")
     gc.disable()  # until the first frame is shown, as in `chat`
-    from ladechat.replay_app import run
+    from ladechat.app import run_replay
 
-    raise typer.Exit(run(recording))
+    raise typer.Exit(run_replay(recording))
 
 
 @app.command()
@@ -138,7 +135,6 @@ def ask(
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
     _check_length(max_new_tokens)
-    check_auto(engine.settings)
     piped = question == "-" or (question is None and not sys.stdin.isatty())
     text = sys.stdin.read() if piped else question
     if text is None or not text.strip():
@@ -147,8 +143,6 @@ def ask(
 
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=text))
-    if engine.passes == "compile":  # one answer is over long before a compiler is
-        engine = replace(engine, passes="compiled")
     raise typer.Exit(run(engine, messages, max_new_tokens, as_json=json))
 
 
@@ -160,7 +154,7 @@ def serve_engine(engine: EngineOptions) -> None:
 
     pool = Path(engine.pool).expanduser() if engine.pool else None
     places = (engine.model, engine.device, engine.dtype)
-    raise typer.Exit(serve(*places, engine.settings, pool, engine.passes, engine.tensor_parallel, engine.quantize))
+    raise typer.Exit(serve(*places, engine.settings, pool, engine.tensor_parallel, engine.quantize))
 
 
 @app.command()
@@ -171,18 +165,18 @@ def bench(
     quantize: Quantize = None,
     decoders: Annotated[
         str, typer.Option(help="What to compare with plain decoding, which always takes part.")
-    ] = ",".join(CONTENDERS),
+    ] = ",".join(method_names()),
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="W,N,G",
-            help=f"Lookahead's; give it again for others. Without it: {' and '.join(DEFAULT_SETTINGS)}.",
+            metavar=",".join(one.label for one in numbers_by_hand()),
+            show_default=",".join(str(one.default) for one in numbers_by_hand()),
+            help=f"Of {by_hand().name}; give it again for others.",
         ),
     ] = None,
     questions: Annotated[str, typer.Option(help="Kinds of questions, or a file: FILE.toml.")] = ",".join(KINDS),
     max_new_tokens: Annotated[int, typer.Option(help="The longest answer, in tokens.")] = DEFAULT_MAX_NEW_TOKENS,
     rounds: Annotated[int, typer.Option(help="How often to measure, after a warm-up.")] = DEFAULT_ROUNDS,
-    passes: Passes = "compiled",
     json: Annotated[Path | None, typer.Option(help="Write the figures into this file.", metavar="FILE")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the speedups, as PNG or SVG.", metavar="FILE.png|.svg")
@@ -190,7 +184,6 @@ def bench(
 ) -> None:
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
     _check_length(max_new_tokens)
-    check_passes(passes)
     check_quantize(quantize)
     options = Options(
         model=model,
@@ -198,11 +191,10 @@ def bench(
         dtype=dtype,
         quantize=quantize,
         decoders=listed(decoders),
-        settings=tuple(dict.fromkeys(map(_w_n_g, settings or DEFAULT_SETTINGS))),
+        settings=tuple(dict.fromkeys(map(_numbers, settings or []))),
         questions=listed(questions),
         max_new_tokens=max_new_tokens,
         rounds=rounds,
-        passes=passes,
         json=json,
         plot=plot,
     )
@@ -217,14 +209,12 @@ def tune(
     device: Device = "auto",
     dtype: Dtype = "auto",
     quantize: Quantize = None,
-    passes: Passes = "compiled",
 ) -> None:
-    """Time passes of several sizes here, and see which W, N and G that makes the fastest."""
-    check_passes(passes)
+    """Time passes of several sizes here, and see how many drafts a pass the adaptive policy makes of that."""
     check_quantize(quantize)
     from ladechat.bench.tune import run
 
-    raise typer.Exit(run(model, device, dtype, passes, quantize))
+    raise typer.Exit(run(model, device, dtype, quantize))
 
 
 def in_terminal() -> bool:
@@ -237,18 +227,23 @@ def _refuse_misplaced_options(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            option = "--" + name.replace("_", "-")
+            option = option_of(name)
             fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
 
 
-def _w_n_g(text: str) -> tuple[int, int, int]:
-    """The settings that stand in one argument, as in 5,3,5."""
+def _numbers(text: str) -> tuple[int, ...]:
+    """The parameters that stand in one argument of --settings, as in 5,3,5."""
+    wanted = numbers_by_hand()
     try:
-        window, ngram, guesses = (int(part) for part in text.split(","))
+        values = tuple(int(part) for part in text.split(","))
     except ValueError:
-        fail(f"{text!r} is no W,N,G: three whole numbers with commas between, as in --settings 5,3,5.")
-    check_w_n_g((window, ngram, guesses), ("--settings", "--settings", "--settings"))
-    return window, ngram, guesses
+        values = ()
+    if len(values) != len(wanted):
+        labels, usual = (",".join(str(getattr(one, field)) for one in wanted) for field in ("label", "default"))
+        fail(f"{text!r} is no {labels}: whole numbers with commas between, as in --settings {usual}.")
+    given = {one.name: value for one, value in zip(wanted, values, strict=True)}
+    check_parameters(by_hand().name, given, "--settings")
+    return values
 
 
 def _recorder(record: str | None, model: str) -> Recorder:

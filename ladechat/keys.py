@@ -3,17 +3,17 @@
 from textual.binding import Binding
 
 SHARED_KEYS = (
-    Binding("f2", "toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
-    Binding("f4", "switch_look", "Look", id="look", tooltip="A hue for each step, or blue for parallel ones."),
-    Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
-    Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
-    Binding("f8", "copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
+    Binding("f2", "app.toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
+    Binding("f4", "app.switch_look", "Look", id="look", tooltip="A hue for each step, or blue for parallel ones."),
+    Binding("pageup", "app.page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
+    Binding("pagedown", "app.page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
+    Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
 )
 
 APP_KEYS = (
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer that is being written, or a download."),
     SHARED_KEYS[0],
-    Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Lookahead or plain decoding."),
+    Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Plain decoding, or the decoder before."),
     SHARED_KEYS[1],
     Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
     Binding("f7", "record", "Rec", id="record", tooltip="Begin or end a recording of the session."),
@@ -30,7 +30,7 @@ APP_KEYS = (
         id="interrupt",
         tooltip="Copy the selection; without one stop the answer; twice: quit.",
     ),
-    Binding("ctrl+q", "quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
+    Binding("ctrl+q", "app.quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
 REPLAY_KEYS = (
@@ -45,6 +45,6 @@ REPLAY_KEYS = (
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end of the recording."),
     *SHARED_KEYS,
     Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
-    Binding("q", "quit", "Quit", id="quit", tooltip="Leave."),
-    Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),
+    Binding("q", "app.quit", "Quit", id="quit", tooltip="Leave."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),
 )

@@ -1,25 +1,21 @@
-"""The options that several commands share: which engine, and with what settings. Each is declared once, here."""
+"""The options that several commands share: which engine, and with what settings. Each is declared once, here.
+
+Those of decoders come from `ladechat.catalog`: what is registered there before this module is imported has its options.
+"""
 
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args
 
 import msgspec
 import typer
 
-from ladechat.protocol import (
-    DECODERS,
-    GUESSES_RANGE,
-    NGRAM_RANGE,
-    PENALTY_RANGE,
-    TEMPERATURE_RANGE,
-    WINDOW_RANGE,
-    Settings,
-)
-from ladechat.session.live import EngineOptions
+from ladechat import catalog
+from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
+from ladechat.session.launcher import EngineOptions
 
 USAGE_ERROR = 2
 
@@ -31,12 +27,6 @@ Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what
 
 Pool = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the n-gram pool in a file, for the next session.")]
 
-PASSES = ("compile", "compiled", "eager")
-Passes = Annotated[
-    str,
-    typer.Option(help="Compile passes (on a CPU those of small models); use what takes no compiler; or stay eager."),
-]
-
 TensorParallel = Annotated[
     int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
 ]
@@ -47,67 +37,122 @@ Quantize = Annotated[
     typer.Option(metavar="int8|int4", help="Quantise the weights while they are read; int4 needs a CUDA GPU."),
 ]
 
-PLACES: dict[str, Any] = {
+ENGINE: dict[str, Any] = {
     "model": Model,
     "device": Device,
     "dtype": Dtype,
     "quantize": Quantize,
     "pool": Pool,
-    "passes": Passes,
     "tensor_parallel": TensorParallel,
 }
-"""Which model, where and how it runs, and what it begins with."""
+"""Which model, where and how it runs, and what it begins with: each a field of `EngineOptions`."""
 
-PINNED = ("window", "ngram", "guesses")
-"""The settings that `auto` chooses, unless one of them is given."""
-
-
-def _pinning(option: str, short: str, says: str, default: int) -> Any:
-    """An option of one of them. Whether it is given matters, so it has no value where it is not."""
-    return Annotated[int | None, typer.Option(option, short, show_default=str(default), help=says)]
+AUTOMATIC = catalog.DECODERS[Settings().decoder]
+"""The decoder that runs where none is asked for. It chooses by itself; `AUTOMATIC.by_hand` is the one that does not."""
 
 
-SETTINGS: dict[str, Any] = {
-    "decoder": Annotated[str, typer.Option(help=f"{', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")],
-    "window": _pinning("--window", "-W", "W: how many future positions the window works on.", Settings().window),
-    "ngram": _pinning("--ngram", "-N", "N: tokens in an n-gram.", Settings().ngram),
-    "guesses": _pinning("--guesses", "-G", "G: how many n-grams a step verifies.", Settings().guesses),
-    "auto": Annotated[
-        bool | None,
-        typer.Option(
-            show_default="on, but for the bundled model, or where W, N or G is given",
-            help="Let W, N and G follow what they yield here.",
-        ),
+DRAWING: dict[str, Any] = {
+    "temperature": Annotated[
+        float, typer.Option("--temperature", "-T", help="0: the token with the largest logit; else a draw.")
     ],
-    "pool_prompt": Annotated[bool, typer.Option(help="N-grams of the prompt enter the pool.")],
-    "pool_accepted": Annotated[bool, typer.Option(help="N-grams of the accepted text enter the pool.")],
-    "temperature": Annotated[float, typer.Option("--temperature", "-T", help="0: the likeliest token; else a draw.")],
-    "top_k": Annotated[int, typer.Option(help="Draw from so many of the likeliest tokens; 0: from all.")],
+    "top_k": Annotated[int, typer.Option(help="Draw from so many of the most probable tokens; 0: from all.")],
     "top_p": Annotated[float, typer.Option("--top-p", "-P", help="Draw from tokens of this probability together.")],
-    "min_p": Annotated[float, typer.Option(help="Draw from tokens of this part of the likeliest one's probability.")],
+    "min_p": Annotated[float, typer.Option(help="Draw from tokens with this part of the highest probability.")],
     "repetition_penalty": Annotated[float, typer.Option(help="Above 1, words of the text come again less often.")],
     "seed": Annotated[int | None, typer.Option(help="Where random numbers begin: the same seed, the same answers.")],
 }
-"""One for each field of `Settings`, by its name."""
+"""How tokens are drawn: a field of `Settings` each."""
+
+CHOICE: dict[str, Any] = {
+    "decoder": Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default=AUTOMATIC.name,
+            help=" ".join(f"{info.name}: {info.help}" for info in catalog.DECODERS.values()),
+        ),
+    ],
+    "auto": Annotated[
+        bool | None,
+        typer.Option(
+            show_default=f"on, unless an option of {AUTOMATIC.by_hand} is given",
+            help=f"The same as --decoder {AUTOMATIC.name}, or with --no-auto as --decoder {AUTOMATIC.by_hand}.",
+        ),
+    ],
+}
+"""Which decoder."""
+
+
+def _parameter_option(name: str, *short: str) -> Any:
+    """The option of a parameter that decoders have. Whether it is given matters, so it has no value where it is not."""
+    kinds: dict[Parameter, list[str]] = {}
+    for info in catalog.DECODERS.values():
+        for one in info.parameters:
+            if one.name == name:
+                kinds.setdefault(one, []).append(info.name)
+    says = " ".join(
+        f"{', '.join(owners)}: {one.help.removesuffix('.')} ({_values(one)})." for one, owners in kinds.items()
+    )
+    option, switch = option_of(name), isinstance(next(iter(kinds)).default, bool)
+    if switch:
+        both = f"{option}/--no-{option[2:]}"
+        return Annotated[bool | None, typer.Option(both, *short, help=says, show_default=False)]
+    return Annotated[int | None, typer.Option(option, *short, help=says, show_default=False)]
+
+
+def _values(parameter: Parameter) -> str:
+    """The range and the default, in brackets."""
+    if isinstance(parameter.default, bool):
+        return f"default: {'on' if parameter.default else 'off'}"
+    return f"{parameter.least} to {parameter.most}, default: {parameter.default}"
+
+
+def option_of(name: str) -> str:
+    """The option of a parameter or field: --pool-prompt of pool_prompt."""
+    return "--" + name.replace("_", "-")
+
+
+def _parameter_options() -> Iterator[tuple[str, Any]]:
+    """An option for each parameter of the catalog. A label of one capital letter is its short form, unless taken."""
+    taken = {spelling for each in (ENGINE, CHOICE, DRAWING) for kind in each.values() for spelling in _spellings(kind)}
+    for name, parameter in catalog.parameters().items():
+        short = f"-{parameter.label}" if len(parameter.label) == 1 and parameter.label.isupper() else None
+        if short is None or short in taken:
+            yield name, _parameter_option(name)
+        else:
+            yield name, _parameter_option(name, short)
+            taken.add(short)
+
+
+def _spellings(kind: Any) -> tuple[str, ...]:
+    declared: tuple[str, ...] = get_args(kind)[1].param_decls or ()
+    return declared
+
+
+PARAMETERS = dict(_parameter_options())
+"""By the name of the parameter."""
 
 
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`."""
-    places = {name: getattr(EngineOptions(), name) for name in PLACES}
-    defaults = {**msgspec.structs.asdict(Settings()), **dict.fromkeys([*PINNED, "auto"]), **places}
+    kinds = {**ENGINE, **CHOICE, **PARAMETERS, **DRAWING}
+    defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
+    defaults |= {name: getattr(Settings(), name) for name in DRAWING}
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
-        for name, kind in {**PLACES, **SETTINGS}.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
+        for name, kind in kinds.items()
     ]
 
     @wraps(command)
     def called(**given: Any) -> None:
-        places = {name: given.pop(name) for name in PLACES}
-        check_passes(places["passes"])
-        check_quantize(places["quantize"])
-        check_tensor_parallel(places["tensor_parallel"], places["quantize"])
-        settings = checked(with_auto({name: given.pop(name) for name in SETTINGS}, places["model"]))
-        command(engine=EngineOptions(**places, settings=settings), **given)
+        engine = {name: given.pop(name) for name in ENGINE}
+        check_quantize(engine["quantize"])
+        check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
+        parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
+        decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters)
+        check_parameters(decoder, parameters)
+        settings = checked(decoder, parameters, {name: given.pop(name) for name in DRAWING})
+        command(engine=EngineOptions(**engine, settings=settings), **given)
 
     own = [one for one in inspect.signature(command).parameters.values() if one.name != "engine"]
     ordered = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
@@ -116,52 +161,63 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def with_auto(given: dict[str, Any], model: str) -> dict[str, Any]:
-    """The options with values of W, N and G, and `auto` on or off.
+def chosen_decoder(named: str | None, auto: bool | None, parameters: Mapping[str, Value]) -> str:
+    """The decoder that the options mean.
 
-    It is on unless one of them is given. With the bundled model it is off: that is there to be looked at, and so small
-    that on a CPU nothing of the method would pay, and nothing would be seen.
+    Args:
+        named: what --decoder says, if it is given.
+        auto: what --auto or --no-auto says, if one is given.
+        parameters: those that are given. Whoever sets what the decoder that chooses by itself would choose, means the
+            one that is set by hand.
     """
-    pinned = any(given[name] is not None for name in PINNED)
-    usual = not pinned and given["decoder"] == "lookahead" and model != "demo"
-    auto = given["auto"] if given["auto"] is not None else usual
-    defaults = msgspec.structs.asdict(Settings())
-    return {**given, "auto": auto} | {name: defaults[name] for name in PINNED if given[name] is None}
+    by_hand = AUTOMATIC.by_hand or AUTOMATIC.name
+    if named is None:
+        own = {one.name for one in catalog.DECODERS[by_hand].parameters} - {one.name for one in AUTOMATIC.parameters}
+        wanted = auto if auto is not None else not own & parameters.keys()
+        return AUTOMATIC.name if wanted else by_hand
+    if named not in catalog.DECODERS:
+        *others, last = catalog.DECODERS
+        fail(f"There is no decoder {named!r}; use --decoder {', '.join(others)} or {last}.")
+    if auto is not None and auto != (named == AUTOMATIC.name) and (auto or named == AUTOMATIC.name):
+        fail(f"{'--auto' if auto else '--no-auto'} and --decoder {named} contradict each other; leave one of them out.")
+    return named
 
 
-def checked(given: dict[str, Any]) -> Settings:
+def check_parameters(decoder: str, parameters: Mapping[str, Value], option: str | None = None) -> None:
+    """Refuse values out of range: that of the decoder, or of a parameter that it does not have, of those that do.
+
+    Args:
+        decoder: the chosen one.
+        parameters: those that are given.
+        option: what they were given with; None: each with its own.
+    """
+    for name, value in parameters.items():
+        owners = [info for info in catalog.DECODERS.values() if any(one.name == name for one in info.parameters)]
+        own = [info for info in owners if info.name == decoder]
+        declared = [one for info in own or owners for one in info.parameters if one.name == name]
+        problems = [catalog.problem(one, value) for one in declared]
+        if all(problems):
+            fail(f"{declared[0].label} {problems[0]}; set it with {option or option_of(name)}.")
+
+
+def checked(decoder: str, parameters: Mapping[str, Value], drawing: Mapping[str, Any]) -> Settings:
     """The settings, or one sentence that says what is wrong with them, and the end of the program."""
-    if given["decoder"] not in DECODERS:
-        fail(f"There is no decoder {given['decoder']!r}; use --decoder {', '.join(DECODERS[:-1])} or {DECODERS[-1]}.")
-    check_w_n_g((given["window"], given["ngram"], given["guesses"]), ("--window", "--ngram", "--guesses"))
     for name, option, value, (least, most) in (
-        ("The temperature", "--temperature", given["temperature"], TEMPERATURE_RANGE),
-        ("The penalty", "--repetition-penalty", given["repetition_penalty"], PENALTY_RANGE),
+        ("The temperature", "--temperature", drawing["temperature"], TEMPERATURE_RANGE),
+        ("The penalty", "--repetition-penalty", drawing["repetition_penalty"], PENALTY_RANGE),
     ):
         if not least <= value <= most:
             fail(f"{name} has to be from {least:g} to {most:g}, not {value:g}; set it with {option}.")
-    if not 0 < given["top_p"] <= 1:
-        fail(f"Top-p has to be above 0 and at most 1, not {given['top_p']:g}; set it with --top-p.")
-    if not 0 <= given["min_p"] < 1:
-        fail(f"Min-p has to be at least 0 and below 1, not {given['min_p']:g}; set it with --min-p.")
-    if given["top_k"] < 0:
-        fail(f"Top-k has to be at least 0, not {given['top_k']}; set it with --top-k.")
+    if not 0 < drawing["top_p"] <= 1:
+        fail(f"Top-p has to be above 0 and at most 1, not {drawing['top_p']:g}; set it with --top-p.")
+    if not 0 <= drawing["min_p"] < 1:
+        fail(f"Min-p has to be at least 0 and below 1, not {drawing['min_p']:g}; set it with --min-p.")
+    if drawing["top_k"] < 0:
+        fail(f"Top-k has to be at least 0, not {drawing['top_k']}; set it with --top-k.")
     try:
-        return msgspec.convert(given, Settings)
+        return msgspec.convert({"decoder": decoder, "parameters": parameters, **drawing}, Settings)
     except msgspec.ValidationError:
-        fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {given['seed']}; set it with --seed.")
-
-
-def check_auto(settings: Settings) -> None:
-    """Refuse `--auto` with a decoder that it does nothing for."""
-    if settings.auto and settings.decoder != "lookahead":
-        fail(f"--auto chooses W, N and G of lookahead decoding, not of {settings.decoder}; leave one of the two out.")
-
-
-def check_passes(passes: str) -> None:
-    """Refuse what is no way to run passes."""
-    if passes not in PASSES:
-        fail(f"Passes cannot be {passes!r}; use --passes {', '.join(PASSES[:-1])} or {PASSES[-1]}.")
+        fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {drawing['seed']}; set it with --seed.")
 
 
 def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
@@ -180,14 +236,6 @@ def check_quantize(quantize: str | None) -> None:
         fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
     if importlib.util.find_spec("torchao") is None:
         fail("--quantize needs torchao, which is not installed: pip install 'ladechat[quantize]' brings it.")
-
-
-def check_w_n_g(values: tuple[int, int, int], options: tuple[str, str, str]) -> None:
-    """Refuse values of W, N and G that are out of range; `options` set them."""
-    ranges = (WINDOW_RANGE, NGRAM_RANGE, GUESSES_RANGE)
-    for letter, option, value, (least, most) in zip("WNG", options, values, ranges, strict=True):
-        if not least <= value <= most:
-            fail(f"{letter} has to be from {least} to {most}, not {value}; set it with {option}.")
 
 
 def fail(sentence: str) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from ladechat import protocol
+from ladechat import catalog, protocol
 from ladechat.protocol import Command, Event, Settings
 from tests.widgets import sample_steps
 
@@ -35,11 +35,38 @@ def memory(cache_bytes: int) -> protocol.Memory:
     )
 
 
+POLICY_CHOICE = protocol.PolicyChoice(
+    turn=0,
+    slots=9.0,
+    tokens=2.1,
+    window=False,
+    costs=[
+        protocol.PassCost(slots=slots, ms=ms) for slots, ms in [(1, 9.5), (4, 10.4), (8, 12.9), (16, 19.0), (64, 57.0)]
+    ],
+    expected=[
+        protocol.ExpectedTokens(slots=slots, tokens=tokens)
+        for slots, tokens in [(1, 1.0), (2, 1.4), (4, 1.75), (8, 2.05), (16, 2.25), (32, 2.35)]
+    ],
+)
+"""As of a machine on which a pass of nine slots costs 1.4 plain ones."""
+
+
+def resolved(settings: Settings) -> Settings:
+    """The settings with a value for each parameter of their decoder."""
+    if settings.decoder not in catalog.DECODERS:
+        return settings
+    parameters = catalog.resolved(settings.decoder, settings.parameters)
+    return msgspec.structs.replace(settings, parameters=parameters)
+
+
 class FakeEngine:
     """An `EngineSource` that answers each question with the next of its answers. It says one thing a second.
 
+    It has every decoder of the catalog: lookahead with a window and a pool, `auto` with a pool and a chart of its
+    policy, the others with drafts alone.
+
     Args:
-        settings: what it was started with.
+        settings: what it was started with; those of `settings.parameters` that its decoder lacks are kept for others.
         answers: what it says, in turn; the last one again and again.
         hold_loading: keep loading until `finish_loading`.
         hold_steps: send no step until `release`.
@@ -47,11 +74,12 @@ class FakeEngine:
     Attributes:
         commands: all that it was sent.
         closed: whether it was ended by the app.
-        asked_where: how often it was asked where it hangs.
+        stack_dumps: how often it was asked for its thread stacks.
         fail_next: what the next question fails with, instead of an answer.
         hold_end: leave an answer open behind its last step.
         steps_done: of the answer that was begun last.
         trim_next: leave out the oldest turn at the next question, and say so.
+        single_token: why it can only be decoded plainly, if it can.
     """
 
     def __init__(
@@ -65,10 +93,11 @@ class FakeEngine:
         self.settings = settings or Settings()
         self.commands: list[Command] = []
         self.closed = False
-        self.asked_where = 0
+        self.stack_dumps = 0
         self.fail_next: protocol.FailureCode | None = None
         self.trim_next = False
         self.hold_end = False
+        self.single_token: str | None = None
         self._answers = deque(answers)
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._hold_loading = hold_loading
@@ -95,7 +124,7 @@ class FakeEngine:
                 tokenizer=None,
                 device="cpu",
                 dtype="float32",
-                settings=self.settings,
+                settings=resolved(self.settings),
                 seed=None,
                 started="2030-01-01T00:00:00+00:00",
             )
@@ -112,16 +141,17 @@ class FakeEngine:
                 self._work()
             case protocol.Configure():
                 wanted = {name: value for name, value in msgspec.structs.asdict(command).items() if value is not None}
+                wanted["parameters"] = {**self.settings.parameters, **(command.parameters or {})}
                 self.settings = msgspec.structs.replace(self.settings, **wanted)
-                self._say(protocol.SettingsApplied(settings=self.settings))
+                self._say(protocol.SettingsApplied(settings=resolved(self.settings)))
                 if self._turn is not None:
                     self._plan()
             case protocol.Stop():
                 if self._turn is not None:
                     self._finish("stopped")
 
-    def ask_where(self) -> None:
-        self.asked_where += 1
+    def dump_stacks(self) -> None:
+        self.stack_dumps += 1
 
     async def events(self) -> AsyncIterator[Event]:
         while (event := await self._events.get()) is not None:
@@ -150,7 +180,9 @@ class FakeEngine:
                 chat_template="llama-2 (built in)",
                 eos_ids=[2],
                 load_seconds=0.5,
-                settings=self.settings,
+                settings=resolved(self.settings),
+                decoders=list(catalog.DECODERS.values()),
+                single_token=self.single_token,
                 memory=memory(2_097_152),
             )
         )
@@ -242,10 +274,12 @@ class FakeEngine:
                 prompt_ids=prompt,
                 cached_tokens=0,
                 max_new_tokens=512,
-                settings=self.settings,
+                settings=resolved(self.settings),
             )
         )
         self._say(protocol.Prefilling(turn=command.turn, done_tokens=len(prompt), total_tokens=len(prompt)))
+        if self.settings.decoder == "auto":
+            self._say(msgspec.structs.replace(POLICY_CHOICE, turn=command.turn))
 
     def _plan(self) -> None:
         """The steps in which the rest of the answer will come, with the present settings."""
@@ -253,8 +287,14 @@ class FakeEngine:
             self._coming = deque(sample_steps.plain_step(piece) for piece in self._rest)
         else:
             before = self._said[-1] if self._said else "]"
-            sizes = self.settings.window, self.settings.ngram, self.settings.guesses
-            self._coming = deque(sample_steps.answer(*sizes, text=[before, *self._rest, ""]))
+            given = {"window": 5, "ngram": 3, "guesses": 5, **self.settings.parameters}
+            sizes = given["window"], given["ngram"], given["guesses"]
+            steps = sample_steps.answer(*sizes, text=[before, *self._rest, ""])
+            if self.settings.decoder != "lookahead":
+                steps = [msgspec.structs.replace(step, window=None) for step in steps]
+            if self.settings.decoder not in ("lookahead", "auto"):
+                steps = [msgspec.structs.replace(step, pool=None) for step in steps]
+            self._coming = deque(steps)
 
     def _step(self) -> None:
         assert self._turn is not None

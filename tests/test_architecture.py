@@ -39,19 +39,25 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("module", ["app", "cli", "widgets", "session.live", "palette", "protocol"])
+@pytest.mark.parametrize("module", ["app", "cli", "screens.chat", "session.live", "catalog", "protocol"])
 def test_importing_the_ui_imports_no_torch(module: str) -> None:
     loaded = modules_loaded_by(f"import ladechat.{module}")
     assert not loaded & {"torch", "transformers", "numpy", "tokenizers", "huggingface_hub"}
 
 
-def test_importing_the_command_line_imports_no_screen() -> None:
-    assert "textual" not in modules_loaded_by("import ladechat.cli")
+@pytest.mark.parametrize("module", ["cli", "ask", "bench.command"])
+def test_importing_a_command_imports_no_screen_and_no_torch(module: str) -> None:
+    assert not modules_loaded_by(f"import ladechat.{module}") & {"textual", "torch", "transformers"}
 
 
-@pytest.mark.parametrize("module", ["engine.server", "decoder.lookahead", "model.eager"])
+@pytest.mark.parametrize("module", ["engine.turn", "registry", "model.load", "generate"])
 def test_importing_the_engine_imports_no_screen(module: str) -> None:
     assert "textual" not in modules_loaded_by(f"import ladechat.{module}")
+
+
+def test_importing_the_server_imports_no_torch() -> None:
+    """A mistyped model is answered at once, not after seconds of imports."""
+    assert "torch" not in modules_loaded_by("import ladechat.engine.server")
 
 
 def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported() -> None:

@@ -1,14 +1,18 @@
 """The command line: answers on standard output, everything else on standard error, and exit codes that tell."""
 
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import ask, cli, protocol
-from ladechat.options import with_auto
+from ladechat import ask, catalog, cli, protocol
+from ladechat.options import chosen_decoder
 from ladechat.protocol import (
     Closed,
     DraftTree,
@@ -22,7 +26,7 @@ from ladechat.protocol import (
     TurnStarted,
     decode_event,
 )
-from ladechat.session.live import EngineOptions
+from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder
 
 QUESTION = "What is the n-gram pool?"
@@ -56,11 +60,14 @@ def test_without_torchao_quantising_names_what_brings_it(command: list[str], mon
         (["-W", "65"], "1 to 64"),
         (["--ngram", "1"], "2 to 16"),
         (["-G", "-1"], "0 to 64"),
-        (["--decoder", "magic"], "lookahead, prompt_lookup, jacobi or autoregressive"),
+        (["--decoder", "jacobi", "-W", "65"], "W has to be from 1 to 64, not 65; set it with --window."),
+        (["--decoder", "jacobi", "--nodes", "0"], "nodes has to be from 1 to 64, not 0; set it with --nodes."),
+        (["--decoder", "magic"], "use --decoder auto, lookahead, "),
+        (["--auto", "--decoder", "jacobi"], "--auto and --decoder jacobi contradict each other"),
+        (["--no-auto", "--decoder", "auto"], "--no-auto and --decoder auto contradict each other"),
         (["--temperature", "-0.1"], "0 to 5"),
         (["-T", "nan"], "0 to 5"),
         (["--top-p", "0"], "at most 1"),
-        (["--passes", "fast"], "use --passes compile, compiled or eager"),
         (["--tensor-parallel", "0"], "among 0 GPUs"),
         (["--tensor-parallel", "2", "--quantize", "int8"], "leave out --quantize or --tensor-parallel"),
         (["--quantize", "int3"], "use --quantize int8 or int4"),
@@ -125,7 +132,7 @@ class Scripted:
     said: tuple[Event, ...] = ()
     log = Path("engine.log")
 
-    def __init__(self, options: EngineOptions) -> None:
+    def __init__(self, command: list[str]) -> None:
         pass
 
     async def start(self) -> None:
@@ -220,7 +227,7 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         recorder.stop()
         return 0
 
-    monkeypatch.setattr("ladechat.app.run", run)
+    monkeypatch.setattr("ladechat.app.run_chat", run)
     monkeypatch.setattr(cli, "in_terminal", lambda: True)
     return calls
 
@@ -288,28 +295,100 @@ def test_a_replay_in_a_pipe_says_that_it_needs_a_terminal() -> None:
     assert result.exit_code == 2 and "needs a terminal" in result.stderr
 
 
+# --- which decoder ----------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    ("given", "model", "auto"),
+    ("named", "auto", "given", "decoder"),
     [
-        ({}, "some/model", True),
-        ({}, "demo", False),
-        ({"auto": True}, "demo", True),
-        ({"window": 7}, "some/model", False),
-        ({"guesses": 0}, "some/model", False),
-        ({"ngram": 4, "auto": True}, "some/model", True),
-        ({"auto": False}, "some/model", False),
-        ({"decoder": "jacobi"}, "some/model", False),
+        (None, None, {}, "auto"),
+        (None, True, {}, "auto"),
+        (None, False, {}, "lookahead"),
+        (None, None, {"window": 7}, "lookahead"),
+        (None, None, {"guesses": 0}, "lookahead"),
+        (None, None, {"pool_prompt": False}, "lookahead"),
+        (None, None, {"nodes": 4}, "auto"),  # neither of the two has it
+        (None, True, {"ngram": 4}, "auto"),
+        ("auto", None, {"window": 7}, "auto"),
+        ("auto", True, {}, "auto"),
+        ("jacobi", None, {}, "jacobi"),
+        ("jacobi", False, {}, "jacobi"),
+        ("suffix", None, {"window": 7}, "suffix"),
     ],
 )
-def test_w_n_and_g_follow_what_they_yield_unless_they_are_given(given: dict[str, Any], model: str, auto: bool) -> None:
-    unset: dict[str, Any] = {"decoder": "lookahead", "window": None, "ngram": None, "guesses": None, "auto": None}
-    found = with_auto({**unset, **given}, model)
-    assert found["auto"] is auto
-    usual = {"window": 5, "ngram": 3, "guesses": 5}
-    assert {name: found[name] for name in usual} == {name: given.get(name, value) for name, value in usual.items()}
+def test_the_decoder_chooses_by_itself_unless_it_is_set_by_hand(
+    named: str | None, auto: bool | None, given: dict[str, Any], decoder: str
+) -> None:
+    assert chosen_decoder(named, auto, given) == decoder
 
 
-def test_auto_with_a_decoder_that_it_does_nothing_for_is_refused() -> None:
-    result = CliRunner().invoke(cli.app, ["ask", QUESTION, "--auto", "--decoder", "jacobi"])
-    assert result.exit_code == 2
-    assert "not of jacobi" in result.output
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """Takes down the settings that an engine is started with."""
+    settings: list[Settings] = []
+
+    def serve(_model: str, _device: str, _dtype: str, given: Settings, *_: object) -> int:
+        settings.append(given)
+        return 0
+
+    monkeypatch.setitem(sys.modules, "ladechat.engine.server", SimpleNamespace(serve=serve))
+    return settings
+
+
+def test_settings_hold_the_parameters_that_were_given_and_no_others(served: list[Settings]) -> None:
+    assert CliRunner().invoke(cli.app, ["engine", "-W", "7", "--no-pool-prompt", "--nodes", "3"]).exit_code == 0
+    assert CliRunner().invoke(cli.app, ["engine"]).exit_code == 0
+    assert served[0].decoder == "lookahead"
+    assert served[0].parameters == {"window": 7, "pool_prompt": False, "nodes": 3}  # another decoder may need the last
+    assert served[1] == Settings()
+
+
+def test_what_starts_an_engine_is_what_it_is_started_with(served: list[Settings]) -> None:
+    parameters: dict[str, protocol.Value] = {"window": 7, "pool_accepted": False, "nodes": 3}
+    settings = Settings(decoder="jacobi", parameters=parameters, temperature=0.5, top_k=9, seed=4)
+    arguments = EngineOptions(settings=settings).arguments()
+    assert CliRunner().invoke(cli.app, ["engine", *arguments]).exit_code == 0
+    assert served == [settings]
+
+
+REGISTERS_A_TOY = """
+from ladechat import catalog
+from ladechat.protocol import DecoderInfo, Parameter
+
+depth = Parameter("toy_depth", "D", "How deep it digs.", 4, 1, 9)
+clash = Parameter("turbo", "T", "Whether it is fast.", False)
+catalog.register(DecoderInfo(name="toy", label="a toy", help="Guesses wildly.", parameters=[depth, clash]))
+
+from ladechat.cli import main
+
+main()
+"""
+
+
+def with_toy(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    wide = {**os.environ, "COLUMNS": "200"}
+    command = [sys.executable, "-c", REGISTERS_A_TOY, *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=wide, cwd=Path(__file__).parent.parent, timeout=100
+    )
+
+
+@pytest.mark.parametrize("command", [[], ["ask"], ["engine"]], ids=["app", "ask", "engine"])
+def test_a_decoder_of_the_catalog_has_its_options_with_no_edit_elsewhere(command: list[str]) -> None:
+    shown = " ".join(with_toy(*command, "--help").stdout.split())
+    assert "toy: Guesses wildly." in shown
+    assert "-D, --toy-depth" in shown and "toy: How deep it digs (1 to 9, default: 4)." in shown
+    assert "--turbo / --no-turbo" in shown and "toy: Whether it is fast (default: off)." in shown
+    assert "-T, --temperature" in shown
+
+
+def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold() -> None:
+    assert "toy" in with_toy("bench", "--help").stdout
+    refused = with_toy("ask", "--decoder", "toy", "--toy-depth", "10", QUESTION)
+    assert refused.returncode == 2 and "D has to be from 1 to 9, not 10; set it with --toy-depth." in refused.stderr
+
+
+def test_a_parameter_that_several_decoders_have_is_one_option_that_names_them() -> None:
+    names = [info.name for info in catalog.DECODERS.values() if any(p.name == "nodes" for p in info.parameters)]
+    help_text = " ".join(CliRunner().invoke(cli.app, ["ask", "--help"]).stdout.split())
+    assert len(names) > 1 and f"{', '.join(names)}: The most drafted tokens in a pass" in help_text

@@ -1,36 +1,43 @@
-"""The documents tell the truth: the fields, keys, commands and files that they name are those that exist."""
+"""The documents tell the truth: the fields, keys, commands, options and files that they name are those that exist."""
 
-import json
 import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import typer
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 
-from ladechat import protocol
-from ladechat.app import LadechatApp
-from ladechat.bench.options import CONTENDERS
-from ladechat.replay_app import ReplayApp
+from ladechat import catalog, protocol
+from ladechat.bench.options import method_names
+from ladechat.cli import app
+from ladechat.screens.chat import ChatScreen
+from ladechat.screens.replay import ReplayScreen
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.transcript import Transcript
 
 ROOT = Path(__file__).parent.parent
-RECORDS = [protocol.Message, protocol.Settings, protocol.Timing, protocol.DraftTree, protocol.WindowView]
-RECORDS += [protocol.PoolView, protocol.Candidate, protocol.SamplingDefaults]
-RECORDS += [protocol.Expectation, protocol.PassCost, protocol.Memory]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
-
-def spaced(name: str) -> str:
-    """`PoolView` as the documents head it: pool view."""
-    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+README_WORDS = 700
+TOUR_LINES = 900
+TOUR_STOPS = {
+    "decoder/jacobi.py",
+    "decoder/drafters/window.py",
+    "decoder/drafters/ngram_pool.py",
+    "decoder/drafters/pool.py",
+    "decoder/verify_mask.py",
+    "decoder/acceptance.py",
+    "decoder/loop.py",
+}
 
 
 def sections(page: str) -> dict[str, str]:
@@ -39,8 +46,11 @@ def sections(page: str) -> dict[str, str]:
     return {heading.strip("` "): body for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def documented_fields(section: str) -> set[str]:
-    return set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE))
+def anchors(page: Path) -> set[str]:
+    """What can be linked to in a page, as the usual renderers name it."""
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ +(.+)$", prose, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def tracked_text() -> list[Path]:
@@ -55,36 +65,52 @@ def tracked_text() -> list[Path]:
     return [path for path in paths if path.is_file() and b"\0" not in path.read_bytes()]
 
 
-PAGE = sections((ROOT / "docs" / "protocol.md").read_text())
+# --- the protocol -----------------------------------------------------------------------------------------------------
+
+PROTOCOL_PAGE = sections((ROOT / "docs" / "protocol.md").read_text(encoding="utf-8"))
+RECORDS = protocol.Record.__subclasses__()
+
+
+def spaced(name: str) -> str:
+    """`PoolView` as the page heads it: pool view."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
+
+
+def documented_fields(section: str) -> set[str]:
+    return set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE))
+
+
+def fields(cls: type[msgspec.Struct]) -> set[str]:
+    return {field.name for field in msgspec.structs.fields(cls)}
 
 
 @pytest.mark.parametrize("tag", [*protocol.COMMANDS, *protocol.EVENTS])
 def test_the_protocol_page_has_every_field_of_every_message(tag: str) -> None:
-    cls = {**protocol.COMMANDS, **protocol.EVENTS}[tag]
     common = {"seq", "t"} if tag in protocol.EVENTS else set()
-    assert documented_fields(PAGE[tag]) == {field.name for field in msgspec.structs.fields(cls)} - common
+    assert documented_fields(PROTOCOL_PAGE[tag]) == fields({**protocol.COMMANDS, **protocol.EVENTS}[tag]) - common
 
 
 def test_the_protocol_page_has_the_fields_that_every_event_has() -> None:
-    assert documented_fields(PAGE["Events"]) == {field.name for field in msgspec.structs.fields(protocol.Event)}
+    assert documented_fields(PROTOCOL_PAGE["Events"]) == fields(protocol.Event)
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
 def test_the_protocol_page_has_every_field_of_every_record(record: type[protocol.Record]) -> None:
-    assert documented_fields(PAGE[spaced(record.__name__)]) == {f.name for f in msgspec.structs.fields(record)}
+    assert documented_fields(PROTOCOL_PAGE[spaced(record.__name__)]) == fields(record)
 
 
 def test_the_protocol_page_has_no_message_that_does_not_exist() -> None:
     known = {*protocol.COMMANDS, *protocol.EVENTS, *(spaced(record.__name__) for record in RECORDS)}
-    assert {heading for heading, body in PAGE.items() if documented_fields(body)} - {"Events"} <= known
-    assert set(RECORDS) == set(protocol.Record.__subclasses__())
+    assert {heading for heading, body in PROTOCOL_PAGE.items() if documented_fields(body)} - {"Events"} <= known
 
+
+# --- keys -------------------------------------------------------------------------------------------------------------
 
 KEY_NAMES = {"escape": "Esc", "up": "↑", "down": "↓", "left": "←", "right": "→"}
 KEY_NAMES |= {"pageup": "Page Up", "pagedown": "Page Down", "plus": "+", "minus": "-"}
 PLACES: dict[str, type[DOMNode]] = {
-    "Anywhere": LadechatApp,
-    "In a replay": ReplayApp,
+    "Anywhere": ChatScreen,
+    "In a replay": ReplayScreen,
     "In the prompt": Prompt,
     "On a slider": Slider,
     "In the conversation": Transcript,
@@ -101,42 +127,119 @@ def shown_keys(binding: BindingType) -> Iterator[str]:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_keys_page_has_the_keys_that_are_bound(place: str) -> None:
-    section = sections((ROOT / "docs" / "keys.md").read_text())[place]
-    documented = [
-        key for cell in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE) for key in re.findall("`(.+?)`", cell)
-    ]
+    section = sections((ROOT / "docs" / "keys.md").read_text(encoding="utf-8"))[place]
+    cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+    documented = [key for cell in cells for key in re.findall("`(.+?)`", cell)]
     assert sorted(documented) == sorted(key for binding in PLACES[place].BINDINGS for key in shown_keys(binding))
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.name)
-def test_every_link_inside_the_repository_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+def test_the_keys_of_the_readme_are_bound() -> None:
+    section = sections((ROOT / "README.md").read_text(encoding="utf-8"))["What you see"]
+    named = {key for cell in re.findall(r"^\| ([A-Z].*?) \|", section, re.MULTILINE) for key in cell.split(", ")}
+    bound = {key for place in PLACES.values() for binding in place.BINDINGS for key in shown_keys(binding)}
+    assert {"Enter", "Esc"} <= named <= bound | {"Ctrl+P"}  # the palette's key is Textual's
+
+
+# --- commands and options ---------------------------------------------------------------------------------------------
+
+COMMAND_LINE: Any = typer.main.get_command(app)
+
+
+def options_of(command: Any) -> set[str]:
+    return {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+
+
+def blocks(page: Path) -> list[str]:
+    """The lines that a reader is shown to type."""
+    text = page.read_text(encoding="utf-8")
+    fenced = re.findall(r"^```\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [line for block in fenced for line in block.splitlines()] + re.findall(r"^    (ladechat .*)$", text, re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_command_that_is_shown_exists_with_its_options(page: Path) -> None:
+    inline = re.findall(r"`(ladechat [^`]+)`", page.read_text(encoding="utf-8"))
+    for line in [*blocks(page), *inline]:
+        typed = re.sub(r"\"[^\"]*\"|'[^']*'", "…", line.partition("#")[0])
+        words = typed.split()
+        if words[:1] != ["ladechat"] or "──" in line:
+            continue
+        first = words[1] if len(words) > 1 else ""
+        command = COMMAND_LINE.commands.get(first, COMMAND_LINE)
+        assert command is not COMMAND_LINE or not re.fullmatch(r"[a-z]+", first), line
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options_of(command), line
+
+
+OF_SCRIPTS = {
+    name
+    for path in ROOT.glob("benchmarks/*.py")
+    for name in re.findall(r'"(--[a-z][a-z-]+)"', path.read_text(encoding="utf-8"))
+}
+OF_OTHERS = {"CHANGELOG.md": {"--passes"}, "tour.md": {"--length"}}
+"""An option that is gone, and that of a decoder which the page makes up."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_option_that_is_named_exists(page: Path) -> None:
+    known = {"--help", "--write", *OF_SCRIPTS, *OF_OTHERS.get(page.name, set())}
+    for command in (COMMAND_LINE, *COMMAND_LINE.commands.values()):
+        known |= options_of(command)
+    text = re.sub(r"^.*python -m tools.*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known
+
+
+def test_every_decoder_is_explained() -> None:
+    page = (ROOT / "docs" / "lookahead.md").read_text(encoding="utf-8")
+    for info in catalog.DECODERS.values():
+        assert f"`{info.name}`" in page or f"--decoder {info.name}`" in page or info.label.lower() in page.lower()
+
+
+def test_the_page_on_benchmarks_names_all_that_can_take_part() -> None:
+    page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
+    assert [name for name in method_names() if f"| `{name}` |" not in page] == []
 
 
 def test_every_make_target_that_is_named_exists() -> None:
-    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
-        named = set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", page.read_text(), flags=re.MULTILINE))
-        assert named, page.name
-        assert named <= targets, page.name
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    for page in PAGES:
+        assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)) <= targets
 
 
-def test_constraints_are_bare_versions() -> None:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", pin) for pin in pins)
+def test_every_script_that_is_named_exists() -> None:
+    for page in PAGES:
+        for name in re.findall(r"python -m ((?:benchmarks|tools)[\w.]*)", page.read_text(encoding="utf-8")):
+            path = ROOT / name.replace(".", "/")
+            assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), f"{page.name}: {name}"
 
 
-def test_every_dependency_is_constrained_within_its_range() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==(.+)$", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE))
-    pinned = {canonicalize_name(name): version for name, version in pins.items()}
-    extras = project["optional-dependencies"]
-    for line in [*project["dependencies"], *(line for extra in extras.values() for line in extra)]:
-        requirement = Requirement(line)
-        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
+# --- links, sizes, words ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_link_inside_the_repository_leads_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            file = page.parent / target if target else page
+            assert file.exists(), target
+            assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    named = re.findall(r"`((?:tests|benchmarks|tools|docs)/[\w/.-]+)[`:]", page.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_readme_is_read_in_one_sitting() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS
+
+
+def test_the_files_of_the_tour_are_read_in_one_sitting() -> None:
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    stops = re.findall(r"^\| \d \| (.+?) \|", tour, flags=re.MULTILINE)
+    named = [path for cell in stops for path in re.findall(r"\]\(\.\./(ladechat/[\w/]+\.py)\)", cell)]
+    assert set(named) == {f"ladechat/{stop}" for stop in TOUR_STOPS}
+    assert sum(len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in named) <= TOUR_LINES
 
 
 def test_no_file_names_a_package_host_or_a_place_on_one_machine() -> None:
@@ -147,35 +250,21 @@ def test_no_file_names_a_package_host_or_a_place_on_one_machine() -> None:
         assert found is None, f"{path.relative_to(ROOT)}: {found[0] if found else ''}"
 
 
-def test_the_page_on_benchmarks_names_all_that_can_take_part() -> None:
-    page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
-    assert [name for name in CONTENDERS if f"| `{name}` |" not in page] == []
+# --- versions ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_readme_quotes_the_committed_benchmark() -> None:
-    report = json.loads((ROOT / "benchmarks" / "results" / "speed_demo.json").read_text(encoding="utf-8"))
+def test_constraints_are_bare_versions() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", pin) for pin in pins)
 
-    def told(name: str, field: str, kind: str = "all") -> str:
-        return f"{report['contenders'][name][kind][field][0]:.2f}×"
 
-    def steps(name: str) -> str:
-        return f"{report['contenders'][name]['all']['tokens_per_step']:.2f}"
-
-    fixed, auto, theirs = (
-        "lookahead 5,3,5, eager in turns",
-        "auto, eager in turns",
-        "the authors' implementation: 5,3,5",
-    )
-    compiled = "auto, compiled in turns"
-    quoted = (
-        f"one thread of an {report['machine']['processor']}, no GPU, {sum(report['prompts'].values())} prompts",
-        f"{steps(fixed)} tokens a step at {told(fixed, 'to_plain')} the speed of",
-        f"`--auto` {steps(auto)} at {told(auto, 'to_plain')} (on code",
-        (f"(on code {told(auto, 'to_plain', 'code')}, on conversations {told(auto, 'to_plain', 'multi_turn')})"),
-        f"implementation {steps(theirs)} at {told(theirs, 'to_plain')} of its own plain decoding",
-        f"plain decoding is {report['contenders']['plain, compiled']['all']['to_transformers'][0]:.1f} times as fast",
-        f"lookahead {told(fixed.replace('eager', 'compiled'), 'to_plain')} of that",
-        f"`--auto` {told(compiled, 'to_plain')} (on code {told(compiled, 'to_plain', 'code')}).",
-    )
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert [piece for piece in quoted if piece not in readme] == []
+def test_every_dependency_is_constrained_within_its_range() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([A-Za-z0-9._-]+)==(.+)$", constraints, flags=re.MULTILINE))
+    pinned = {canonicalize_name(name): version for name, version in pins.items()}
+    extras = project["optional-dependencies"]
+    for line in [*project["dependencies"], *(line for extra in extras.values() for line in extra)]:
+        requirement = Requirement(line)
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line

@@ -21,6 +21,8 @@ from ladechat.protocol import (
     Generate,
     Message,
     ProtocolError,
+    Settings,
+    SettingsApplied,
     Shutdown,
     Stop,
     decode_command,
@@ -57,6 +59,8 @@ def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
             return st.sampled_from(choices)
         case inspect.ListType(item_type=item):
             return st.lists(values(item), max_size=3)
+        case inspect.DictType(key_type=key, value_type=value):
+            return st.dictionaries(values(key), values(value), max_size=3)
         case inspect.UnionType(types=kinds):
             return st.one_of(*(values(each) for each in kinds))
         case inspect.StructType(cls=cls, fields=fields):
@@ -121,7 +125,7 @@ def test_an_unknown_key_is_skipped_at_any_depth() -> None:
 
 
 def test_a_missing_optional_key_takes_its_default() -> None:
-    assert decode_command(b'{"command":"configure","window":7}') == Configure(window=7)
+    assert decode_command(b'{"command":"configure","decoder":"magic"}') == Configure(decoder="magic")
 
 
 @pytest.mark.parametrize(
@@ -149,17 +153,13 @@ def test_what_is_not_a_command_is_refused(line: bytes) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"window": "7"},
-        {"window": 7.5},
-        {"window": True},
-        {"window": 0},
-        {"window": 65},
-        {"ngram": 1},
-        {"ngram": 17},
-        {"guesses": -1},
-        {"guesses": 65},
-        {"decoder": "quantum"},
-        {"pool_prompt": 1},
+        {"parameters": {"window": "7"}},
+        {"parameters": {"window": 7.5}},
+        {"parameters": [7]},
+        {"decoder": 3},
+        {"temperature": -1},
+        {"top_p": 0},
+        {"seed": -1},
     ],
 )
 def test_a_setting_of_another_type_or_out_of_range_is_refused(fields: dict[str, Any]) -> None:
@@ -194,12 +194,42 @@ def test_no_line_brings_down_a_reader(line: bytes) -> None:
         assert message is None or isinstance(message, Command | Event)
 
 
-def test_the_limits_of_w_n_g_are_those_that_settings_have() -> None:
-    limits = {"window": protocol.WINDOW_RANGE, "ngram": protocol.NGRAM_RANGE, "guesses": protocol.GUESSES_RANGE}
-    for name, limit in limits.items():
-        for value in limit:
-            command = msgspec.structs.replace(Configure(), **{name: value})
-            assert decode_command(encode(command)) == command
+OLD_SETTINGS = {
+    "decoder": "lookahead", "window": 7, "ngram": 5, "guesses": 6, "pool_prompt": True, "pool_accepted": False,
+    "temperature": 0.5, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0, "seed": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings"),
+    [
+        (
+            {},
+            Settings(
+                decoder="lookahead",
+                parameters={"window": 7, "ngram": 5, "guesses": 6, "pool_prompt": True, "pool_accepted": False},
+                temperature=0.5,
+            ),
+        ),
+        ({"auto": True}, Settings(decoder="auto", temperature=0.5)),
+        ({"auto": True, "decoder": "jacobi"}, Settings(decoder="jacobi", parameters={"window": 7}, temperature=0.5)),
+        (
+            {"decoder": "prompt_lookup"},
+            Settings(decoder="prompt_lookup", parameters={"window": 7, "ngram": 5}, temperature=0.5),
+        ),
+        ({"decoder": "autoregressive"}, Settings(decoder="autoregressive", temperature=0.5)),
+    ],
+)
+def test_settings_of_protocol_1_and_2_are_read(changes: dict[str, Any], settings: Settings) -> None:
+    line = {"event": "settings_applied", "seq": 1, "t": 0.5, "settings": {**OLD_SETTINGS, **changes}}
+    assert decode_event(json.dumps(line).encode()) == SettingsApplied(seq=1, t=0.5, settings=settings)
+
+
+@pytest.mark.parametrize("damage", [{"window": "seven"}, {"decoder": None}, {"decoder": [1]}, {"temperature": "hot"}])
+def test_damaged_settings_of_protocol_2_are_refused(damage: dict[str, Any]) -> None:
+    line = {"event": "settings_applied", "seq": 1, "t": 0.5, "settings": {**OLD_SETTINGS, **damage}}
+    with pytest.raises(ProtocolError):
+        decode_event(json.dumps(line).encode())
 
 
 def test_messages_cannot_be_changed() -> None:

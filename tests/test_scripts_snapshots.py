@@ -56,7 +56,7 @@ async def screen(script: str, environment: dict[str, str], monkeypatch: pytest.M
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    stage = Stage(FakeEngine(answers=(SCRIPTS[script] * 2,), hold_steps=True))
+    stage = Stage(FakeEngine(answers=(SCRIPTS[script] * 2,), hold_steps=True), decoder="lookahead")
     async with stage.app.run_test(size=(WIDTH, HEIGHT)) as pilot:
         await ask(pilot, SCRIPTS[script])
         await wait_until(pilot, lambda: stage.activity == "answering …")

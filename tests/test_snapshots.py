@@ -3,14 +3,18 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+from textual.geometry import Offset
 from textual.pilot import Pilot
+from textual.selection import Selection
 
+from ladechat.app import LadechatApp
 from ladechat.protocol import Configure
-from ladechat.replay_app import ReplayApp
+from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.session.streams import GOLDEN
@@ -21,8 +25,8 @@ Prepare = Callable[[Pilot[int]], Awaitable[None]]
 SMALL, LARGE = (80, 24), (160, 48)
 
 
-def new_stage() -> Stage:
-    return Stage(FakeEngine(answers=("Hello. Ask away.", ANSWER)), welcome="Ask me something.")
+def new_stage(decoder: str = "lookahead") -> Stage:
+    return Stage(FakeEngine(answers=("Hello. Ask away.", ANSWER)), welcome="Ask me something.", decoder=decoder)
 
 
 def mid_answer(stage: Stage, *keys: str, until: str, theme: str = "textual-dark", plain: bool = False) -> Prepare:
@@ -30,8 +34,8 @@ def mid_answer(stage: Stage, *keys: str, until: str, theme: str = "textual-dark"
 
     async def prepare(pilot: Pilot[int]) -> None:
         stage.app.theme = theme
+        await wait_until(pilot, lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready")
         stage.app.query_one(Prompt).cursor_blink = False
-        await wait_until(pilot, lambda: stage.activity == "ready")
         if plain:
             await stage.engine.send(Configure(decoder="autoregressive"))
         await answered(pilot, stage, "Hello!")
@@ -50,6 +54,29 @@ def mid_answer(stage: Stage, *keys: str, until: str, theme: str = "textual-dark"
 def test_snapshot_of_an_answer_being_written(snap_compare: Compare, size: tuple[int, int]) -> None:
     stage = new_stage()
     assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
+def test_snapshot_of_a_decoder_that_chooses_by_itself(snap_compare: Compare, size: tuple[int, int]) -> None:
+    stage = new_stage("auto")
+    assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
+def test_snapshot_of_drafts_without_window_and_pool(snap_compare: Compare, size: tuple[int, int]) -> None:
+    stage = new_stage("suffix")
+    assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
+
+
+def test_snapshot_of_selected_text(snap_compare: Compare) -> None:
+    stage = new_stage()
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await mid_answer(stage, until="token):")(pilot)
+        stage.screen.selections = {stage.app.query_one(Transcript): Selection(Offset(2, 4), Offset(30, 8))}
+        await pilot.pause()
+
+    assert snap_compare(stage.app, terminal_size=SMALL, run_before=prepare)
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
@@ -77,7 +104,7 @@ def test_snapshot_without_colours(snap_compare: Compare, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
 def test_snapshot_of_a_replay(snap_compare: Compare, size: tuple[int, int]) -> None:
-    app = ReplayApp(Recording.read(GOLDEN[0]))
+    app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[0])))
 
     async def prepare(pilot: Pilot[int]) -> None:
         await pilot.press("space", "home", *["right"] * 14)

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.step import Decoder, Limits, Step
-from ladechat.model.eager import EagerRunner
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.step import Limits, Step
+from ladechat.model.runners.tree import TreeRunner
 
 DEMO = Path(__file__).parent.parent / "ladechat" / "demo"
 VOCABULARY = 97
@@ -68,9 +68,9 @@ def generated(model: Any, prompt: Sequence[int], limit: int) -> list[int]:
     return tokens
 
 
-def runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 512) -> EagerRunner:
+def runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 512) -> TreeRunner:
     """A fresh runner, its cache empty."""
-    return EagerRunner(model, context_length, chunk)
+    return TreeRunner(model, context_length, chunk)
 
 
 def tokens_of(steps: Sequence[Step]) -> list[int]:
@@ -85,4 +85,4 @@ def run(decoder: Decoder, prompt: Sequence[int], limit: int = 40, eos: Sequence[
 
 def plain(model: PreTrainedModel, prompt: Sequence[int], limit: int = 40, eos: Sequence[int] = ()) -> list[int]:
     """What plain decoding writes."""
-    return tokens_of(run(AutoregressiveDecoder(runner_for(model)), prompt, limit, eos))
+    return tokens_of(run(Decoder(runner_for(model)), prompt, limit, eos))

@@ -17,9 +17,12 @@ import cairosvg
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Event, Settings, Step, TurnFinished
+from ladechat.screens.chat import ChatScreen
+from ladechat.screens.view import welcome
 from ladechat.session.conversation import Conversation
-from ladechat.session.live import EngineOptions, LiveEngine
-from ladechat.viewer import welcome
+from ladechat.session.engine_session import EngineSession
+from ladechat.session.launcher import EngineOptions
+from ladechat.session.live import LiveEngine
 from ladechat.widgets.prompt import Prompt
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -62,7 +65,7 @@ class HeldEngine(LiveEngine):
     """A live engine that stands still before one step, for as long as it takes to take a picture."""
 
     def __init__(self, options: EngineOptions, turn: int, at_step: int) -> None:
-        super().__init__(options)
+        super().__init__(options.command())
         self._held_at = (turn, at_step)
         self.answered = asyncio.Semaphore(0)
         self.held = asyncio.Event()
@@ -82,7 +85,8 @@ async def take(picture: Picture) -> str:
     """The screen as SVG."""
     os.environ["COLORTERM"] = "truecolor"  # a picture has all colours, whatever terminal it is taken in
     engine = HeldEngine(EngineOptions(), len(picture.questions), picture.at_step)
-    app = LadechatApp(lambda _: engine, Settings(), Conversation(), welcome("demo"))
+    session = EngineSession(lambda _: engine, Settings(), Conversation())
+    app = LadechatApp(ChatScreen(session, "demo", welcome("demo")), session)
     async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
         for question in picture.questions:
             app.query_one(Prompt).insert(question)

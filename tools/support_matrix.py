@@ -1,7 +1,7 @@
 """Which model types are decoded exactly: each asked of a tiny random model, against transformers' own `generate`.
 
 ``python -m tools.support_matrix`` prints a table of all types (some minutes on one core), ``--only gemma2`` of one, and
-``--write`` makes docs/models.md of it.
+``--write`` makes docs/model-types.md of it.
 """
 
 import argparse
@@ -19,19 +19,22 @@ import transformers
 from transformers import CONFIG_MAPPING, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.step import Decoder, Limits
-from ladechat.model.cache_probe import UnsupportedModel
-from ladechat.model.loading import choose_runner
-from ladechat.model.self_check import uses_alibi
+from ladechat.decoder.drafters.ngram_pool import NGramPool
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.step import Limits, Step
+from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.library import Library
+from ladechat.model.kernels.swap import swap
+from ladechat.model.loading.self_check import choose_runner, uses_alibi
+from ladechat.model.runners.cache_probe import UnsupportedModel
+from ladechat.registry import lookahead
 from tools.tiny_models import VOCABULARY, WINDOW, tiny_config, tiny_model
 
-PAGE = Path(__file__).parent.parent / "docs" / "models.md"
+PAGE = Path(__file__).parent.parent / "docs" / "model-types.md"
 PROMPT_LENGTH = 20
 NEW_TOKENS = 40
 CONTEXT = 256
-SETTINGS = LookaheadSettings(window=5, ngram=4, guesses=5)
+W, N, G = 5, 4, 5
 PATIENCE_SECONDS = 120.0
 
 Verdict = Literal["exact", "plain", "refused", "different", "untested"]
@@ -46,30 +49,18 @@ HEADINGS: dict[Verdict, str] = {
 ABOUT = """
 Of the {types} model types that transformers {version} maps to a causal language model, {exact} are decoded exactly by
 lookahead decoding, and {plain} more by plain decoding only, each for the reason given. `python -m tools.support_matrix
---write` makes this page.
+--write` makes this page; [models.md](models.md) says how to choose and load a model.
 
-For each type a tiny random model is built, in float32, with windows and chunks of {window} tokens where it has them. It
-reads {prompt} tokens and writes {new}. *Exact* is a type whose plain decoding and lookahead decoding ({settings}) both
-write, token for token, what transformers' own greedy `generate` writes, and guesses among it: the pool is given n-grams
-of that text. A checkpoint is asked again when it is loaded.
+For each type a tiny random model is built, in float32, with windows and chunks of {window} tokens where it has them.
+It reads {prompt} tokens and writes {new}. *Exact* means: plain decoding and lookahead decoding ({settings}) both
+write, token for token, what transformers' own greedy `generate` writes, computed by torch and again by the kernels.
+The pool is given n-grams of that text, so that guesses are accepted. Each checkpoint is checked again when it is
+loaded.
 
-Rotary positions whose angles hang on the length of the text (`longrope` and `dynamic`) are exact on both sides of the
-boundary, for no pass reaches across it: `tests/model/test_rope.py`. Where the text of a phi3, phimoe or phi4_multimodal
-model outgrows it, the reference is `generate(use_cache=False)`: with its cache, transformers 5.17 loses the text there.
-
-`--quantize int8` has torchao quantise the linear layers of a model with plain weights while they are read, all but the
-output layer: each row of a matrix gets a scale, and a pass unpacks one matrix at a time. So it takes less memory, not
-less time, and says something else than the model it was made from. Every decoder writes what plain decoding of the same
-quantised model writes, up to near ties, as without it: `tests/model/test_weight_only.py`. `--quantize int4` needs a
-CUDA GPU, for torchao 0.18 has no such kernel for a CPU; no test runs it.
-
-A GGUF file (`--model path/to/file.gguf`, with `pip install "ladechat[gguf]"`) is unpacked by transformers into the type
-that the model computes in: that saves the download, not the memory, and what it needs is looked at before. Of Llama,
-Qwen2 and Qwen3, plain (F32) and packed (Q8_0), every token is that of the same weights in safetensors, the factors of
-Llama 3's rotary angles included: `tests/model/test_gguf.py`. Others go as far as transformers 5.17 reads them from
-GGUF, untried here. transformers leaves out what it does not know, which would be another model: a tensor without a
-place or of another size, stretched rotary positions, a file in parts are refused in a sentence. The tokenizer is built
-here, from SentencePiece vocabularies and from byte-level ones that cut a text as GPT-2, Llama 3, Qwen2 or SmolLM do.
+Some models have rotary angles that depend on the length of the text (`longrope` and `dynamic`). They are exact on both
+sides of the boundary, because no pass crosses it: `tests/model/runners/test_rope.py`. Where the text of a phi3, phimoe
+or phi4_multimodal model outgrows it, the reference is `generate(use_cache=False)`: with its cache, transformers 5.17
+loses the text there.
 """
 
 
@@ -105,20 +96,39 @@ def examine(model_type: str) -> Finding:
         runner = choose_runner(model, CONTEXT)
     except UnsupportedModel as error:
         return Finding(model_type, "refused", attention, _reason(str(error)))
-    decoders: list[Decoder] = [AutoregressiveDecoder(runner)]
-    if runner.plain_only is None:
-        lookahead = LookaheadDecoder(choose_runner(model, CONTEXT), SETTINGS)
-        lookahead.pool.add_all(prompt[-1:] + expected, SETTINGS.ngram, "prompt")  # so that guesses come true
-        decoders.append(lookahead)
-    for decoder in decoders:
-        steps = list(decoder.run(prompt, Limits(NEW_TOKENS)))
-        if [token for step in steps for token in step.tokens] != expected:
-            return Finding(model_type, "different", attention, f"{type(decoder).__name__} differs")
-    if runner.plain_only is None and len(steps) == NEW_TOKENS:
-        return Finding(model_type, "different", attention, "no guess was accepted, though its pool had the text")
-    if runner.plain_only is not None:
-        return Finding(model_type, "plain", attention, _reason(runner.plain_only))
+    tree_attention = runner.capabilities.tree_attention
+    for computed_by in ("torch", "the kernels"):
+        if computed_by == "the kernels":
+            if not _use_kernels(model):
+                break
+            runner = choose_runner(model, CONTEXT)
+            if runner.capabilities.tree_attention != tree_attention:
+                return Finding(model_type, "different", attention, "another kind of runner with the kernels")
+        decoders = [Decoder(runner)]
+        if tree_attention:
+            pool = NGramPool()
+            pool.add_all(prompt[-1:] + expected, N, "prompt")  # so that guesses come true
+            decoders.append(lookahead(choose_runner(model, CONTEXT), W, N, G, pool))
+        steps: list[Step] = []
+        for decoder in decoders:
+            steps = list(decoder.run(prompt, Limits(NEW_TOKENS)))
+            if [token for step in steps for token in step.tokens] != expected:
+                reason = f"{'lookahead' if decoder.drafters else 'plain'} decoding differs, computed by {computed_by}"
+                return Finding(model_type, "different", attention, reason)
+        if tree_attention and len(steps) == NEW_TOKENS:
+            return Finding(model_type, "different", attention, "no guess was accepted, though its pool had the text")
+    if runner.capabilities.single_token is not None:
+        return Finding(model_type, "plain", attention, _reason(runner.capabilities.single_token))
     return Finding(model_type, "exact", attention)
+
+
+def _use_kernels(model: PreTrainedModel) -> bool:
+    """Swap the kernels into a model, where a C++ compiler can build them."""
+    try:
+        swap(model, Library(Build().library(), threads=1))
+    except BuildError:
+        return False
+    return True
 
 
 def generated(model: PreTrainedModel, prompt: list[int]) -> list[int]:
@@ -184,7 +194,7 @@ def _report(model_type: str, sending: Connection) -> None:
 
 
 def page(findings: list[Finding]) -> str:
-    """docs/models.md."""
+    """docs/model-types.md."""
     exact = sum(finding.verdict == "exact" for finding in findings)
     plain = sum(finding.verdict == "plain" for finding in findings)
     about = ABOUT.format(
@@ -195,9 +205,9 @@ def page(findings: list[Finding]) -> str:
         prompt=PROMPT_LENGTH,
         window=WINDOW,
         new=NEW_TOKENS,
-        settings=f"W {SETTINGS.window}, N {SETTINGS.ngram}, G {SETTINGS.guesses}",
+        settings=f"W {W}, N {N}, G {G}",
     )
-    lines = ["# Which models", ""]
+    lines = ["# Model types", ""]
     lines += ["\n\n".join(textwrap.fill(paragraph, 120) for paragraph in about.strip().split("\n\n"))]
     for verdict, heading in HEADINGS.items():
         rows = [finding for finding in findings if finding.verdict == verdict]
@@ -225,12 +235,12 @@ def _in_a_line(error: Exception) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="TYPE", help="examine this type; may be given repeatedly")
-    parser.add_argument("--write", action="store_true", help="write docs/models.md")
+    parser.add_argument("--write", action="store_true", help="write docs/model-types.md")
     options = parser.parse_args()
     if unknown := sorted(set(options.only or []) - set(all_types())):
         parser.error(f"transformers has no causal language model of type {', '.join(unknown)}")
     if options.write and options.only:
-        parser.error("docs/models.md has all types, so --write goes without --only")
+        parser.error("docs/model-types.md has all types, so --write goes without --only")
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     findings = []

@@ -1,7 +1,6 @@
 """`ladechat bench`, from the options to the tables and an exit code."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,13 +8,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from ladechat.bench.options import PLAIN, Options, Refused
+from ladechat.bench.options import PLAIN, TRANSFORMERS, Options, Refused
 from ladechat.bench.questions import Question, read_questions
-from ladechat.model.checkpoint import LoadError, fetch
+from ladechat.model.checkpoint.fetch import fetch
+from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.kernels.build import Build
 
 if TYPE_CHECKING:
     from ladechat.bench.report import Report
-    from ladechat.model.loading import LoadedModel
+    from ladechat.model.load import LoadedModel
 
 FAILED = 1
 USAGE_ERROR = 2
@@ -59,7 +60,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
     except FloatingPointError as error:
         return _say(f"The answers were broken off: {error}", FAILED)
     except Exception as error:  # memory that is used up is said in many types; all else goes on up
-        from ladechat.model.memory import memory_is_used_up
+        from ladechat.model.runners.out_of_memory import memory_is_used_up
 
         if not memory_is_used_up(error):
             raise
@@ -69,45 +70,44 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
     loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize)
     # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
-    from ladechat.bench.contenders import check_windows, make_contenders
+    import torch
+
     from ladechat.bench.measure import answers_in_all, measure
+    from ladechat.bench.methods import make_methods, uses_kernels
     from ladechat.bench.prompts import make_prompts
     from ladechat.bench.report import make_report
     from ladechat.decoder.step import Limits
+    from ladechat.model.loading.threads import kernel_threads
 
-    decoders = list(dict.fromkeys((PLAIN, *options.decoders)))
-    contenders = make_contenders(loaded, decoders, options.settings)
-    compile_passes(loaded, options.passes, progress)
+    names = list(dict.fromkeys((PLAIN, *options.decoders)))
+    unmodified = None
+    if uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
+        again = (options.model, options.device, options.dtype, progress, options.quantize)
+        unmodified = load_model(*again, kernels=False).model
+    torch.set_num_threads(kernel_threads())  # no screen needs a core, and all methods get the same
+    methods = make_methods(loaded, names, options.settings, unmodified)
     progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
     prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
-    if "lookahead" in decoders:
-        check_windows(options.settings, max(len(prompt.token_ids) for prompt in prompts), loaded.context_length)
-    progress.begin("measuring", answers_in_all(contenders, prompts, options.rounds))
+    progress.begin("measuring", answers_in_all(methods, prompts, options.rounds))
     limits = Limits(options.max_new_tokens, loaded.eos_ids)
-    rounds = measure(contenders, prompts, limits, options.rounds, progress.advance)
+    rounds = measure(methods, prompts, limits, options.rounds, progress.advance)
     return make_report(loaded, prompts, rounds, options.max_new_tokens)
 
 
-def compile_passes(loaded: "LoadedModel", passes: str, progress: "Stages") -> None:
-    """Use compiled passes, and wait for those that are missing if they are wanted."""
-    from ladechat.model.compiler import use_compiled
-
-    compiling = use_compiled(loaded.runner, loaded.folder, passes)
-    progress.begin("compiling passes, once for each model", 1)
-    while compiling is not None and compiling.poll() is None:
-        time.sleep(0.2)
-    if loaded.runner.compiled is not None:
-        loaded.runner.compiled.look()
-
-
-def load_model(model: str, device: str, dtype: str, progress: "Stages", quantize: str | None = None) -> "LoadedModel":
-    """Load what is to be measured, and say how far that is."""
+def load_model(
+    model: str, device: str, dtype: str, progress: "Stages", quantize: str | None = None, kernels: bool = True
+) -> "LoadedModel":
+    """Load what is to be measured, as the engine does, or without our kernels."""
     progress.begin(f"looking for {model}")
     folder = fetch(model, lambda done, total: progress.reach(done / total))
+    build = Build() if kernels else None
     progress.begin("starting PyTorch and transformers")
-    from ladechat.model.loading import load
+    from ladechat.model.load import load
+    from ladechat.model.runners.recording import use_graphs
 
-    return load(folder, model, device, dtype, progress.begin, progress.reach, quantize=quantize)
+    loaded = load(folder, model, device, dtype, progress.begin, progress.reach, quantize=quantize, kernels=build)
+    use_graphs(loaded.runner, loaded.model)
+    return loaded
 
 
 def _show(report: "Report") -> None:

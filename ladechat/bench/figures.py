@@ -1,12 +1,12 @@
-"""From measured answers to the figures of a contender."""
+"""From measured answers to the figures of a method."""
 
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ladechat.bench.contenders import Answer
 from ladechat.bench.measure import Round
+from ladechat.bench.methods import Answer
 from ladechat.bench.options import PLAIN
 from ladechat.bench.prompts import Prompt
 
@@ -21,12 +21,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one contender did over some prompts in all rounds.
+    """What one method did over some prompts in all rounds.
 
     Attributes:
         answers: prompts, each of which was answered once a round.
         tokens: generated in one round.
         passes: forward passes of one round that emitted tokens.
+        slots: of these passes together.
         tested: drafted tokens that the model judged in one round, by source; None where that is not known.
         accepted: those of them that it confirmed.
         tokens_per_second: behind the first step; the median over rounds. None if no answer had a second step.
@@ -39,6 +40,7 @@ class Figures:
     answers: int
     tokens: int
     passes: int
+    slots: int
     tested: dict[str, int] | None
     accepted: dict[str, int]
     tokens_per_second: float | None
@@ -59,7 +61,7 @@ class Figures:
 
 
 def figures(name: str, rounds: Sequence[Round], prompts: Sequence[Prompt], kind: str | None = None) -> Figures:
-    """The figures of a contender over all prompts, or over those of one kind."""
+    """The figures of a method over all prompts, or over those of one kind."""
     chosen = [index for index, prompt in enumerate(prompts) if kind in (None, prompt.kind)]
     mine, plain = (
         [[answers[who][index] for index in chosen] for answers in rounds]  # one list a round
@@ -67,15 +69,16 @@ def figures(name: str, rounds: Sequence[Round], prompts: Sequence[Prompt], kind:
     )
     rates = [rate for answers in mine if (rate := _tokens_per_second(answers)) is not None]
     ratios = [
-        rate / yardstick
-        for answers, plainly in zip(mine, plain, strict=True)
-        if (rate := _tokens_per_second(answers)) and (yardstick := _tokens_per_second(plainly))
+        rate / plain_rate
+        for answers, plain_answers in zip(mine, plain, strict=True)
+        if (rate := _tokens_per_second(answers)) and (plain_rate := _tokens_per_second(plain_answers))
     ]
     last = mine[-1]
     return Figures(
         answers=len(chosen),
         tokens=sum(len(answer.tokens) for answer in last),
         passes=sum(answer.passes for answer in last),
+        slots=sum(answer.slots for answer in last),
         tested=_total([answer.tested for answer in last]),
         accepted=_total([answer.accepted for answer in last]) or {},
         tokens_per_second=statistics.median(rates) if rates else None,
@@ -87,7 +90,7 @@ def figures(name: str, rounds: Sequence[Round], prompts: Sequence[Prompt], kind:
 
 
 def _tokens_per_second(answers: Sequence[Answer]) -> float | None:
-    """Of the tokens behind the first steps: those came with the prompt's own reading, whose time depends on it."""
+    """Of the tokens after the first steps, which end the reading of the prompts and take as long as these."""
     tokens = sum(len(answer.tokens) - answer.first_tokens for answer in answers)
     seconds = sum(answer.rest_seconds for answer in answers)
     return tokens / seconds if tokens and seconds else None

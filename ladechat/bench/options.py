@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ladechat.catalog import DECODERS
+from ladechat.protocol import DecoderInfo, Parameter
+
 PLAIN = "autoregressive"
 """Plain decoding, which always takes part: everything else is compared with it."""
 
-CONTENDERS = (PLAIN, "lookahead", "auto", "jacobi", "prompt_lookup", "transformers", "transformers-prompt-lookup")
-"""What can take part, as `ladechat.bench.contenders` makes it."""
+TRANSFORMERS = {"transformers": {}, "transformers-prompt-lookup": {"prompt_lookup_num_tokens": 10}}
+"""transformers' own `generate`, with further options of it."""
 
 KINDS = ("chat", "code", "maths", "summary", "multi_turn")
 """The kinds of questions that come with ladechat: the files of the folder `questions`."""
 
-DEFAULT_SETTINGS = ("5,3,5",)
-"""W, N and G of the lookahead decoders that take part where no others are asked for."""
 DEFAULT_MAX_NEW_TOKENS = 64
 DEFAULT_ROUNDS = 2
 
@@ -32,12 +33,11 @@ class Options:
 
     Attributes:
         quantize: how weights are quantised while they are read, one of `ladechat.options.QUANTIZATIONS`, if at all.
-        decoders: names of `CONTENDERS`.
-        settings: W, N and G of every lookahead decoder that takes part.
+        decoders: some of `method_names`.
+        settings: values of `numbers_by_hand`, one for each time that this decoder takes part; none: its defaults.
         questions: names of `KINDS`, and paths of files of the same form.
         max_new_tokens: the longest answer.
         rounds: how often everything is measured, after a warm-up.
-        passes: how passes run, one of `ladechat.options.PASSES`.
         json: where the figures go, if anywhere.
         plot: where the picture goes, if anywhere.
     """
@@ -47,11 +47,10 @@ class Options:
     dtype: str
     quantize: str | None
     decoders: Sequence[str]
-    settings: Sequence[tuple[int, int, int]]
+    settings: Sequence[tuple[int, ...]]
     questions: Sequence[str]
     max_new_tokens: int
     rounds: int
-    passes: str
     json: Path | None
     plot: Path | None
 
@@ -61,10 +60,11 @@ class Options:
         Raises:
             Refused: a decoder that does not exist, no round, or a file that cannot be written.
         """
-        unknown = [name for name in self.decoders if name not in CONTENDERS]
+        unknown = [name for name in self.decoders if name not in method_names()]
         if unknown or not self.decoders:
             missing = f"There is no decoder {unknown[0]!r}" if unknown else "No decoder is named"
-            raise Refused(f"{missing}; give --decoders one or more of {', '.join(CONTENDERS)}, with commas between.")
+            names = ", ".join(method_names())
+            raise Refused(f"{missing}; give --decoders one or more of {names}, with commas between.")
         if self.rounds < 1:
             raise Refused(f"--rounds has to be at least 1, not {self.rounds}.")
         if self.plot is not None:
@@ -72,6 +72,21 @@ class Options:
         for option, path in (("--json", self.json), ("--plot", self.plot)):
             if path is not None:
                 _check_writable(option, path)
+
+
+def method_names() -> tuple[str, ...]:
+    """What can take part, as `ladechat.bench.methods` makes it: plain decoding, the other decoders, transformers."""
+    return tuple(dict.fromkeys((PLAIN, *DECODERS, *TRANSFORMERS)))
+
+
+def by_hand() -> DecoderInfo:
+    """The decoder whose parameters --settings gives: the one that is set by hand."""
+    return DECODERS[next(info.by_hand for info in DECODERS.values() if info.by_hand is not None)]
+
+
+def numbers_by_hand() -> list[Parameter]:
+    """What --settings gives: W, N and G."""
+    return [one for one in by_hand().parameters if not isinstance(one.default, bool)]
 
 
 def listed(text: str) -> tuple[str, ...]:

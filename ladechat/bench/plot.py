@@ -41,7 +41,7 @@ def write_plot(report: Report, path: Path) -> None:
 
 
 def _draw_bars(axes: Axes, index: int, name: str, rows: Mapping[float, Figures], width: float) -> None:
-    """The bars of one contender at their places, each with its range over rounds and its S."""
+    """The bars of one method at their places, each with its range over rounds and its S."""
     measured = {place: row for place, row in rows.items() if row.speedup is not None and row.speedup_range is not None}
     heights = [row.speedup or 0.0 for row in measured.values()]
     ranges = [row.speedup_range or (0.0, 0.0) for row in measured.values()]

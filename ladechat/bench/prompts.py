@@ -1,4 +1,4 @@
-"""From questions to the prompts that every contender gets, with the answers of plain decoding."""
+"""From questions to the prompts that every method gets, with the answers of plain decoding."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from transformers import PreTrainedTokenizerBase
 
 from ladechat.bench.options import Refused
 from ladechat.bench.questions import Question
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
+from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
-from ladechat.model.loading import LoadedModel
+from ladechat.model.load import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The tokens that are put to every contender, and what plain decoding answers."""
+    """The tokens that are put to every method, and what plain decoding answers."""
 
     kind: str
     name: str
@@ -71,5 +71,5 @@ def _check_room(name: str, tokens: int, max_new_tokens: int, context_length: int
 
 
 def _plain_answer(loaded: LoadedModel, token_ids: list[int], max_new_tokens: int) -> tuple[int, ...]:
-    steps = AutoregressiveDecoder(loaded.runner).run(token_ids, Limits(max_new_tokens, loaded.eos_ids))
+    steps = Decoder(loaded.runner).run(token_ids, Limits(max_new_tokens, loaded.eos_ids))
     return tuple(token for step in steps for token in step.tokens)

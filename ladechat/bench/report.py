@@ -16,8 +16,9 @@ from ladechat import __version__
 from ladechat.bench.figures import Figures, figures
 from ladechat.bench.machine import describe
 from ladechat.bench.measure import Round
+from ladechat.bench.methods import uses_kernels
 from ladechat.bench.prompts import Prompt
-from ladechat.model.loading import LoadedModel
+from ladechat.model.load import LoadedModel
 
 PRECISE = ("float32", "float64")
 """Where no difference is to be expected; in shorter types passes of different size round visibly differently."""
@@ -32,7 +33,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The figures of each contender, overall and by kind of prompt, and what they were measured on."""
+    """The figures of each method, overall and by kind of prompt, and what they were measured on."""
 
     about: Mapping[str, Any]
     overall: Mapping[str, Figures]
@@ -54,7 +55,7 @@ def make_report(loaded: LoadedModel, prompts: Sequence[Prompt], rounds: Sequence
         "device": loaded.device,
         "dtype": loaded.dtype,
         "threads": torch.get_num_threads(),
-        "compiled_passes": loaded.runner.compiled.sizes if loaded.runner.compiled else [],
+        "kernels": uses_kernels(loaded.model),
         "model": loaded.name,
         "parameters": loaded.parameters,
         "max_new_tokens": max_new_tokens,
@@ -70,14 +71,14 @@ def make_report(loaded: LoadedModel, prompts: Sequence[Prompt], rounds: Sequence
 
 def write_json(report: Report, path: Path) -> None:
     """Write everything down; docs/bench.md has the fields."""
-    contenders = {
+    methods = {
         name: {
             "overall": _record(whole),
             "by_kind": {kind: _record(part) for kind, part in report.by_kind[name].items()},
         }
         for name, whole in report.overall.items()
     }
-    text = json.dumps({**report.about, "contenders": contenders}, indent=1, ensure_ascii=False)
+    text = json.dumps({**report.about, "methods": methods}, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 
@@ -87,9 +88,10 @@ def show(report: Report, console: Console) -> None:
     prompts, rounds = sum(about["prompts"].values()), about["rounds"]
     where = f"{about['model']} on {about['device']}, {about['dtype']}"
     how_much = f"prompts: {prompts} · rounds: {rounds} · new tokens: {about['max_new_tokens']} at most"
-    sizes = ", ".join(map(str, about["compiled_passes"]))
-    how = f"ours through compiled passes of {sizes} slots, larger ones eager" if sizes else "all passes eager"
-    console.print(Text(f"{where} · {how_much}\n{how}\n"))
+    how = (
+        "\nladechat's own passes use its CPU kernels; transformers runs the model as it is" if about["kernels"] else ""
+    )
+    console.print(Text(f"{where} · {how_much}{how}\n"))
     for table in (_overall_table(report), _source_table(report), _kind_table(report)):
         if table.row_count:
             console.print(table)
@@ -151,7 +153,7 @@ def _times(speedup: float | None) -> str:
 
 
 def _differences(report: Report) -> Iterator[str]:
-    """One line for each contender that is not exact, and the reason where there is one that is no error."""
+    """One line for each method that is not exact, and the reason where there is one that is no error."""
     dtype = report.about["dtype"]
     inexact = {name: row for name, row in report.overall.items() if not row.exact}
     for name, row in inexact.items():
@@ -168,6 +170,7 @@ def _record(row: Figures) -> dict[str, Any]:
         "tokens": row.tokens,
         "passes": row.passes,
         "tokens_per_step": round(row.tokens_per_step, 4),
+        "slots_per_pass": round(row.slots / row.passes, 3),
         "drafts": None if row.tested is None else _drafts(row.tested, row.accepted),
         "tokens_per_second": _rounded(row.tokens_per_second),
         "speedup": _rounded(row.speedup),

@@ -1,74 +1,82 @@
-"""Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of guesses."""
+"""Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of drafts."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import torch
+from torch import Tensor
 
-from ladechat.decoder.candidate_tree import ROOT, CandidateTree
+from ladechat.decoder.sampler import Sampler
+from ladechat.decoder.verify_mask import SlotTree
 
 
 class Acceptance(NamedTuple):
-    """The outcome of a step: the accepted `path` of nodes, its tokens and, unless it `ended`, the model's own next one.
+    """The outcome of a pass.
 
-    Where the text ends inside a guess, the last token is a node's.
+    Attributes:
+        path: the accepted slots, from the child of slot 0 on.
+        tokens: their tokens and, unless the text ended inside a draft, the model's own next one.
     """
 
     path: tuple[int, ...]
     tokens: tuple[int, ...]
-    ended: bool
+
+    @property
+    def read_slots(self) -> tuple[int, ...]:
+        """The slot under which each token was read: that of the token before it. These are what the cache lacks."""
+        return (0, *self.path)[: len(self.tokens)]
 
 
-def accept(tree: CandidateTree, choose: Callable[[int], int], ends: Callable[[int], bool]) -> Acceptance:
-    """Follow the guesses for as long as they say what the model says.
+def accept(
+    tree: SlotTree, logits: Tensor, argmax: Sequence[int], sampler: Sampler, ends: Callable[[int], bool]
+) -> Acceptance:
+    """Follow the drafts for as long as they say what the model says.
+
+    With ``I`` the last token, drafts ``I → the → cat`` and ``I → a``, and a model that says "the" after I and "dog"
+    after "the": the path is the slot of "the", and the tokens are (the, dog).
 
     Args:
-        tree: the guesses.
-        choose: the model's own next token after a node (or `ROOT`). Called exactly once for each token that is emitted,
-            in order: the last of them is the bonus token, which no guess had to foresee.
+        tree: the slots of the pass.
+        logits: (T, vocabulary), of the pass.
+        argmax: (T,) the token with the largest logit under every slot.
+        sampler: takes the model's own next token after a slot, once for each token that is emitted, in order.
         ends: whether the text ends with this token. Called once for each emitted token, too.
     """
     path: list[int] = []
     tokens: list[int] = []
-    node: int | None = ROOT
+    slot: int | None = 0
     ended = False
-    while node is not None and not ended:
-        tokens.append(choose(node))
+    while slot is not None and not ended:
+        greedy = sampler.sampling.is_argmax
+        tokens.append(sampler.take(argmax[slot]) if greedy else sampler.sample(logits[slot]))
         ended = ends(tokens[-1])
-        node = tree.child(node, tokens[-1])
-        if node is not None:
-            path.append(node)
-    return Acceptance(tuple(path), tuple(tokens), ended)
+        slot = tree.child(slot, tokens[-1])
+        if slot is not None:
+            path.append(slot)
+    return Acceptance(tuple(path), tuple(tokens))
 
 
-def log_probabilities(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:
-    """The natural log-probability of `tokens[i]` under row `rows[i]` of `logits` (T, vocabulary).
+def log_probabilities(
+    logits: Tensor, slots: Sequence[int], tokens: Sequence[int], of_argmax: Sequence[float] | None = None
+) -> tuple[float, ...]:
+    """The natural log-probability of `tokens[i]` under slot `slots[i]`; -inf for one that the model rules out.
 
-    It is -inf for a token that the model rules out and a processor has forced.
+    Args:
+        logits: (T, vocabulary).
+        slots: the slot of each token.
+        tokens: as many.
+        of_argmax: (T,) the log-probability of the argmax under every slot, where all tokens are argmaxes.
 
     Raises:
         FloatingPointError: the logits are not numbers, as happens where a model overflows in half precision.
     """
-    # Row by row: for the one to five tokens of a step that is a third of what a gather of them takes.
-    found = tuple(float(logits[row].float().log_softmax(-1)[token]) for row, token in zip(rows, tokens, strict=True))
-    if any(map(math.isnan, found)):  # what is not finite anywhere in a row spoils its whole sum
-        raise not_finite()
+    if of_argmax is not None:
+        found = tuple(of_argmax[slot] for slot in slots)
+        usable = all(map(math.isfinite, found))
+    else:  # row by row: for the few tokens of a step that is faster than to gather them
+        rows = zip(slots, tokens, strict=True)
+        found = tuple(float(logits[slot].float().log_softmax(-1)[token]) for slot, token in rows)
+        usable = not any(map(math.isnan, found))
+    if not usable:
+        raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
     return found
-
-
-def finite(logprobs: Iterable[float]) -> tuple[float, ...]:
-    """Log-probabilities of likeliest tokens, which are numbers if the logits are.
-
-    Raises:
-        FloatingPointError: they are not.
-    """
-    found = tuple(logprobs)
-    if not all(map(math.isfinite, found)):
-        raise not_finite()
-    return found
-
-
-def not_finite() -> FloatingPointError:
-    """That a model overflows."""
-    return FloatingPointError("the model's logits are not finite; another --dtype may help.")

@@ -3,15 +3,15 @@
 Fu et al. 2024 (arXiv 2402.02057), section 3.1. With W = 5 and N = 4 the window is three rows, each the answer of one
 pass, the oldest on top; row r, column i stands at position r + i after the last token ``I``::
 
-    position    0   1   2   3   4   5   6
-    row 0       I  a1  a2  a3  a4                two passes old
-    row 1          b1  b2  b3  b4  b5            one pass old
-    row 2              c1  c2  c3  c4  c5        written by the last pass
-    fresh                  d1  d2  d3  d4  d5    what this pass writes below row 2
+    position    0   1   2   3   4   5   6   7
+    row 0       I  a1  a2  a3  a4                    two passes old
+    row 1          b1  b2  b3  b4  b5                one pass old
+    row 2              c2  c3  c4  c5  c6            written by the last pass
+    fresh                  d3  d4  d5  d6  d7        what this pass writes below row 2
 
 Each column, read downwards, is a chain of tokens at successive positions. With the fresh token at its foot it is an
-n-gram: (I, b1, c1, d1), (a1, b2, c2, d2), … So are the newer ends of it: (b1, c1, d1), (c1, d1). Then row 0 leaves at
-the top, and the window moves on by one position.
+n-gram: (I, b1, c2, d3), (a1, b2, c3, d4), … So are its newer ends: (b1, c2, d3), (c2, d3). Then row 0 leaves at the
+top, and the window moves on by one position.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,10 +63,10 @@ class JacobiWindow:
     def advance(self, fresh: Sequence[int], last_token: int) -> None:
         """Drop row 0, take `fresh` (W tokens) in at the bottom, and begin with the last accepted token.
 
-        So the window moves on by one position, also where a step accepted more, as it does in the authors'
-        implementation. Its columns then stand further ahead in the text than the passes meant that wrote them. That
-        costs less than to move on by as many, and to fill the places that come free at the right with tokens that no
-        pass has written (measured: docs/experiments.md).
+        So the window moves on by one position, also where a step emitted more, as it does in the authors'
+        implementation. Its columns then stand further ahead in the text than the passes meant that wrote them. To move
+        on by as many, and fill the places that come free at the right with tokens that no pass has written, took more
+        steps on a real model (docs/experiments.md).
         """
         self.rows = [*self.rows[1:], list(fresh)]
         self.rows[0][0] = last_token

@@ -1,15 +1,37 @@
-"""The interface that a decoder needs of a model."""
+"""The interface that the decode loop needs of a model."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
-from ladechat.decoder.verify_mask import StepLayout
+from ladechat.decoder.verify_mask import SlotTree
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the passes of a runner can do.
+
+    Attributes:
+        single_token: why each pass takes one slot, in a sentence; None where it takes any tree of slots.
+    """
+
+    single_token: str | None = None
+
+    @property
+    def tree_attention(self) -> bool:
+        """Whether a pass takes a tree of several slots."""
+        return self.single_token is None
 
 
 class Runner(Protocol):
     """A model with the KV cache of one sequence. The token at index i of that sequence has position i."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its passes can do. The same for as long as it lives."""
+        ...
 
     @property
     def tokens(self) -> Sequence[int]:
@@ -22,17 +44,12 @@ class Runner(Protocol):
         ...
 
     @property
-    def reach(self) -> int:
+    def max_positions(self) -> int:
         """How many positions the next pass may use, from that of slot 0 on; at least 1.
 
-        Never more than the context has left, and fewer where the model's rotary positions hang on the farthest of a
-        pass: a drafted token must not change the angles of the real ones.
+        Never more than the context has left, and fewer where the model's rotary angles depend on the farthest position
+        of a pass: a drafted token must not change the angles of the real ones.
         """
-        ...
-
-    @property
-    def plain_only(self) -> str | None:
-        """Why this model takes one slot a pass, in a sentence; None if it takes any layout."""
         ...
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
@@ -43,20 +60,21 @@ class Runner(Protocol):
         """
         ...
 
-    def forward(self, layout: StepLayout) -> torch.Tensor:
-        """One pass over the slots of `layout`; the logits, (T, vocabulary), on the model's device.
+    def forward(self, tree: SlotTree) -> torch.Tensor:
+        """One pass over the slots of `tree`; the logits, (T, vocabulary), on the model's device.
 
-        Slot 0 stands at position `len(self.tokens)`. The new keys and values are provisional until `keep`.
+        Slot 0 stands at position `len(self.tokens)`. The new keys and values are provisional until `commit`. The logits
+        may be overwritten by the next pass.
         """
         ...
 
-    def read(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
-        """The likeliest token under every slot of a pass, and its log-probability where that costs less now than later.
+    def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """The token with the largest logit under every slot, and its log-probability where that costs nothing extra.
 
         Waits until the pass is done, on a GPU.
         """
         ...
 
-    def keep(self, slots: Sequence[int]) -> None:
+    def commit(self, slots: Sequence[int]) -> None:
         """Move these slots of the last pass into the cache, in this order, and forget its other slots."""
         ...

@@ -1,30 +1,27 @@
-"""What every decoder says after each forward pass, and how it is asked to run."""
+"""What a decoder yields after each forward pass, and when it ends."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
-from ladechat.decoder.selection import Selector
-
-Source = Literal["window", "prompt", "accepted", "earlier"]
-Origin = Literal["window", "prompt", "accepted", "earlier", "model"]
 Verdict = Literal["accepted", "rejected", "untested"]
+MODEL = "model"
+"""The origin of a token that no draft had to foresee."""
 
 
 class Draft(NamedTuple):
-    """The tokens that one pass verified, as a tree: node i hangs on `parents[i]`, or on the last token for -1.
-
-    `path` are the accepted nodes, in order.
+    """The drafted tokens of one pass, as a tree: node i is slot i + 1; it hangs on node `parents[i]`, or on the last
+    token for -1. `path` are the accepted nodes, in order.
     """
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[str, ...]
     path: tuple[int, ...]
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """On each node. Worked out where somebody asks, and not in the step."""
+        """On each node; `untested` if its parent was not accepted, so that the model never judged it."""
         on_path = {-1, *self.path}
         return tuple(
             "accepted" if node in on_path else "rejected" if parent in on_path else "untested"
@@ -33,7 +30,7 @@ class Draft(NamedTuple):
 
 
 class WindowSnapshot(NamedTuple):
-    """The window as it went into one pass, and the row that the pass wrote."""
+    """The Jacobi window as it went into one pass, and the row that the pass wrote."""
 
     rows: tuple[tuple[int, ...], ...]
     fresh: tuple[int, ...]
@@ -42,11 +39,12 @@ class WindowSnapshot(NamedTuple):
 class Candidate(NamedTuple):
     """An n-gram of the pool that starts with the last token (not repeated in `tail`), and how it fared.
 
-    `tried` is False for those beyond the guess limit; `matched` counts the leading tokens of `tail` that were accepted.
+    `tried` is False for those beyond the guess limit and those that were not worth a slot; `matched` counts the leading
+    tokens of `tail` that were accepted.
     """
 
     tail: tuple[int, ...]
-    source: Source
+    source: str
     tried: bool
     matched: int
 
@@ -54,11 +52,10 @@ class Candidate(NamedTuple):
 class PoolSnapshot(NamedTuple):
     """The pool at one step.
 
-    `lookups` and `hits` count steps of this run that asked it, and got a guess; `asked` says whether this one did, and
-    `added` how many n-grams are new since the step before. `key` is the token behind which it was asked; of steps that
-    do not ask, the one behind which they began. `offered` are the guesses that it had, each a
-    `ladechat.decoder.ngram_pool.Guess`; the first `tried` of them were drafted. `accepted` are the drafted tokens that
-    were right, in a row.
+    `lookups` and `hits` count the steps of this run that asked it, and that got a guess; `added` how many n-grams are
+    new since the step before. `key` is the token after which it was asked, `offered` are the guesses that it had, each
+    a (tail, source, …), `tried` says how many tokens of each of the first of them were in the pass, and `emitted` are
+    the tokens that came.
     """
 
     ngrams: int
@@ -66,21 +63,21 @@ class PoolSnapshot(NamedTuple):
     hits: int
     added: int
     key: int
-    offered: Sequence[tuple[tuple[int, ...], Source, int]] = ()
-    tried: int = 0
-    accepted: tuple[int, ...] = ()
-    asked: bool = True
+    offered: Sequence[tuple[tuple[int, ...], str, int]]
+    tried: tuple[int, ...]
+    emitted: tuple[int, ...]
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """All that were offered, and how far each got. Worked out where somebody asks, and not in the step."""
+        tried = (*self.tried, *(0,) * (len(self.offered) - len(self.tried)))
         return tuple(
-            Candidate(tail, source, rank < self.tried, agreeing(tail, self.accepted) if rank < self.tried else 0)
-            for rank, (tail, source, _) in enumerate(self.offered)
+            Candidate(tail, source, count > 0, common_prefix(tail[:count], self.emitted))
+            for (tail, source, _), count in zip(self.offered, tried, strict=True)
         )
 
 
-def agreeing(one: Sequence[int], other: Sequence[int]) -> int:
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """How many tokens two texts begin with in common."""
     count = 0
     for mine, theirs in zip(one, other, strict=False):
@@ -93,19 +90,34 @@ def agreeing(one: Sequence[int], other: Sequence[int]) -> int:
 class Step(NamedTuple):
     """One forward pass: the tokens it emitted (the model's own next token last, unless the run ended inside a draft).
 
-    `logprobs` are natural logarithms under the unwarped model distribution. `forward_seconds` covers the pass up to the
-    moment its result was read; `slots` is the number of tokens in the pass, `cache_length` the tokens cached before it.
+    Attributes:
+        tokens: the emitted tokens.
+        logprobs: their natural log-probabilities under the unprocessed model distribution.
+        origins: the source of the draft that foresaw each, or `MODEL`.
+        slots: tokens in the pass; `cache_length`: tokens cached before it.
+        forward_seconds: the pass, up to the moment its result was read.
+        draft: what was drafted; None from a decoder without drafters.
+        views: what drafters have to show of themselves, as a `WindowSnapshot` and a `PoolSnapshot`.
     """
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
-    origins: tuple[Origin, ...]
+    origins: tuple[str, ...]
     slots: int
     cache_length: int
     forward_seconds: float
     draft: Draft | None = None
-    window: WindowSnapshot | None = None
-    pool: PoolSnapshot | None = None
+    views: tuple[object, ...] = ()
+
+    @property
+    def window(self) -> WindowSnapshot | None:
+        """The Jacobi window, if there is one."""
+        return next((view for view in self.views if isinstance(view, WindowSnapshot)), None)
+
+    @property
+    def pool(self) -> PoolSnapshot | None:
+        """The n-gram pool, if there is one."""
+        return next((view for view in self.views if isinstance(view, PoolSnapshot)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +131,13 @@ class Limits:
     eos_ids: Set[int] = field(default_factory=frozenset)
     stop: Callable[[int], bool] | None = None
 
-    def room(self, prompt_length: int, context_length: int) -> int:
-        """How many tokens a run may emit. The last one is not fed to the model, but has its place in the context."""
-        return min(self.max_new_tokens, context_length - prompt_length)
-
-    def ending(self, room: int) -> "Ending":
-        """Counts a run of at most `room` tokens down to its end."""
-        return Ending(self, room)
+    def ending(self, prompt_length: int, context_length: int) -> "Ending":
+        """Counts a run down to its end. Its last token is not fed to the model, but has its place in the context."""
+        return Ending(self, min(self.max_new_tokens, context_length - prompt_length))
 
 
 class Ending:
-    """Says of each token that is emitted whether it is the last: then the end is `reached`.
+    """Decides for each emitted token whether it is the last: then the end is `reached`.
 
     `room` is how many may still come.
     """
@@ -144,25 +152,3 @@ class Ending:
         stopped = self._limits.stop is not None and self._limits.stop(token)
         self.reached = stopped or self.room <= 0 or token in self._limits.eos_ids
         return self.reached
-
-
-class Decoder(Protocol):
-    """A way of generating: an iterator of steps."""
-
-    def run(
-        self, prompt: Sequence[int], limits: Limits, selector: Selector | None = None, generated: int = 0
-    ) -> Iterator[Step]:
-        """Generate until the limits or the end of the model's context.
-
-        The concatenated `Step.tokens` are the tokens that plain decoding emits. Closing the iterator between two steps
-        leaves the runner's cache consistent.
-
-        Args:
-            prompt: at least one token.
-            limits: when to end.
-            selector: chooses the tokens, and has seen the prompt; None takes the likeliest ones. Its selection may be
-                assigned between two steps.
-            generated: how many of the last tokens of `prompt` are text of this answer already, where another decoder
-                began it.
-        """
-        ...

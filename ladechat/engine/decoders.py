@@ -1,153 +1,154 @@
-"""The decoders of one model, and how they draw, as the settings say."""
+"""The decoders of one model, made when they are first used, with the settings and the dice that hold."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from msgspec.structs import replace
 
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.jacobi_only import JacobiDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.prompt_lookup import PromptLookupDecoder
+from ladechat import catalog, registry
+from ladechat.decoder.drafters.window import WindowDrafter
+from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
-from ladechat.decoder.selection import Selector
-from ladechat.decoder.step import Decoder
-from ladechat.decoder.tuned import TunedDecoder
-from ladechat.model.cost import PassCosts
-from ladechat.model.sampling import selection
-from ladechat.protocol import DecoderName, Expectation, PassCost, Settings, Tuned
+from ladechat.decoder.sampler import Sampler, Sampling
+from ladechat.engine.sampling import sampling
+from ladechat.protocol import DecoderInfo, ExpectedTokens, PassCost, PolicyChoice, Settings, Value
+from ladechat.registry import Shared
+from ladechat.tuning.adaptive import AdaptivePolicy
+from ladechat.tuning.costs import PassCosts
 
-SMALL = {"window": 1, "ngram": 3, "guesses": 1}
-"""The most of W, N and G when memory is short: four slots a pass."""
+PLAIN = "autoregressive"
+FEW = 2
+"""What whole-numbered parameters are brought down to when memory is short."""
+
+
+class RefusedSettings(ValueError):
+    """A decoder that there is not, or a parameter out of its range: what, and what would do."""
 
 
 def smaller(settings: Settings) -> Settings:
-    """Settings whose passes take fewer slots: hardly a window and one guess, or from there on, plain decoding."""
-    if settings.decoder == "autoregressive":
-        return settings
-    least = {name: min(most, getattr(settings, name)) for name, most in SMALL.items()}
-    auto = settings.auto and settings.decoder == "lookahead"
-    saved = auto or any(getattr(settings, name) != value for name, value in least.items())
-    saving = replace(settings, auto=False, **least)
-    return saving if saved else replace(saving, decoder="autoregressive")
+    """Settings whose passes take fewer slots: few of everything, or from there on, plain decoding."""
+    info = catalog.DECODERS[settings.decoder]
+    by_hand = catalog.DECODERS[info.by_hand or info.name]
+    now = catalog.resolved(by_hand.name, settings.parameters)
+    few = {one.name: _few(one.least, now[one.name]) for one in by_hand.parameters}
+    saved = info.by_hand is not None or few != now
+    return replace(settings, decoder=by_hand.name, parameters=few) if saved else replace(settings, decoder=PLAIN)
+
+
+def _few(least: int, value: Value) -> Value:
+    return value if isinstance(value, bool) else min(value, max(least, FEW))
 
 
 class Decoders:
-    """They live as long as the engine does, and with them the n-gram pool.
+    """They live as long as the engine does, and with them what they have learnt.
 
-    W, N and G mean to each decoder what comes nearest: Jacobi decoding works on W tokens ahead; prompt lookup drafts W
-    tokens from where the last N − 1 or fewer stood before.
+    A parameter that was given counts for every decoder that has one of that name.
 
     Args:
         runner: the model's.
         device: where random numbers are drawn.
         settings: what they begin with.
         costs: the file that the costs of passes are kept in.
+
+    Raises:
+        RefusedSettings: there are no such settings.
     """
 
     def __init__(self, runner: Runner, device: torch.device, settings: Settings, costs: Path | None = None) -> None:
         self._runner = runner
-        self._lookahead = LookaheadDecoder(runner)
-        self.pool = self._lookahead.pool
-        self._jacobi = JacobiDecoder(runner)
-        self._prompt_lookup = PromptLookupDecoder(runner)
-        self._by_name: dict[DecoderName, Decoder] = {
-            "lookahead": self._lookahead,
-            "prompt_lookup": self._prompt_lookup,
-            "jacobi": self._jacobi,
-            "autoregressive": AutoregressiveDecoder(runner),
-        }
-        self._costs = PassCosts(runner, costs)
-        self._tuned = TunedDecoder(self._lookahead, self._costs)
-        self._plain_only = runner.plain_only is not None
+        self._shared = Shared(PassCosts(runner, costs))
+        self.pool = self._shared.pool
+        self._made: dict[str, Decoder] = {}
+        self._given: dict[str, Value] = {}
         self._generator = torch.Generator(device)
-        self._selector: Selector | None = None
+        self._sampler: Sampler | None = None
         self.settings = settings
         self.apply(settings)
+
+    def offered(self) -> list[DecoderInfo]:
+        """Those that this model can be run with."""
+        trees = self._runner.capabilities.tree_attention
+        return [info for info in catalog.DECODERS.values() if trees or not info.tree_attention]
 
     def apply(self, settings: Settings) -> None:
         """Use these settings from the next step on, of a text that is being written too.
 
-        A model that can only be decoded plainly is, whatever decoder they name.
-        """
-        if self._plain_only:
-            settings = replace(settings, decoder="autoregressive")
-        self.settings = settings
-        self._lookahead.settings = LookaheadSettings(
-            window=settings.window,
-            ngram=settings.ngram,
-            guesses=settings.guesses,
-            pool_prompt=settings.pool_prompt,
-            pool_accepted=settings.pool_accepted,
-        )
-        self._jacobi.block = settings.window
-        self._prompt_lookup.length, self._prompt_lookup.match = settings.window, settings.ngram - 1
-        if self._selector is not None:
-            self._selector.selection = selection(self._generator, **_sampling(settings))
+        A model that takes one token a pass is decoded plainly, whatever decoder they name.
 
-    def begin(self, prompt: list[int], seed: int) -> Selector:
-        """What chooses the tokens of a new text. What the pool has learnt before it was learnt earlier."""
+        Raises:
+            RefusedSettings: there are no such settings; nothing has changed then.
+        """
+        check(settings.decoder, settings.parameters)
+        self._given.update(settings.parameters)
+        name = settings.decoder if self._runner.capabilities.tree_attention else PLAIN
+        self.settings = replace(settings, decoder=name, parameters=catalog.resolved(name, self._given))
+        if name in self._made:
+            self._made[name].configure(self.settings.parameters)
+        if self._sampler is not None:
+            self._sampler.sampling = self._sampling()
+
+    def begin(self, prompt: list[int], seed: int) -> Sampler:
+        """What chooses the tokens of a new answer. What the pool has learnt before it was learnt earlier."""
         self.pool.begin_run()
         self._generator.manual_seed(seed)
-        self._selector = Selector(prompt, selection(self._generator, **_sampling(self.settings)))
-        return self._selector
+        self._sampler = Sampler(prompt, self._sampling())
+        return self._sampler
 
-    def measure(self) -> None:
-        """Find out what passes cost, if that decides anything. The cache must hold a text."""
-        if self.chosen() is self._tuned and self._costs.refresh():
-            self._tuned.tuner.forget_times()
+    def chosen(self) -> Decoder:
+        """The decoder that the settings name. `auto` times passes when it is made, if nothing is known of them."""
+        name = self.settings.decoder
+        if name not in self._made:
+            self._made[name] = registry.make(name, self._runner, self._shared)
+            self._made[name].configure(self.settings.parameters)
+        return self._made[name]
 
-    def measure_at_rest(self) -> None:
-        """The same before there is a text, so that the first answer need not wait for it."""
-        if self.chosen() is self._tuned:
-            for _ in self._runner.prefill([0, 0]):
-                pass
-            self._costs.refresh()
+    def prepare(self) -> None:
+        """Make the decoder before there is a text, so that the first answer need not wait for passes to be timed."""
+        for _ in self._runner.prefill([0, 0]):
+            pass
+        self.chosen()
 
     @property
     def timed_seconds(self) -> float:
-        """What passes have taken so far that `auto` only wanted to time."""
-        return self._costs.timed_seconds
+        """What passes have taken so far that were run only to be timed."""
+        return self._shared.costs.timed_seconds
 
-    def chosen_by_auto(self) -> LookaheadSettings | None:
-        """What `auto` has taken; None while it is not in force, or knows nothing yet."""
-        in_force = self.chosen() is self._tuned and self._costs.measured
-        return self._tuned.tuner.settings if in_force else None
-
-    def tuning(self, turn: int) -> Tuned:
-        """What `auto` has taken, and why."""
-        tuner = self._tuned.tuner
-        return Tuned(
+    def policy_choice(self, turn: int) -> PolicyChoice | None:
+        """What the adaptive policy has chosen lately, and why; None while another one is in force."""
+        decoder, costs = self.chosen(), self._shared.costs
+        policy = decoder.policy
+        if not isinstance(policy, AdaptivePolicy):
+            return None
+        expected = policy.expectation
+        return PolicyChoice(
             turn=turn,
-            window=tuner.settings.window,
-            ngram=tuner.settings.ngram,
-            guesses=tuner.settings.guesses,
-            exploring=tuner.exploring,
-            expectations=[
-                Expectation(
-                    window=one.settings.window,
-                    ngram=one.settings.ngram,
-                    guesses=one.settings.guesses,
-                    slots=round(one.slots, 2),
-                    tokens_per_step=round(one.tokens_per_step, 3),
-                    tokens_per_second=float(f"{one.rate:.4g}"),
-                    known=one.known,
-                )
-                for one in tuner.estimates()
-            ],
-            costs=[
-                PassCost(slots=slots, ms=round(1000 * seconds, 3)) for slots, seconds in self._costs.known().items()
+            slots=round(expected.slots, 2),
+            tokens=round(expected.tokens, 3),
+            window=any(isinstance(drafter, WindowDrafter) and drafter.width for drafter in decoder.drafters),
+            costs=[PassCost(slots=size, ms=round(1000 * seconds, 3)) for size, seconds in costs.known().items()],
+            expected=[
+                ExpectedTokens(slots=size, tokens=round(float(expected.by_slots[size - 1]), 3))
+                for size in costs.known()
+                if size <= len(expected.by_slots)
             ],
         )
 
-    def chosen(self) -> Decoder:
-        """The decoder that the settings name."""
-        if self.settings.auto and self.settings.decoder == "lookahead":
-            return self._tuned
-        return self._by_name[self.settings.decoder]
+    def _sampling(self) -> Sampling:
+        now = self.settings
+        return sampling(self._generator, now.temperature, now.top_k, now.top_p, now.min_p, now.repetition_penalty)
 
 
-def _sampling(settings: Settings) -> dict[str, Any]:
-    names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-    return {name: getattr(settings, name) for name in names}
+def check(decoder: str, parameters: Mapping[str, Value]) -> None:
+    """Refuse what no decoder of the catalog has.
+
+    Raises:
+        RefusedSettings: an unknown decoder, or a value out of its range.
+    """
+    if decoder not in catalog.DECODERS:
+        raise RefusedSettings(f"there is no decoder {decoder!r}; there are {', '.join(catalog.DECODERS)}")
+    known = catalog.parameters() | {one.name: one for one in catalog.DECODERS[decoder].parameters}
+    for name, value in parameters.items():
+        wrong = catalog.problem(known[name], value) if name in known else "is unknown"
+        if wrong is not None:
+            raise RefusedSettings(f"the parameter {name!r} {wrong}")

@@ -1,6 +1,7 @@
 """What could not be done, in words."""
 
-from ladechat.model.followers import OUT_OF_MEMORY
+from ladechat import catalog
+from ladechat.model.parallel.workers import OUT_OF_MEMORY
 from ladechat.protocol import Failed, Settings
 
 LESS_MEMORY = "a smaller model, or --dtype bfloat16"
@@ -14,7 +15,7 @@ def busy(turn: int) -> Failed:
 
 def bad_command(reason: object, turn: int | None = None) -> Failed:
     """A line, or what it asks for, that no command can be made of."""
-    message = f"A line on the engine's input was not a command it can carry out: {reason}."
+    message = f"A line on the engine's input is not a command it can carry out: {reason}."
     hint = "docs/protocol.md lists the commands and their fields."
     return Failed(code="bad_command", message=message, hint=hint, turn=turn)
 
@@ -29,7 +30,7 @@ def pool_file(error: Exception, fatal: bool) -> Failed:
     return Failed(code="pool_file", message=str(error), hint=hint, fatal=fatal)
 
 
-def follower_ended(exit_code: int) -> Failed:
+def worker_ended(exit_code: int) -> Failed:
     """One of the processes that share the model is gone, and no pass can be made without it."""
     if exit_code == OUT_OF_MEMORY:
         message = "The memory of one of the processes that share the model is used up."
@@ -42,8 +43,11 @@ def follower_ended(exit_code: int) -> Failed:
 
 def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:
     """The memory was used up in an answer; these are the settings that the engine goes on with."""
-    plain = settings.decoder == "autoregressive"
-    now = "plain decoding" if plain else f"W {settings.window}, N {settings.ngram}, G {settings.guesses}"
+    info = catalog.DECODERS[settings.decoder]
+    values = [
+        f"{one.label} {settings.parameters[one.name]}" for one in info.parameters if not isinstance(one.default, bool)
+    ]
+    now = ", ".join([info.label, *values])
     message = f"The memory is used up. The cache was given back, and passes are smaller from here on: {now}."
     hint = f"Ask again; if it comes again, start a new conversation, or use {LESS_MEMORY}."
     return Failed(code="out_of_memory", message=message, hint=hint, turn=turn)
@@ -51,7 +55,7 @@ def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:
 
 def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
     """The memory was used up, or something that should not happen did."""
-    from ladechat.model.memory import memory_is_used_up
+    from ladechat.model.runners.out_of_memory import memory_is_used_up
 
     if memory_is_used_up(error):
         hint = f"Use {LESS_MEMORY}." if fatal else f"Start a new conversation, or use {LESS_MEMORY}."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from ladechat.decoder.ngram_pool import NGramPool
+from ladechat.decoder.drafters.ngram_pool import NGramPool
 
 FORMAT = "ladechat pool"
 VERSION = 1

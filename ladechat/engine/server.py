@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from ladechat import __version__, protocol
-from ladechat.engine.failures import bad_command, busy, follower_ended, pool_file, unexpected
+from ladechat.engine.failures import bad_command, busy, pool_file, unexpected, worker_ended
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.garbage import collect_seldom
-from ladechat.model.checkpoint import LoadError, fetch, local_folder, local_gguf, tokenizer_fingerprint
-from ladechat.model.followers import Followers
+from ladechat.model.checkpoint.fetch import fetch
+from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf, tokenizer_fingerprint
+from ladechat.model.kernels.build import Build
+from ladechat.model.parallel.workers import Workers
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
 
 if TYPE_CHECKING:
     from ladechat.engine.turn import Emit, Service
-    from ladechat.model.compiler import Compiling
-    from ladechat.model.loading import LoadedModel
+    from ladechat.model.load import LoadedModel
 
 
 SECONDS_FOR_THE_REASON = 2.0
@@ -36,7 +37,6 @@ def serve(
     dtype: str,
     settings: Settings,
     pool: Path | None = None,
-    passes: str = "eager",
     tensor_parallel: int = 1,
     quantize: str | None = None,
 ) -> int:
@@ -48,9 +48,8 @@ def serve(
         dtype: the type it computes in, or "auto".
         settings: what the decoder starts with.
         pool: a file that the n-gram pool comes from, and is kept in after every answer.
-        passes: see `ladechat.model.compiler.use_compiled`.
         tensor_parallel: how many processes share the model, this one included.
-        quantize: how the model's weights are quantised while they are read, see `ladechat.model.loading.load`.
+        quantize: how the model's weights are quantised while they are read, see `ladechat.model.load.load`.
 
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
@@ -73,10 +72,9 @@ def serve(
         )
     )
     inbox = Inbox(sys.stdin.fileno(), stream)
-    followers = _followers(tensor_parallel, stream) if tensor_parallel > 1 else None
+    workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
     try:
-        loaded = _load(model, device, dtype, stream, followers, quantize)
-        _check_window(settings, loaded.context_length)
+        loaded = _load(model, device, dtype, stream, workers, quantize)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
         return 1
@@ -87,7 +85,7 @@ def serve(
     from ladechat.engine.pool_file import PoolFileError, read, write
     from ladechat.engine.turn import Service
 
-    service = Service.of(loaded, settings, passes)
+    service = Service.of(loaded, settings)
     if pool is not None:
         try:
             read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
@@ -96,31 +94,27 @@ def serve(
             stream.emit(pool_file(error, fatal=True))
             return 1
     stream.emit(_ready(service))
-    compiling = _make_fast(service, passes, stream)
+    _prepare(service, stream)
     collect_seldom()
-    Engine(service, stream, inbox, pool, compiling).run()
+    Engine(service, stream, inbox, pool).run()
     return 0
 
 
-def _make_fast(service: "Service", passes: str, stream: EventStream) -> "Compiling | None":
-    """What may be done before the first answer so that it is a fast one. Where that fails, the model runs as it is."""
+def _prepare(service: "Service", stream: EventStream) -> None:
+    """Do before the first answer what it would otherwise wait for. Where that fails, the model answers all the same."""
     from ladechat.engine.turn import save_memory
-    from ladechat.model.compiler import use_compiled
-    from ladechat.model.memory import memory_is_used_up
+    from ladechat.model.runners.out_of_memory import memory_is_used_up
 
-    runner, compiling, used_up = service.loaded.runner, None, False
+    used_up = False
     try:
-        compiling = use_compiled(runner, service.loaded.folder, passes)
-        service.decoders.measure_at_rest()
-    except Exception as error:  # whatever it is, the model answers as it is
+        service.decoders.prepare()
+    except Exception as error:  # whatever it is, the model can still answer
         traceback.print_exc()
         used_up = memory_is_used_up(error)
-        runner.compiled = None
         if not used_up:
             stream.emit(unexpected(error, turn=None, fatal=False))
-    if used_up:  # not before: while an error is handled, it holds what had been allocated
+    if used_up:  # only now: an error that is being handled holds the memory of its pass
         save_memory(service, None, stream.emit)
-    return compiling
 
 
 class Engine:
@@ -132,10 +126,8 @@ class Engine:
         stream: EventStream,
         inbox: Inbox,
         pool: Path | None = None,
-        compiling: "Compiling | None" = None,
     ) -> None:
         self._service = service
-        self._compiling = compiling
         self._pool = pool
         self._stream = stream
         self._inbox = inbox
@@ -181,11 +173,15 @@ class Engine:
 
     def apply_changes(self, emit: "Emit") -> None:
         """See `ladechat.engine.turn.Listener`."""
+        from ladechat.engine.decoders import RefusedSettings
+
         for change in self._changes:
-            given = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
-            settings = msgspec.structs.replace(self._service.decoders.settings, **given)
-            self._service.decoders.apply(settings)
-            emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
+            try:
+                self._service.decoders.apply(_changed(self._service.decoders.settings, change))
+            except RefusedSettings as error:
+                emit(bad_command(error))
+            else:
+                emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
         self._changes.clear()
 
     def _answer(self, command: Generate) -> None:
@@ -193,10 +189,8 @@ class Engine:
         from ladechat.engine.turn import answer
 
         self._stop = False
-        if self._compiling is not None:
-            self._compiling.poll()  # one that has ended leaves the table of processes
         try:
-            answer(self._service, command, self._tell, self)
+            answer(self._service, command, self._emit, self)
         except MessageTooLong as error:
             hint = "Shorten the message, or use a model with a longer context."
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=hint, turn=command.turn))
@@ -206,8 +200,8 @@ class Engine:
             traceback.print_exc()
             self._stream.emit(unexpected(error, turn=command.turn, fatal=False))
 
-    def _tell(self, *events: protocol.Event) -> None:
-        """Emit events of an answer. Who has heard of its end may end the engine: the pool is kept before."""
+    def _emit(self, *events: protocol.Event) -> None:
+        """Emit events of an answer. Whoever reads its end may end the engine: the pool is written before."""
         try:
             if any(isinstance(event, protocol.TurnFinished) for event in events):
                 self._keep_pool()
@@ -225,11 +219,11 @@ class Engine:
                 self._stream.emit(pool_file(error, fatal=False))
 
 
-def _followers(processes: int, stream: EventStream) -> Followers:
+def _workers(processes: int, stream: EventStream) -> Workers:
     """The processes that share the model with this one, which ends when one of them does."""
 
     def ended(exit_code: int) -> None:
-        stream.emit(follower_ended(exit_code))
+        stream.emit(worker_ended(exit_code))
         stream.end_process(1)
 
     def failed(error: Exception) -> NoReturn:
@@ -238,7 +232,7 @@ def _followers(processes: int, stream: EventStream) -> Followers:
         stream.emit(unexpected(error, turn=None, fatal=True))
         stream.end_process(1)
 
-    return Followers(processes, ended, failed)
+    return Workers(processes, ended, failed)
 
 
 def _load(
@@ -246,31 +240,31 @@ def _load(
     device: str,
     dtype: str,
     stream: EventStream,
-    followers: Followers | None = None,
+    workers: Workers | None = None,
     quantize: str | None = None,
 ) -> "LoadedModel":
     report = LoadingReport(stream)
+    kernels = Build()  # in the background, while everything else is loaded
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
     here = local_folder(model) or local_gguf(model)
     report.begin("looking for the checkpoint" if here else f"fetching {model}")
     folder = fetch(model, report.bytes_done)
     report.begin("starting PyTorch and transformers")
-    from ladechat.model.loading import load
+    from ladechat.model.load import load
+    from ladechat.model.runners.recording import use_graphs
 
-    return load(folder, model, device, dtype, report.begin, report.fraction_done, followers, quantize)
+    loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, kernels)
+    use_graphs(loaded.runner, loaded.model)
+    return loaded
 
 
-def _check_window(settings: Settings, context_length: int) -> None:
-    """Make sure that there is a text behind which the window fits.
+def _changed(settings: Settings, change: Configure) -> Settings:
+    """The settings with what a change names, and no other parameters: the decoders know those that were given before.
 
-    Raises:
-        LoadError: there is none.
+    Those of `settings` have defaults among them, and another decoder has defaults of its own.
     """
-    ahead = settings.window + settings.ngram - 3
-    if ahead >= context_length:
-        asked = f"W {settings.window} and N {settings.ngram}"
-        message = f"{asked} look {ahead} positions ahead, and the model has {context_length}."
-        raise LoadError("load_failed", message, "Start with a smaller --window or --ngram.")
+    named = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
+    return msgspec.structs.replace(settings, **{"parameters": {}, **named})
 
 
 def _ready(service: "Service") -> protocol.Ready:
@@ -292,6 +286,7 @@ def _ready(service: "Service") -> protocol.Ready:
         settings=service.decoders.settings,
         quantization=loaded.quantization,
         sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
-        plain_only=loaded.plain_only,
+        decoders=service.decoders.offered(),
+        single_token=loaded.runner.capabilities.single_token,
         memory=service.memory(),
     )

@@ -4,9 +4,6 @@ from ladechat import protocol
 from ladechat.decoder.step import Candidate, Draft, PoolSnapshot, Step, WindowSnapshot
 from ladechat.engine.detokenizer import TokenTexts
 
-_NOTHING_DRAFTED = protocol.DraftTree(token_ids=[], pieces=[], parents=[], sources=[], verdicts=[])
-"""Of most steps of `auto`: to make it anew takes as long as all the rest of such an event."""
-
 
 def step_event(
     step: Step, texts: TokenTexts, *, turn: int, index: int, pieces: list[str], step_ms: float, plain_ms: float | None
@@ -27,14 +24,12 @@ def step_event(
             plain_ms=None if plain_ms is None else round(plain_ms, 3),
         ),
         draft=None if step.draft is None else _draft(step.draft, texts),
-        window=None if step.window is None else _window(step.window, texts),
-        pool=None if step.pool is None else _pool(step.pool, texts),
+        window=None if (window := step.window) is None else _window(window, texts),
+        pool=None if (pool := step.pool) is None else _pool(pool, texts),
     )
 
 
 def _draft(draft: Draft, texts: TokenTexts) -> protocol.DraftTree:
-    if not draft.tokens:
-        return _NOTHING_DRAFTED
     return protocol.DraftTree(
         token_ids=list(draft.tokens),
         pieces=texts.names(draft.tokens),
@@ -60,8 +55,7 @@ def _pool(pool: PoolSnapshot, texts: TokenTexts) -> protocol.PoolView:
         hits=pool.hits,
         added=pool.added,
         after=texts.name(pool.key),
-        asked=pool.asked,
-        candidates=[_candidate(one, texts) for one in pool.candidates] if pool.offered else [],
+        candidates=[_candidate(one, texts) for one in pool.candidates],
     )
 
 

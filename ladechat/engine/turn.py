@@ -9,37 +9,36 @@ from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 from ladechat import protocol
-from ladechat.decoder.lookahead import LookaheadSettings
-from ladechat.decoder.selection import Selector
+from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.conversation import ChatFormat, Prompt
 from ladechat.engine.decoders import Decoders, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import passes_made_smaller, unexpected
 from ladechat.engine.step_events import step_event
-from ladechat.model.cost import PlainPassCost
-from ladechat.model.cost_file import costs_file
-from ladechat.model.loading import LoadedModel
-from ladechat.model.memory import memory_is_used_up
-from ladechat.model.memory_use import memory_use
+from ladechat.model.load import LoadedModel
+from ladechat.model.loading.memory_use import memory_use
+from ladechat.model.loading.pass_facts import pass_facts
+from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.protocol import Settings
+from ladechat.tuning.cost_file import costs_file
+from ladechat.tuning.plain_cost import PlainStepCost
 
 DEFAULT_MAX_NEW_TOKENS = 512
-TUNING_SECONDS = 0.5
-"""How long what `auto` expects may be out of date on a screen."""
-TOLD_SECONDS = 1 / 30
-"""Steps that take less than this, a frame of the app, are told several together: one by one that takes longer, for
-after a pass nothing of it is in the processor's cache."""
+POLICY_SECONDS = 0.5
+"""How long what the policy expects may be out of date on a screen."""
+FRAME_SECONDS = 1 / 30
+"""Steps that take less than this, a frame of the app, are emitted several together, which takes less time."""
 SEED_BITS = 32
 SEEDS = 2**53
-"""Numbers from here on are not told exactly in every language's JSON."""
+"""Numbers from here on are not exact in every language's JSON."""
 
 
 class Emit(Protocol):
-    """Says events."""
+    """Writes events to the stream."""
 
     def __call__(self, *events: protocol.Event) -> None:
-        """One behind the other, and all at once."""
+        """In order, and all at once."""
         ...
 
 
@@ -47,11 +46,11 @@ class Listener(Protocol):
     """Looks for commands while a turn runs."""
 
     def stop_wanted(self) -> bool:
-        """Has a stop come? Asked between two steps and between two chunks of the prompt."""
+        """Whether a stop has come. Asked between two steps and between two chunks of the prompt."""
         ...
 
     def apply_changes(self, emit: Emit) -> None:
-        """Carry out the changes of settings that have come, and say so. Called between two steps."""
+        """Carry out the changes of settings that have come, and emit them. Called between two steps."""
         ...
 
 
@@ -63,18 +62,22 @@ class Service:
     decoders: Decoders
     chat: ChatFormat
     texts: TokenTexts
-    cost: PlainPassCost
+    cost: PlainStepCost
 
     @classmethod
-    def of(cls, loaded: LoadedModel, settings: Settings, passes: str = "") -> "Service":
-        """The service of a model that has just been loaded, and whose passes run in one of the ways that there are."""
-        costs = costs_file(loaded.runner.model, loaded.device, passes)
+    def of(cls, loaded: LoadedModel, settings: Settings) -> "Service":
+        """The service of a model that has just been loaded.
+
+        Raises:
+            RefusedSettings: there are no such settings.
+        """
+        costs = costs_file(**pass_facts(loaded.model, loaded.device))
         return cls(
             loaded=loaded,
-            decoders=Decoders(loaded.runner, loaded.runner.model.device, settings, costs),
+            decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs),
             chat=ChatFormat(loaded.tokenizer),
             texts=TokenTexts(loaded.tokenizer),
-            cost=PlainPassCost(loaded.runner),
+            cost=PlainStepCost(loaded.runner),
         )
 
     def memory(self) -> protocol.Memory:
@@ -88,7 +91,7 @@ class Service:
 
 
 def answer(service: Service, command: protocol.Generate, emit: Emit, listener: Listener) -> None:
-    """Answer the last message of a conversation, and say everything about it in events.
+    """Answer the last message of a conversation, and emit everything about it as events.
 
     Raises:
         MessageTooLong: before anything was emitted.
@@ -100,15 +103,14 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     seed = service.seed(command.turn)
     _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
     limits = Limits(max_new_tokens, service.loaded.eos_ids)
-    selector = service.decoders.begin(prompt.token_ids, seed)
+    sampler = service.decoders.begin(prompt.token_ids, seed)
     detokenizer = Detokenizer(service.texts)
-    turn = _Turn(service, command.turn, prompt.token_ids, selector, limits, emit, detokenizer)
-    turn.tell_tuning(time.perf_counter())
+    turn = _Turn(service, command.turn, prompt.token_ids, sampler, limits, emit, detokenizer)
     reason: protocol.FinishReason = "failed"
     memory_used_up = False
     try:
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
-    except Exception as error:  # whatever a model raises: the turn still says why, and then that it is over
+    except Exception as error:  # whatever a model raises: the stream has the reason, and then the end of the turn
         traceback.print_exc()
         memory_used_up = memory_is_used_up(error)
         if not memory_used_up:
@@ -119,7 +121,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
 
 
 def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
-    """After the memory was used up: give back what the cache takes, and have the next answers take less."""
+    """After the memory was used up: free the cache, and give the next answers smaller passes."""
     service.loaded.runner.save_memory()
     service.decoders.apply(smaller(service.decoders.settings))
     emit(passes_made_smaller(service.decoders.settings, turn))
@@ -153,26 +155,25 @@ def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service
 
 @dataclass
 class _Turn:
-    """The state of one answer. Times in milliseconds unless they say otherwise; timing plain passes is left out."""
+    """The state of one answer. Times are in milliseconds unless named otherwise; timing plain passes is left out."""
 
     service: Service
     number: int
     prompt: list[int]
-    selector: Selector
+    sampler: Sampler
     limits: Limits
     emit: Emit
     detokenizer: Detokenizer
     token_ids: list[int] = field(default_factory=list)
-    untold: deque[tuple[Step, float]] = field(default_factory=deque)
-    told_at: float = 0.0
+    pending: deque[tuple[Step, float]] = field(default_factory=deque)
+    emitted_at: float = 0.0
     text: str = ""
     steps: int = 0
     prefill_seconds: float = 0.0
     decode_ms: float = 0.0
     compared_ms: float = 0.0
     plain_ms: float = 0.0
-    tuned_to: LookaheadSettings | None = None
-    tuned_at: float = 0.0
+    policy_shown_at: float = 0.0
 
     def prefill(self, listener: Listener) -> bool:
         """Run the prompt through the model. False if it was stopped on the way."""
@@ -189,66 +190,57 @@ class _Turn:
 
     def decode(self, listener: Listener) -> protocol.FinishReason:
         """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
-        passes = self.service.loaded.runner.compiled
-        if passes is not None:
-            passes.look()
         self.service.cost.refresh()
-        self.service.decoders.measure()
         try:
             return self._decode(listener)
-        except Exception:  # whatever a model raises: what it had said before is told
-            with contextlib.suppress(Exception):  # the first error is the one to hear of
-                self._tell_steps()
+        except Exception:  # whatever a model raises: the steps before it are emitted
+            with contextlib.suppress(Exception):  # the first error is the one that matters
+                self._emit_steps()
             raise
 
     def _decode(self, listener: Listener) -> protocol.FinishReason:
-        started = time.perf_counter()
+        started, timed = time.perf_counter(), self.service.decoders.timed_seconds
         while True:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
-            listener.apply_changes(self._tell)
+            listener.apply_changes(self._flush_and_emit)
             decoder = self.service.decoders.chosen()
             text = [*self.prompt, *self.token_ids]
-            for step in decoder.run(text, self._rest(), self.selector, len(self.token_ids)):
+            for step in decoder.run(text, self._limits_left(), self.sampler, len(self.token_ids)):
                 now = time.perf_counter()
-                step_ms, started = 1000 * (now - started), now
+                timing = self.service.decoders.timed_seconds - timed  # passes, where `auto` begins in mid-answer
+                step_ms, started, timed = 1000 * (now - started - timing), now, timed + timing
                 self.token_ids += step.tokens
                 reason = "stopped" if listener.stop_wanted() else self._end()
-                self.untold.append((step, step_ms))
+                self.pending.append((step, step_ms))
                 if step.slots == 1:
                     self.service.cost.observe(step.cache_length, step.forward_seconds)
-                if now - self.told_at > TOLD_SECONDS or reason is not None:
-                    self.told_at = now
+                if now - self.emitted_at > FRAME_SECONDS or reason is not None:
+                    self.emitted_at = now
                     # What a step takes counts from the end of the one before, but for the time spent on measuring.
-                    started += self._tell_and_measure(ended=reason is not None)
-                    self.tell_tuning(now, ended=reason is not None)
+                    started += self._emit_and_measure(ended=reason is not None)
+                self.service.cost.observe_engine(time.perf_counter() - started)
+                self._emit_policy(now, ended=reason is not None)
                 if reason is not None:
                     return reason
-                listener.apply_changes(self._tell)
+                listener.apply_changes(self._flush_and_emit)
                 if self.service.decoders.chosen() is not decoder:
                     break
 
-    def _tell_and_measure(self, ended: bool) -> float:
-        """Tell the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
-        larger = sum(step_ms for step, step_ms in self.untold if step.slots > 1)  # others are plain passes, and timed
-        due, several = larger > 0 and not ended, len(self.untold) > 1
-        took = 0.0
-        if due and several:  # so they are short, as are plain passes: nobody sees that they come later
-            took = self.service.cost.refresh(larger / 1000)
-        self._tell_steps(ended)
-        if due and not several:
-            took = self.service.cost.refresh(larger / 1000)
-        return took
+    def _emit_and_measure(self, ended: bool) -> float:
+        """Emit the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
+        larger_ms = sum(step_ms for step, step_ms in self.pending if step.slots > 1)  # others are plain passes, timed
+        self._emit_steps(ended)
+        return self.service.cost.refresh(larger_ms / 1000) if larger_ms and not ended else 0.0
 
-    def tell_tuning(self, now: float, ended: bool = False) -> None:
-        """Say what `auto` has taken: when that is something new, at the end, and now and then between."""
-        chosen = self.service.decoders.chosen_by_auto()
-        if chosen is None:
-            return
-        if chosen != self.tuned_to or ended or now - self.tuned_at > TUNING_SECONDS:
-            self.tuned_to, self.tuned_at = chosen, now
-            self._tell(self.service.decoders.tuning(self.number))
+    def _emit_policy(self, now: float, ended: bool = False) -> None:
+        """Show what the adaptive policy chooses, now and then and at the end."""
+        if ended or now - self.policy_shown_at > POLICY_SECONDS:
+            choice = self.service.decoders.policy_choice(self.number)
+            if choice is not None:
+                self.policy_shown_at = now
+                self._flush_and_emit(choice)
 
-    def _rest(self) -> Limits:
+    def _limits_left(self) -> Limits:
         return Limits(self.limits.max_new_tokens - len(self.token_ids), self.limits.eos_ids)
 
     def _end(self) -> protocol.FinishReason | None:
@@ -262,7 +254,7 @@ class _Turn:
         return None
 
     def _plain_ms(self, step: Step, step_ms: float) -> float | None:
-        """What a plain pass takes where this step stands."""
+        """What a plain step takes where this step stands."""
         plain_ms = self.service.cost.milliseconds(step.cache_length)
         self.decode_ms += step_ms
         if plain_ms is not None:
@@ -270,22 +262,22 @@ class _Turn:
             self.plain_ms += len(step.tokens) * plain_ms
         return plain_ms
 
-    def _tell(self, *events: protocol.Event) -> None:
-        """Say something behind all steps so far."""
-        self._tell_steps()
+    def _flush_and_emit(self, *events: protocol.Event) -> None:
+        """Flush pending steps, then emit."""
+        self._emit_steps()
         self.emit(*events)
 
-    def _tell_steps(self, ended: bool = False) -> None:
+    def _emit_steps(self, ended: bool = False) -> None:
         events: list[protocol.Event] = []
         try:
-            while self.untold:
-                events.append(self._event_of(*self.untold.popleft(), ended=ended))
-        finally:  # also where one cannot be told
+            while self.pending:
+                events.append(self._event_of(*self.pending.popleft(), ended=ended))
+        finally:  # also where one has no text
             self.emit(*events)
 
     def _event_of(self, step: Step, step_ms: float, ended: bool) -> protocol.Step:
         pieces = self.detokenizer.push(step.tokens)
-        if ended and not self.untold:
+        if ended and not self.pending:
             pieces[-1] += self.detokenizer.finish()
         event = step_event(
             step,

@@ -1,1 +1,1 @@
-"""The forward pass: unmodified transformers models behind the interface that the decoders need."""
+"""The forward pass: unmodified transformers models behind the interface that decoders need."""

@@ -1,13 +1,13 @@
-"""The conversation, which lives with the user: an engine is told all of it for each answer."""
+"""The conversation. It lives in the UI: each `generate` carries all of it to the engine."""
 
 from ladechat.protocol import Generate, Message, TurnFinished
 
 
 class Conversation:
-    """Messages sent and answered, and the one that waits for its answer.
+    """The messages so far, and the question that waits for its answer.
 
     Args:
-        system: how the model should behave; said before everything else.
+        system: how the model should behave; the first message.
         max_new_tokens: the longest answer; None leaves it to the engine.
     """
 
@@ -19,7 +19,7 @@ class Conversation:
 
     @property
     def turn(self) -> int:
-        """The number of the turn that was asked for last."""
+        """The number of the latest turn, from 1; 0 before the first."""
         return self._turn
 
     def ask(self, text: str) -> Generate:
@@ -29,7 +29,7 @@ class Conversation:
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens)
 
     def answered(self, event: TurnFinished) -> None:
-        """Take in an answer, also one that was stopped. A question that got none is as if it had not been asked."""
+        """Add an answer, also one that was stopped. A question without an answer stays out of the conversation."""
         answer_of_this = event.turn == self._turn and event.reason != "failed"
         if self.pending is not None and answer_of_this and event.token_ids:
             answer = Message(role="assistant", content=event.text, token_ids=event.token_ids)
@@ -37,12 +37,12 @@ class Conversation:
             self.pending = None
 
     def give_up(self) -> str | None:
-        """The question that still waits, which is then no longer part of the conversation."""
+        """Take back the question that waits for its answer; None if there is none."""
         text = self.pending.content if self.pending else None
         self.pending = None
         return text
 
     def restart(self) -> None:
-        """Begin anew. The system message stays."""
+        """Begin a new conversation. The system message stays."""
         self.messages = [message for message in self.messages if message.role == "system"]
         self.pending = None

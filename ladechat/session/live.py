@@ -1,4 +1,4 @@
-"""A live engine: the process beside the UI, as a source of events."""
+"""A live engine: a process beside the UI that speaks the protocol over its pipes, as a source of events."""
 
 import asyncio
 import codecs
@@ -6,14 +6,11 @@ import contextlib
 import logging
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from msgspec.structs import asdict
 from platformdirs import user_log_path
 
 from ladechat.protocol import (
@@ -22,61 +19,31 @@ from ladechat.protocol import (
     Command,
     Event,
     ProtocolError,
-    Settings,
     Shutdown,
     decode_event,
     encode,
 )
 
 SECONDS_TO_LEAVE = 3.0
-"""How long an engine that was told to end may take before it is killed."""
+"""How long an engine may take to end after `shutdown` before it is killed."""
 SECONDS_TO_LOOK_AGAIN = 0.02
 LOGS_KEPT = 10
-"""Each engine has a log of its own, so that two that run at once do not spoil each other's."""
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """What an engine is started with."""
-
-    model: str = "demo"
-    device: str = "auto"
-    dtype: str = "auto"
-    quantize: str | None = None
-    pool: str | None = None
-    passes: str = "compile"
-    tensor_parallel: int = 1
-    settings: Settings = field(default_factory=Settings)
-
-    def arguments(self) -> Iterator[str]:
-        """The command line of `ladechat engine`, after its name."""
-        yield from ("--model", self.model, "--device", self.device, "--dtype", self.dtype)
-        yield from ("--passes", self.passes, "--tensor-parallel", str(self.tensor_parallel))
-        if self.quantize is not None:
-            yield from ("--quantize", self.quantize)
-        if self.pool is not None:
-            yield from ("--pool", self.pool)
-        for name, value in asdict(self.settings).items():
-            option = name.replace("_", "-")
-            if isinstance(value, bool):
-                yield f"--{option}" if value else f"--no-{option}"
-            elif value is not None:
-                yield from (f"--{option}", str(value))
+"""Each engine has a log of its own, so that two at once do not write into one file."""
 
 
 class LiveEngine:
-    """Starts `ladechat engine`, talks to it, and sees to it that it ends.
+    """Starts an engine, exchanges lines with it, and makes sure that it ends.
 
     Args:
-        options: what it is started with.
+        command: its command line, the program first; `ladechat.session.launcher` has that of our own.
         logs: the folder for its log; by default where the platform has logs.
 
     Attributes:
         log: the file that keeps what it writes on standard error.
     """
 
-    def __init__(self, options: EngineOptions, logs: Path | None = None) -> None:
-        self.options = options
+    def __init__(self, command: Sequence[str], logs: Path | None = None) -> None:
+        self._command = tuple(command)
         self._logs = logs or user_log_path("ladechat")
         self.log = self._logs
         self._process: asyncio.subprocess.Process | None = None
@@ -93,7 +60,7 @@ class LiveEngine:
     async def start(self) -> None:
         """Start the process. It is ready when it says so."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "ladechat", "engine", *self.options.arguments()),
+            *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -118,16 +85,16 @@ class LiveEngine:
             self._process.stdin.write(encode(command))
             await self._process.stdin.drain()
 
-    def ask_where(self) -> None:
-        """Have the engine write into its log where each of its threads is, whatever they wait for."""
-        if self._process is not None and self._spoke:  # before its first word the signal would end it
+    def dump_stacks(self) -> None:
+        """Ask a stuck engine to write its thread stacks into its log."""
+        if self._process is not None and self._spoke:  # before its header the signal would end it
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(WHERE)
 
     async def events(self) -> AsyncIterator[Event]:
-        """What the engine says, until it ends. A last line that its death cut short is left out.
+        """The engine's events, until it ends. A last line without its newline is left out.
 
-        What it has started ends with it: workers left behind would hold memory, and the pipes.
+        Processes that the engine has started end with it: left behind, they would hold memory and the pipes.
         """
         if self._process is None or self._process.stdout is None or self._ending is None:
             raise RuntimeError("The engine was not started.")
@@ -144,7 +111,7 @@ class LiveEngine:
     async def close(self) -> None:
         """End the engine and all that it has started: ask, wait a little, then kill.
 
-        One that is frozen, or that reads nothing any more, cannot hold this up.
+        An engine that is frozen, or that no longer reads, cannot hold this up.
         """
         self._started.set()
         if self._process is None or self._ending is None or self._draining is None:
@@ -156,15 +123,15 @@ class LiveEngine:
         if self._process.returncode is None:
             _kill_group_of(self._process)
         await asyncio.wait([self._ending])
-        # Its standard error may be held open by what made itself independent of it: that is not waited for.
+        # A process that has left the engine's group may hold its standard error open: do not wait for that one.
         await asyncio.wait([self._draining], timeout=SECONDS_TO_LEAVE)
         self._draining.cancel()
         self._process._transport.close()  # type: ignore[attr-defined]  # nothing public closes its pipes
 
     async def _drain(self) -> None:
-        """Keep the engine's standard error in a rotating file, or nowhere if that cannot be.
+        """Copy the engine's standard error into a rotating file, if that can be written.
 
-        It is read in any case: a full pipe would stop the engine.
+        It is read in any case: a full pipe would block the engine.
         """
         assert self._process is not None and self._process.stderr is not None
         handler: logging.Handler = logging.NullHandler()
@@ -180,30 +147,30 @@ class LiveEngine:
 
 
 class _Log(RotatingFileHandler):
-    """A log that says nothing when it cannot be written: there is a screen to be kept clean."""
+    """A log that reports no errors of its own: they would be printed over the screen."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
-        """Leave it out."""
+        """Drop the record."""
 
 
 async def _end_of(process: asyncio.subprocess.Process) -> None:
-    """Wait until a process has ended, and end what it has started.
+    """Wait until a process has ended, then kill the rest of its group.
 
     asyncio's own `wait` also waits for every other process that holds one of the pipes.
     """
-    while process.returncode is None:  # noqa: ASYNC110 - asyncio lets nobody know
+    while process.returncode is None:  # noqa: ASYNC110 - asyncio has no event for it
         await asyncio.sleep(SECONDS_TO_LOOK_AGAIN)
     _kill_group_of(process)
 
 
 def _kill_group_of(process: asyncio.subprocess.Process) -> None:
-    """Kill a process, if it still runs, and what it has started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # as a rule, nobody is left
+    """Kill a process and those that it has started, as far as they still run."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # usually none is left
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _tidy(folder: Path) -> None:
-    """Remove all logs but the newest, each with what was rotated out of it. One that is being written lives on."""
+    """Remove all logs but the newest, each with its rotated parts. One that is still written to is created anew."""
     logs = sorted(folder.glob("engine-*.log"))  # their names begin with the time
     for old in logs[: -LOGS_KEPT + 1]:
         for part in folder.glob(f"{old.name}*"):

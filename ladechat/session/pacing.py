@@ -1,4 +1,4 @@
-"""Bursts of steps, shown at a pace that can be followed: nothing is dropped, and order is kept."""
+"""Spreads bursts of steps over frames: no event is dropped, and their order is kept."""
 
 import math
 from collections import deque

@@ -1,4 +1,4 @@
-"""A recording: the event stream, written down as it comes (docs/recording.md)."""
+"""A recording: the event stream, written to a file as it comes (docs/recording.md)."""
 
 import errno
 import os
@@ -28,13 +28,13 @@ PRIVATE = 0o600
 
 
 def default_path(model: str) -> Path:
-    """Where a recording goes that was given no name: the user's data folder, by time and model."""
+    """Where a recording without a name goes: into the user's data folder, named by time and model."""
     name = re.sub(r"[^\w.-]+", "-", model.rstrip("/").rsplit("/", 1)[-1])
     return user_data_path("ladechat") / "recordings" / f"{datetime.now():%Y-%m-%d-%H%M%S}-{name}{SUFFIX}"
 
 
 class Recorder:
-    """Stands between a source and the screen, and writes down what passes while it is switched on.
+    """Sees every event on its way to the screen, and writes them to a file while it is switched on.
 
     A recording that begins in the middle starts with what every reader needs first, the header, the model and the
     settings, and with the whole of the turn that is under way.
@@ -69,10 +69,10 @@ class Recorder:
         self.path = path
         known = [event for event in (self._header, self._ready, self._settings) if event is not None]
         for event in (*known, *self._turn):
-            self._record(event)
+            self._write_event(event)
 
     def stop(self) -> None:
-        """End the file with its closing line. A file to which nothing was said yet is taken away.
+        """End the file with its closing line. A file that is still empty is removed.
 
         Raises:
             OSError: that could not be written.
@@ -86,10 +86,10 @@ class Recorder:
                 self._write(self._stamped(Closed()))
                 os.fsync(self._descriptor)
         finally:
-            self._let_go()
+            self._close_file()
 
-    def heard(self, event: Event) -> None:
-        """Take in what the engine says, whether a recording is running or not.
+    def record(self, event: Event) -> None:
+        """Take in an event of the engine, whether a recording is running or not.
 
         Raises:
             OSError: it could not be written; the recording has ended, with what was written before.
@@ -103,31 +103,31 @@ class Recorder:
         elif isinstance(event, SettingsApplied):
             self._settings = event
         self._remember(event)
-        self._record(event)
+        self._write_event(event)
         if isinstance(event, Header):
             waiting, self._waiting = self._waiting, []
             for early in waiting:
-                self.added(early)
+                self.record_own(early)
 
-    def added(self, event: Event) -> None:
-        """Take in what the user's side adds to the stream. Before there is a header, it waits for that.
+    def record_own(self, event: Event) -> None:
+        """Take in an event that the user's side adds to the stream. Before the header it waits for that.
 
         Raises:
-            OSError: as `heard`.
+            OSError: as `record`.
         """
         if self._header is None:
             self._waiting.append(event)
             return
         event = self._stamped(event)
         self._remember(event)
-        self._record(event)
+        self._write_event(event)
 
     def _stamped(self, event: Event) -> Event:
         t = max(self._last.t, time.monotonic() - self._clock_at_zero)
         return msgspec.structs.replace(event, seq=self._last.seq, t=t)
 
     def _remember(self, event: Event) -> None:
-        """Keep the turn that is under way, from its question on."""
+        """Keep the events of the turn that is under way, from its question on."""
         if isinstance(event, Asked):
             self._turn = [event]
         elif isinstance(event, TurnFinished | ConversationCleared | Header):
@@ -135,15 +135,15 @@ class Recorder:
         elif self._turn:
             self._turn.append(event)
 
-    def _record(self, event: Event) -> None:
+    def _write_event(self, event: Event) -> None:
         if self.path is None:
             return
         try:
             self._write(event)
             if isinstance(event, TurnFinished):
-                self._sync_aside()
+                self._sync_in_background()
         except OSError:
-            self._let_go()
+            self._close_file()
             raise
 
     def _write(self, event: Event) -> None:
@@ -151,11 +151,11 @@ class Recorder:
         while line:
             line = line[os.write(self._descriptor, line) :]
 
-    def _sync_aside(self) -> None:
-        """Have the disk take what was written, in a thread: the screen does not wait for a disk."""
+    def _sync_in_background(self) -> None:
+        """Flush to the disk in a thread: the screen does not wait for it."""
         threading.Thread(target=_sync, args=(os.dup(self._descriptor),), name="fsync").start()
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         os.close(self._descriptor)
         self.path, self._descriptor = None, -1
 

@@ -21,7 +21,7 @@ from ladechat.protocol import (
 )
 
 MOST_NAMED = 3
-"""Damages that are named one by one; of more, the number is told."""
+"""Damages that are named one by one; of more, only the number is given."""
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 

@@ -1,4 +1,4 @@
-"""What the UI needs of an engine: a live one, one far away, or a file, is all the same to it."""
+"""What the UI needs of an engine. One on this machine, one far away, and a scripted one look the same to it."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -7,24 +7,24 @@ from ladechat.protocol import Command, Event
 
 
 class EngineSource(Protocol):
-    """A source of events that may take commands."""
+    """A source of events that takes commands."""
 
     async def start(self) -> None:
-        """Begin. Events come from now on, and commands are taken, those for a model that still loads too."""
+        """Begin. From now on events come, and commands are taken, also while the model loads."""
         ...
 
     async def send(self, command: Command) -> None:
         """Pass a command on. One that comes after the end is dropped."""
         ...
 
-    def ask_where(self) -> None:
-        """Have what says nothing write down where it is, for whoever looks for the reason."""
+    def dump_stacks(self) -> None:
+        """Ask a stuck engine to write its thread stacks into its log."""
         ...
 
     def events(self) -> AsyncIterator[Event]:
-        """What is said, until the end."""
+        """The engine's events, until it ends."""
         ...
 
     async def close(self) -> None:
-        """End it, and wait until it has ended."""
+        """End the engine, and wait until it has ended."""
         ...

@@ -26,7 +26,7 @@ Row = list[Span]
 
 
 class Panel(Widget):
-    """A panel that draws from the last thing it was shown. A subclass writes `rows` and calls `redraw`."""
+    """A panel that draws from the last thing it was shown. A subclass implements `rows` and calls `redraw`."""
 
     DEFAULT_CSS = """
     Panel { height: 1fr; width: 1fr; min-height: 1; }
@@ -90,9 +90,9 @@ class Panel(Widget):
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def header(self, width: int, titles: Sequence[str], facts: Sequence[str], style: Style | None = None) -> Row:
-        """A title at the left and facts at the right, each in the longest wording (first in its list) that fits.
+        """A title at the left and facts at the right, each in the longest form (first in its list) that fits.
 
-        Rather a short title than fewer facts.
+        A short title is preferred to fewer facts.
         """
         for fact in facts:
             for title in titles:
@@ -112,9 +112,9 @@ class Panel(Widget):
         return [[(line, self.muted)] for line in textwrap.wrap(text, max(width, 1))]
 
 
-def longest(width: int, wordings: Sequence[str]) -> str:
-    """The first of `wordings` that fits into `width` cells, or nothing."""
-    return next((wording for wording in wordings if cell_len(wording) <= width), "")
+def longest(width: int, texts: Sequence[str]) -> str:
+    """The first of `texts` that fits into `width` cells, or nothing."""
+    return next((text for text in texts if cell_len(text) <= width), "")
 
 
 def _strip(row: Row, base: Style, width: int) -> Strip:

@@ -1,4 +1,4 @@
-"""The n-gram pool of one step: what it knew after the last token, what was tried, and how far each guess went."""
+"""The guesses of one step: those of the n-gram pool and of other drafters, and how far the model agreed with each."""
 
 from collections import Counter
 
@@ -6,21 +6,28 @@ from rich.style import Style
 
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
-from ladechat.widgets.cells import cell_len, shorten, visible
+from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.panel import Panel, Row, longest
 
 WIDE = 44
 """From this many cells on, a candidate's source is written out."""
+MOST_SOURCE_CELLS = 12
+WINDOW = "window"
+"""The source of the window's own branches."""
 
 
 class PoolPanel(Panel):
-    """One candidate a line: where it came from, its tokens, and a mark for each of them."""
+    """One guess a line: a mark for each of its tokens, the tokens, and where they came from.
+
+    Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree that other drafters
+    have brought; for a decoder without a pool, all branches.
+    """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: protocol.Step | None = None
-        self._accepted: Counter[protocol.Source] = Counter()
-        self._tested: Counter[protocol.Source] = Counter()
+        self._accepted: Counter[str] = Counter()
+        self._tested: Counter[str] = Counter()
 
     def show_step(self, step: protocol.Step) -> None:
         self._step = step
@@ -38,39 +45,45 @@ class PoolPanel(Panel):
         self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("n-gram pool", "pool")
-        if self._step is None:
-            return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
-        pool = self._step.pool
+        step = self._step
+        if step is None:
+            return [self.header(width, ("drafts",), [""]), *self.sentence("Fills with the first step.", width)]
+        plain = step.draft is None and step.pool is None and not self._tested
+        footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
+        room = height - 1 - len(footer)
+        pool = step.pool
         if pool is None:
-            return [self.header(width, titles, [""]), *self._without_pool(self._step, width)]
+            header = self.header(width, ("drafts",), [""])
+            if step.draft is None:
+                return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
+            return [header, *self._guesses("", _branches(step.draft, []), room, width), *footer]
         rate = f"{pool.hits / pool.lookups:.0%}".replace("%", " %") if pool.lookups else "–"
-        header = self.header(width, titles, [f"{pool.ngrams:,} · hit {rate}", f"hit {rate}"])
-        footer = [self._tally(pool, width)] if height >= 5 else []
-        return [header, *self._known(pool, width, height - 1 - len(footer)), *footer]
+        facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} · hit {rate}", f"hit {rate}"]
+        others = [] if step.draft is None else _branches(step.draft, pool.candidates)
+        if step.window is not None:  # its branches are seen where it is drawn
+            others = [branch for branch in others if branch.source != WINDOW]
+        titles = ("n-gram pool and other drafts", "pool and drafts") if others else ("n-gram pool", "pool")
+        guesses = [*pool.candidates, *others]
+        return [self.header(width, titles, facts), *self._guesses(visible(pool.after), guesses, room, width), *footer]
 
-    def _without_pool(self, step: protocol.Step, width: int) -> list[Row]:
-        if step.draft is None:
-            return self.sentence("Plain decoding: no pool.", width)
-        tally = longest(width, self._tallies(()))
-        return [*self.sentence("This decoder has no pool.", width), [(tally, self.muted)]]
-
-    def _known(self, pool: protocol.PoolView, width: int, height: int) -> list[Row]:
-        after = f"‹{visible(pool.after)}›"
-        if not pool.candidates:
-            what = f"nothing known after {after}" if pool.asked else f"not worth asking since {after}"
-            return _filled([[(shorten(what, width), self.muted)]], height)
-        shown = pool.candidates if len(pool.candidates) < height else pool.candidates[: max(height - 1, 0)]
-        hidden = len(pool.candidates) - len(shown)
+    def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
+        """The guesses, as many as fit. `after` is the token that they follow, as it is shown; "" is not shown."""
+        after = f" after ‹{after}›" if after else ""
+        if not guesses:
+            return _filled([[(shorten(f"nothing known{after}", width), self.muted)]], height)
+        room = max(height - bool(after), 0)
+        shown = guesses if len(guesses) <= room else guesses[: max(height - 1, 0)]
+        hidden = len(guesses) - len(shown)
         more = f"+{hidden} more" if hidden else ""
-        key = shorten(f"after {after}:", width - len(more) - 1)
+        key = shorten(f"{after[1:]}:" if after else "", width - len(more) - 1)
         title: Row = [(key, self.muted), (more.rjust(width - cell_len(key)), self.muted)]
         marks = min(max((len(each.pieces) for each in shown), default=0), width // 3)
-        return _filled([title, *(self._candidate(each, marks, width) for each in shown)], height)
+        rows = [self._candidate(each, marks, width) for each in shown]
+        return _filled([*([title] if after or hidden else []), *rows], height)
 
     def _candidate(self, candidate: protocol.Candidate, marks: int, width: int) -> Row:
         """One line: a mark for each token, in `marks` cells; the tokens; where they came from."""
-        source: str = candidate.source if width >= WIDE else candidate.source[0]
+        source = shorten(candidate.source, MOST_SOURCE_CELLS) if width >= WIDE else visible(candidate.source[:1])
         if not candidate.tried and width >= WIDE:
             source = f"not tried · {source}"
         room = width - marks - 1 - cell_len(source) - 1
@@ -115,17 +128,39 @@ class PoolPanel(Panel):
         matched: list[protocol.Verdict] = ["accepted"] * candidate.matched
         return matched + after_match
 
-    def _tally(self, pool: protocol.PoolView, width: int) -> Row:
-        return [(longest(width, self._tallies((f"+{pool.added} n-grams",))), self.muted)]
-
-    def _tallies(self, more: tuple[str, ...]) -> tuple[str, ...]:
-        """How many drafts were accepted, the most telling wording first."""
+    def _tallies(self) -> tuple[str, ...]:
+        """How many drafts were accepted in this answer, the most detailed form first."""
         accepted, tested = self._accepted.total(), self._tested.total()
-        tally = f"{accepted} of {tested} tested draft tokens accepted" if tested else "no draft tested yet"
+        if not tested:
+            return ("no draft tested yet",)
+        tally = f"{accepted} of {tested} tested draft tokens accepted"
         by_source = ", ".join(f"{name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count)
-        short = f"{accepted}/{tested} tested drafts accepted"
-        whole = (f"{tally}: {by_source}",) if tested else ()
-        return *whole, " · ".join((tally, *more)), tally, short
+        return f"{tally}: {printable(by_source)}", tally, f"{accepted}/{tested} tested drafts accepted"
+
+
+def _branches(draft: protocol.DraftTree, known: list[protocol.Candidate]) -> list[protocol.Candidate]:
+    """The branches of a draft tree from the last token to each leaf, but for those that are a part of `known` ones."""
+    inner = set(draft.parents)
+    shown = {tuple(each.token_ids[:end]) for each in known if each.tried for end in range(1, len(each.token_ids) + 1)}
+    branches: list[protocol.Candidate] = []
+    for leaf in range(len(draft.token_ids)):
+        if leaf in inner:
+            continue
+        path = [leaf]
+        while 0 <= (parent := draft.parents[path[0]]) < path[0]:
+            path.insert(0, parent)
+        ids = [draft.token_ids[node] for node in path]
+        if tuple(ids) not in shown:
+            branches.append(
+                protocol.Candidate(
+                    token_ids=ids,
+                    pieces=[draft.pieces[node] for node in path],
+                    source=draft.sources[leaf],
+                    tried=True,
+                    matched=sum(draft.verdicts[node] == "accepted" for node in path),
+                )
+            )
+    return branches
 
 
 def _verdict(draft: protocol.DraftTree, path: list[int]) -> protocol.Verdict:

@@ -1,52 +1,64 @@
-"""What the screen shows follows from the events alone: live and replayed, the same code draws the same."""
+"""Draws events on the screen. It follows from the events alone, so a replay shows what the live app showed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ladechat.protocol import (
     Asked,
     ConversationCleared,
+    DecoderInfo,
     Event,
     Failed,
     HistoryTrimmed,
     Loading,
+    PolicyChoice,
     Prefilling,
     Ready,
     Settings,
     SettingsApplied,
     Step,
-    Tuned,
     TurnFinished,
     TurnStarted,
+    Value,
 )
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.wording import (
-    describe_decoder,
+from ladechat.widgets.formatting import (
+    announced,
     describe_failure,
     describe_finish,
     describe_loading,
     describe_memory,
     describe_model,
     describe_trimming,
+    info_of,
     introduce,
 )
+from ladechat.widgets.side import Arrangement, SidePanels
+from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.transcript import Transcript
 
+STARTING = "starting the engine …"
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 
 class Bookmark(NamedTuple):
-    """The screen before a turn starts, which clears the panels: what is needed to come back to it."""
+    """The screen before a turn starts, which clears the panels: all that is needed to return to it."""
 
     blocks: int
     model: str
     status: tuple[str, ...]
     activity: str
+    decoders: Mapping[str, DecoderInfo]
+    settings: Settings
+    parameters: dict[str, Value]
+    arrangement: Arrangement
 
 
 class Presenter:
-    """Draws events on the conversation, the panels beside it and the status line."""
+    """Draws events on the conversation, the panels beside it and the status line.
+
+    Attributes:
+        decoders: those that the engine has announced, by name; before it has, those of this version.
+    """
 
     def __init__(self, transcript: Transcript, side: SidePanels, status: StatusLine, welcome: str = "") -> None:
         self._transcript = transcript
@@ -56,28 +68,43 @@ class Presenter:
         self._model = "model"
         self._in_turn = False
         self._activity = ""
+        self._settings = Settings()
+        self._parameters: dict[str, Value] = {}
+        self.decoders = announced(())
 
     def begin(self, settings: Settings) -> None:
         """The screen before the first event."""
         self._model, self._in_turn = "model", False
+        self._parameters, self.decoders = {}, announced(())
         self._transcript.clear()
-        self._side.clear()
+        self._side.reset()
         for part in STATUS_PARTS:
             setattr(self._status, part, "")
         self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
-        self.say("starting the engine …")
+        self.say(STARTING)
 
     def bookmark(self) -> Bookmark:
-        """Where the screen is now. Taken before a turn starts, it is enough to return to."""
-        status = tuple(getattr(self._status, part) for part in STATUS_PARTS)
-        return Bookmark(self._transcript.blocks, self._model, status, self._activity)
+        """The screen as it is, to be taken before a turn starts."""
+        return Bookmark(
+            blocks=self._transcript.blocks,
+            model=self._model,
+            status=tuple(getattr(self._status, part) for part in STATUS_PARTS),
+            activity=self._activity,
+            decoders=self.decoders,
+            settings=self._settings,
+            parameters=dict(self._parameters),
+            arrangement=self._side.arrangement,
+        )
 
     def return_to(self, bookmark: Bookmark) -> None:
-        """Be where the screen was; the turn that starts there is to be shown next."""
+        """Restore the screen; the start of the turn has to be shown next."""
         self._model, self._in_turn = bookmark.model, False
         self._transcript.keep(bookmark.blocks)
+        self.decoders, self._parameters = bookmark.decoders, dict(bookmark.parameters)
+        self._show_settings(bookmark.settings)
+        self._side.restore(bookmark.arrangement)
         for part, text in zip(STATUS_PARTS, bookmark.status, strict=True):
             setattr(self._status, part, text)
         self.say(bookmark.activity)
@@ -88,11 +115,11 @@ class Presenter:
         self._status.activity = activity
 
     def warn(self, warning: str) -> None:
-        """Show something in place of what is being done, until `warn("")` or the next thing that is said."""
+        """Show a warning in place of the activity, until `warn("")` or the next activity."""
         self._status.activity = warning or self._activity
 
     def show(self, events: Iterable[Event]) -> None:
-        """Draw events in their order; steps that follow each other, in one go."""
+        """Draw events in their order; consecutive steps in one go."""
         steps: list[Step] = []
         for event in events:
             if isinstance(event, Step):
@@ -131,8 +158,8 @@ class Presenter:
                 self.say("answering …")
                 if event.done_tokens < event.total_tokens:
                     self.say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
-            case Tuned():
-                self._side.show_tuned(event)
+            case PolicyChoice():
+                self._side.show_choice(event)
             case TurnFinished():
                 self._in_turn = False
                 self._side.show_finished(event)
@@ -150,6 +177,7 @@ class Presenter:
         status = self._status
         status.model, status.device, status.dtype = self._model, event.device, event.dtype
         status.facts, status.memory = describe_model(event), describe_memory(event.memory)
+        self.decoders = announced(event.decoders)
         self._side.show_context(event.context_length)
         self._show_settings(event.settings)
         if event.model != "demo":
@@ -157,8 +185,10 @@ class Presenter:
         self.say("ready")
 
     def _show_settings(self, settings: Settings) -> None:
-        self._side.show_settings(settings)
-        self._status.decoder = describe_decoder(settings)
+        self._settings = settings
+        self._parameters.update(settings.parameters)
+        self._side.show_settings(settings, self.decoders, self._parameters)
+        self._status.decoder = info_of(settings.decoder, self.decoders).label
 
     def _show_failure(self, event: Failed) -> None:
         self._transcript.notice(describe_failure(event), "alert")

@@ -1,35 +1,67 @@
 """What stands beside the conversation: the panels, and the sliders."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.reactive import reactive
 
 from ladechat.palette import Palette
-from ladechat.protocol import GUESSES_RANGE, NGRAM_RANGE, WINDOW_RANGE, DecoderName, Settings, Step, Tuned, TurnFinished
+from ladechat.protocol import DecoderInfo, PolicyChoice, Settings, Step, TurnFinished, Value
+from ladechat.widgets.formatting import info_of
 from ladechat.widgets.panel import Panel
+from ladechat.widgets.policy_panel import PolicyPanel
 from ladechat.widgets.pool_panel import PoolPanel
-from ladechat.widgets.slider import Slider
+from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.speed_panel import SpeedPanel
-from ladechat.widgets.tuner_panel import TunerPanel
 from ladechat.widgets.window_panel import WindowPanel
 
-TEMPERATURE_UNITS = (0, 20)
-TOP_P_UNITS = (1, 20)
+WINDOW_FRAME_ROWS = 4
+"""Rows of the window panel besides the window's own: header, positions, the fresh row, legend."""
 
-WITHOUT_MEANING: dict[DecoderName, set[str]] = {
-    "lookahead": set(),
-    "prompt_lookup": {"guesses"},
-    "jacobi": {"ngram", "guesses"},
-    "autoregressive": {"window", "ngram", "guesses"},
-}
-"""The settings that say nothing to a decoder."""
 
-CHOSEN_BY_AUTO = {"window", "ngram", "guesses"}
+class Arrangement(NamedTuple):
+    """Which panels are shown, and how high: calm, because it follows from what whole turns need.
 
-WINDOW_FRAME_ROWS = 3
-"""Rows of the window panel besides those of the window: its header, its columns' names and its legend."""
+    Attributes:
+        window, drafts: whether these panels are shown.
+        seen_window, seen_drafts: whether a step of this turn, with this decoder, had something for them.
+        new_decoder: whether no step of this decoder has been seen.
+        window_rows: rows of the Jacobi window.
+    """
+
+    window: bool = True
+    drafts: bool = True
+    seen_window: bool = False
+    seen_drafts: bool = False
+    new_decoder: bool = True
+    window_rows: int = 2
+
+    def after_step(self, step: Step) -> "Arrangement":
+        """A panel comes when it is needed. It goes only where a decoder begins, at its first step."""
+        window, drafts = step.window is not None, step.draft is not None or step.pool is not None
+        if not window and not drafts:
+            return self
+        return Arrangement(
+            window=window or (self.window and not self.new_decoder),
+            drafts=drafts or (self.drafts and not self.new_decoder),
+            seen_window=window or self.seen_window,
+            seen_drafts=drafts or self.seen_drafts,
+            new_decoder=False,
+            window_rows=len(step.window.rows) if step.window else self.window_rows,
+        )
+
+    def for_turn(self) -> "Arrangement":
+        """A new turn begins with the panels that the turn before has used."""
+        if not self.seen_window and not self.seen_drafts:
+            return self
+        kept = self._replace(window=self.seen_window, drafts=self.seen_drafts)
+        return kept._replace(seen_window=False, seen_drafts=False)
+
+    def for_decoder(self, info: DecoderInfo) -> "Arrangement":
+        """Until the first step of a decoder says more: a window, unless it decodes plainly or chooses by itself."""
+        return Arrangement(window=info.tree_attention and info.by_hand is None, window_rows=self.window_rows)
 
 
 class SidePanels(Vertical):
@@ -37,86 +69,77 @@ class SidePanels(Vertical):
 
     palette: reactive[Palette] = reactive(Palette)
 
-    def __init__(self, settings: Settings, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._settings = settings
-        self._windowless = True
-        self._ngram: int | None = None
+        self.arrangement = Arrangement()
+        self._decoder: DecoderInfo | None = None
 
     def compose(self) -> ComposeResult:
-        yield TunerPanel(id="tuner")
+        yield PolicyPanel(id="policy")
         yield WindowPanel(id="window")
         yield PoolPanel(id="pool")
         yield SpeedPanel(id="speed")
-        with Vertical(id="sliders"):
-            yield self._slider("W", "window", *WINDOW_RANGE, tooltip="Positions ahead.")
-            yield self._slider("N", "ngram", *NGRAM_RANGE, tooltip="Tokens in an n-gram.")
-            yield self._slider("G", "guesses", *GUESSES_RANGE, tooltip="N-grams tried in a step.")
-            with Horizontal(id="sampling"):
-                drawn = "Temperature: 0 takes the likeliest token, above it tokens are drawn."
-                yield self._slider("T", "temperature", *TEMPERATURE_UNITS, unit=0.1, tooltip=drawn)
-                likely = "Top-p: tokens are drawn from the likeliest ones that have this probability together."
-                yield self._slider("P", "top_p", *TOP_P_UNITS, unit=0.05, tooltip=likely)
-
-    def _slider(self, label: str, setting: str, least: int, most: int, unit: float = 1, *, tooltip: str) -> Slider:
-        value = round(getattr(self._settings, setting) / unit)
-        name = f"slider-{setting.replace('_', '-')}"
-        return Slider(label, value, least, most, unit=unit, setting=setting, id=name, tooltip=tooltip)
-
-    def on_mount(self) -> None:
-        self.show_settings(self._settings)
+        yield Sliders(id="sliders")
 
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Take in steps: the panels count all of them, and draw the last."""
-        for panel in (self.query_one(WindowPanel), self.query_one(PoolPanel), self.query_one(SpeedPanel)):
-            for step in steps:
-                panel.show_step(step)
-        if self._ngram is None and any(step.window is not None for step in steps):  # auto of before it told
-            self._windowless = False
-            self._arrange()
+        for step in steps:
+            self.query_one(WindowPanel).show_step(step)
+            self.query_one(PoolPanel).show_step(step)
+            self.query_one(SpeedPanel).show_step(step)
+            self.arrangement = self.arrangement.after_step(step)
+        self._apply()
 
     def show_context(self, tokens: int) -> None:
         """How many tokens prompt and answer may have together."""
         self.query_one(SpeedPanel).context_length = tokens
 
-    def show_tuned(self, event: Tuned) -> None:
-        """What `auto` has taken. One that tries a window for a moment leaves the panels where they are."""
-        self.query_one(TunerPanel).show(event)
-        if not event.exploring:
-            self._windowless, self._ngram = not event.window, event.ngram
-            self._arrange()
+    def show_choice(self, choice: PolicyChoice) -> None:
+        """How much the adaptive policy drafts."""
+        self.query_one(PolicyPanel).show(choice)
 
     def show_finished(self, event: TurnFinished) -> None:
         """The sum of an answer."""
         self.query_one(SpeedPanel).show_finished(event)
 
-    def show_settings(self, settings: Settings) -> None:
-        """Bring the sliders where the engine says they are, and give the window the room it needs."""
-        for slider in self.query(Slider):
-            slider.show(getattr(settings, slider.setting))
-            greedy = settings.temperature == 0 and slider.setting == "top_p"
-            slider.disabled = greedy or slider.setting in WITHOUT_MEANING[settings.decoder]
-            slider.set_class(slider.disabled or (settings.auto and slider.setting in CHOSEN_BY_AUTO), "-idle")
-        self._settings = settings
-        self._arrange()
+    def show_settings(
+        self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
+    ) -> None:
+        """Show the sliders of the decoder where the engine says they are; see `Sliders.show` for `known`."""
+        info = info_of(settings.decoder, decoders)
+        by_hand = None if info.by_hand is None else info_of(info.by_hand, decoders)
+        self.query_one(Sliders).show(settings, info, by_hand, known)
+        if self._decoder is None or self._decoder.name != info.name:
+            self.arrangement = self.arrangement.for_decoder(info)
+        self._decoder = info
+        self._apply()
 
-    def _arrange(self) -> None:
-        """With `auto` its chart stands where the window does, as long as there is none."""
-        tuning = self._settings.auto and self._settings.decoder == "lookahead"
-        self.query_one(TunerPanel).display = tuning
+    def restore(self, arrangement: Arrangement) -> None:
+        """Take over an arrangement, of the same decoder."""
+        self.arrangement = arrangement
+        self._apply()
+
+    def _apply(self) -> None:
+        self.query_one(PolicyPanel).display = self._decoder is not None and self._decoder.by_hand is not None
         window = self.query_one(WindowPanel)
-        window.display = not (tuning and self._windowless)
-        ngram = self._ngram if tuning and self._ngram is not None else self._settings.ngram
-        window.styles.height = ngram + WINDOW_FRAME_ROWS
+        window.display = self.arrangement.window
+        window.styles.height = self.arrangement.window_rows + WINDOW_FRAME_ROWS
+        self.query_one(PoolPanel).display = self.arrangement.drafts
+        self.query_one(SpeedPanel).set_class(not self.arrangement.drafts, "-alone")
 
     def clear(self) -> None:
-        """Begin to count anew."""
-        self._windowless, self._ngram = True, None
-        self._arrange()
-        self.query_one(TunerPanel).clear()
+        """Forget the turn, and begin to count anew."""
+        self.restore(self.arrangement.for_turn())
+        self.query_one(PolicyPanel).clear()
         self.query_one(WindowPanel).clear()
         self.query_one(PoolPanel).clear()
         self.query_one(SpeedPanel).clear()
+
+    def reset(self) -> None:
+        """As before the first event."""
+        self._decoder = None
+        self.clear()
+        self.restore(Arrangement())
 
     def watch_palette(self, palette: Palette) -> None:
         for panel in self.query(Panel):

@@ -14,8 +14,11 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.strips import strip_of
+
 SETTLE_SECONDS = 0.15
-"""A value that has been still for this long is what the user wants."""
+"""A value that has not moved for this long is what the user wants."""
 TYPING_SECONDS = 1.0
 """A pause this long after a digit ends the number that is being typed."""
 
@@ -23,15 +26,14 @@ TYPING_SECONDS = 1.0
 class Slider(Widget, can_focus=True):
     """A number of units from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed.
 
-    `value` moves at once; `Changed` follows when it has settled, and only if it is not what was last said or heard. A
-    value set from outside is taken over without a `Changed`. While the user's hand is on the knob, such a value is left
-    aside: it answers an older wish, and the newer one is on its way.
+    `value` moves at once. `Changed` follows when it has settled, and only if it differs from the last value that was
+    sent or received. A value set from outside is taken over without a `Changed`. While the user moves the knob, such a
+    value is ignored: it answers an older wish, and the newer one is on its way.
 
     Args:
         label: what stands before the track.
         value, minimum, maximum: whole numbers of units.
         unit: what one of them is in the number that is shown and typed: 1, or a part of it, as 0.05.
-        setting: the field of `Settings` that it sets.
         tooltip: one sentence, shown when the mouse rests on it.
     """
 
@@ -85,13 +87,12 @@ class Slider(Widget, can_focus=True):
         maximum: int,
         *,
         unit: float = 1,
-        setting: str = "",
         id: str | None = None,
         tooltip: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self.label, self.minimum, self.maximum = label, minimum, maximum
-        self.unit, self.setting = unit, setting
+        self.unit = unit
         self.tooltip = tooltip
         self._agreed: int | None = value
         self._by_hand = False
@@ -110,7 +111,7 @@ class Slider(Widget, can_focus=True):
         return self.value if self.unit == 1 else round(self.value * self.unit, self._decimals)
 
     def show(self, number: float) -> None:
-        """Take over a number from outside. One that no unit meets is shown as it is, until the user moves the knob."""
+        """Take over a number from outside. One between two units is shown as it is, until the user moves the knob."""
         if self._dragging or self._settling:
             return
         self._between = None
@@ -140,7 +141,7 @@ class Slider(Widget, can_focus=True):
         return self.value if self._dragging or self._settling else value
 
     def _set(self, value: int, settle: float = SETTLE_SECONDS) -> None:
-        """Take over a value that the user wants, and say so when it has been still for `settle` seconds."""
+        """Take over a value from the user, and post `Changed` when it has not moved for `settle` seconds."""
         self._by_hand = True
         self._between = None
         try:
@@ -260,7 +261,7 @@ class Slider(Widget, can_focus=True):
 
     @property
     def _track_start(self) -> int:
-        return len(self.label) + 1
+        return cell_len(self.label) + 1
 
     @property
     def _track_width(self) -> int:
@@ -278,7 +279,7 @@ class Slider(Widget, can_focus=True):
         knob, digits = self._knob, self._digits
         number = self._typed or (self._written(self.value) if self._between is None else f"{self._between:g}")
         base = self.rich_style
-        return Strip(
+        return strip_of(
             [
                 Segment(self.label, self._look("label")),
                 Segment(" ", base),
@@ -287,8 +288,10 @@ class Slider(Widget, can_focus=True):
                 Segment("─" * (self._track_width - 1 - knob), self._look("empty")),
                 Segment(" " * (1 + digits - len(number)), base),
                 Segment(number, self._look("typed" if self._typed else "value")),
-            ]
-        ).adjust_cell_length(width, base)
+            ],
+            width,
+            base,
+        )
 
     def _look(self, part: str) -> Style:
         return self.get_component_rich_style(f"slider--{part}")

@@ -1,4 +1,4 @@
-"""The speed of an answer as it comes: tokens of each step, tokens per second, and what that is worth."""
+"""The speed of an answer as it comes: passes and tokens first, which hang on no machine, then the clock."""
 
 from collections import deque
 
@@ -7,21 +7,23 @@ from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import cell_len
+from ladechat.widgets.formatting import duration
 from ladechat.widgets.panel import Panel, Row, longest
-from ladechat.widgets.wording import duration
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 RECENT_MS = 2000.0
 """Tokens per second are those of the latest steps that took this long together."""
 KEPT_BARS = 512
 SINGLE_FADED = 0.6
-"""How far the bars of one token step back behind those of several."""
+"""How far the bars of single tokens fade."""
+GAIN = 1.05
+"""An estimated speedup below this is no gain, and is explained."""
 FEW_TOKENS = 1.2
-"""Tokens per step below which drafts are to blame for a lack of gain, rather than the price of a pass."""
+"""Tokens a pass below which a lack of gain is put down to few accepted drafts, else to the price of a pass."""
 NEARLY_FULL = 0.75
-"""From this part of the context on, how full it is has a line of its own even where there are few."""
+"""From this part of the context on, its use has a line even in a low panel."""
 TALL = 8
-"""From this many lines on, it always has."""
+"""A panel of so many lines always has that line."""
 
 
 class SpeedPanel(Panel):
@@ -44,7 +46,7 @@ class SpeedPanel(Panel):
         self._bars: deque[tuple[int, int]] = deque(maxlen=KEPT_BARS)
         self._recent: deque[tuple[int, float]] = deque()
         self._steps = self._tokens = 0
-        self._plain_ms = self._compared_ms = self._compared_forward_ms = self._plain_pass_ms = 0.0
+        self._plain_ms = self._compared_ms = self._plain_step_ms = 0.0
 
     def show_step(self, step: protocol.Step) -> None:
         tokens, timing = len(step.token_ids), step.timing
@@ -58,13 +60,12 @@ class SpeedPanel(Panel):
         self._tokens += tokens
         if timing.plain_ms:
             self._plain_ms += tokens * timing.plain_ms
-            self._plain_pass_ms += timing.plain_ms
+            self._plain_step_ms += timing.plain_ms
             self._compared_ms += timing.step_ms
-            self._compared_forward_ms += timing.forward_ms
         self.redraw()
 
     def show_finished(self, event: protocol.TurnFinished) -> None:
-        """The sum of the answer takes the place of the cost of its last pass; the other figures stay as they were."""
+        """The time of the whole answer takes the place of that of its last pass; the other figures stay."""
         self._finished = event
         self.redraw()
 
@@ -88,23 +89,27 @@ class SpeedPanel(Panel):
         return self._plain_ms / self._compared_ms if self._compared_ms else None
 
     @property
-    def pass_price(self) -> float | None:
-        """What a pass of this answer costs, in plain passes."""
-        return self._compared_forward_ms / self._plain_pass_ms if self._plain_pass_ms else None
+    def step_price(self) -> float | None:
+        """The mean cost of a step of this answer, in plain steps."""
+        return self._compared_ms / self._plain_step_ms if self._plain_step_ms else None
 
     @property
     def context_used(self) -> int | None:
         """Tokens of the prompt and of the answer so far: those cached before the last step, its input, its result."""
         return None if self._last is None else self._last.timing.cache_length + 1 + len(self._last.token_ids)
 
-    def reason(self) -> str:
-        """Why there is no gain, if there is none."""
-        speedup, price, per_step = self.estimated_speedup, self.pass_price, self.tokens_per_step
-        if speedup is None or price is None or per_step is None or speedup >= 1.05 or not self._looks_ahead:
-            return ""
-        if per_step < FEW_TOKENS:
-            return "no gain: few drafts accepted"
-        return f"no gain: a pass costs {price:.1f}× plain"
+    def verdict(self) -> list[str]:
+        """The estimated speedup, and if that is no gain, why; in ever fewer words. Nothing for plain decoding."""
+        speedup, price, per_step = self.estimated_speedup, self.step_price, self.tokens_per_step
+        if speedup is None or price is None or per_step is None or not self._looks_ahead:
+            return []
+        if self._finished is not None and self._finished.estimated_speedup is not None:
+            speedup = self._finished.estimated_speedup
+        short = f"≈{speedup:.1f}× plain decoding"
+        if speedup >= GAIN:
+            return [f"{short} by the clock (estimated)", f"{short} (estimated)", short]
+        why = "few drafts accepted" if per_step < FEW_TOKENS else f"a step costs {price:.1f}× plain"
+        return [f"{short} by the clock: {why}", f"{short}: {why}", f"≈{speedup:.1f}×: {why}", f"≈{speedup:.1f}× plain"]
 
     @property
     def _looks_ahead(self) -> bool:
@@ -114,29 +119,29 @@ class SpeedPanel(Panel):
     # --- drawing ------------------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("speed · tokens per step", "speed")
+        titles = ("speed · tokens per pass", "speed")
         if self._last is None:
             return [self.header(width, titles, [""]), *self.sentence("Measured from the first step on.", width)]
-        notes = [self.reason(), self._fullness(width, height), longest(width, self._cost())]
+        notes = [longest(width, self.verdict()), self._fullness(width, height), longest(width, self._cost())]
         notes = [text for text in notes if text][: max(0, height - 3)]
-        rows = [self.header(width, titles, [self._worth()], Style(bold=True)), self._figures(width)]
+        rows = [self.header(width, titles, self._passes(), Style(bold=True)), self._figures(width)]
         rows += self._chart(width, max(0, height - len(rows) - len(notes)))
         return [*rows, *([(text, self.muted)] for text in notes)]
 
-    def _worth(self) -> str:
+    def _passes(self) -> list[str]:
+        """What does not depend on the machine: how many passes there were for how many tokens."""
         if not self._looks_ahead:
-            return "plain decoding"
-        speedup = self.estimated_speedup
-        if self._finished is not None and self._finished.estimated_speedup is not None:
-            speedup = self._finished.estimated_speedup
-        return "" if speedup is None else f"≈{speedup:.1f}× est."
+            return ["plain decoding"]
+        passes = f"{self._steps:,} pass" + "es" * (self._steps != 1)
+        if self._tokens > self._steps:
+            return [f"{passes} instead of {self._tokens:,}", f"{passes} for {self._tokens:,}"]
+        return [f"{passes} for {self._tokens:,} tokens", passes]
 
     def _figures(self, width: int) -> Row:
         rate, per_step = self.tokens_per_second, self.tokens_per_step
         figures = [
+            ("–" if per_step is None else f"{per_step:.2f}", " tokens a pass"),
             ("–" if rate is None else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}", " tok/s"),
-            ("–" if per_step is None else f"{per_step:.2f}", " tok/step"),
-            (f"{self._steps:,}", " step" if self._steps == 1 else " steps"),
         ]
         row: Row = []
         for number, unit in figures:
@@ -171,7 +176,7 @@ class SpeedPanel(Panel):
         ]
 
     def _fullness(self, width: int, height: int) -> str:
-        """How much of the context is used, where there is room for it, or reason to say it."""
+        """How much of the context is used, where there is room for that, or little context left."""
         used, whole = self.context_used, self.context_length
         if used is None or not whole or (height < TALL and used < NEARLY_FULL * whole):
             return ""
@@ -179,10 +184,10 @@ class SpeedPanel(Panel):
         return longest(width, (f"{short} tokens · {used / whole:.0%}".replace("%", " %"), short, f"{used:,}/{whole:,}"))
 
     def _cost(self) -> list[str]:
-        """What the answer took, or while it runs, what its last pass took; in ever fewer words."""
+        """The time of the answer, or while it is written, of its last pass; in ever fewer words."""
         if (done := self._finished) is not None:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
-            return [f"{short} · {done.steps:,} steps · prompt {duration(done.prefill_seconds)}", short]
+            return [f"{short} · prompt {duration(done.prefill_seconds)}", short]
         if (last := self._last) is None:
             return []
         timing = last.timing

@@ -28,7 +28,7 @@ def strip_of(segments: Iterable[Segment], width: int, base: Style) -> Strip:
             break
     if room > 0:
         kept.append(Segment(" " * room, base))
-    # The width is told, not measured: rich would measure less, see `cell_size`.
+    # The width is given, not measured: rich would measure less, see `cell_size`.
     return Strip(kept, width)
 
 

@@ -1,4 +1,4 @@
-"""What a terminal shows in which nothing else would have room."""
+"""What is shown in a terminal that has no room for anything else."""
 
 from textual.app import RenderResult
 from textual.widget import Widget
@@ -7,10 +7,12 @@ LEAST_COLUMNS, LEAST_ROWS = 40, 10
 
 
 class TooSmall(Widget):
-    """One sentence, over everything, while the terminal is smaller than ladechat needs."""
+    """One sentence, over everything, while the terminal is smaller than ladechat needs (by the app's breakpoints)."""
 
+    SCOPED_CSS = False
     DEFAULT_CSS = """
     TooSmall { layer: too-small; dock: top; width: 100%; height: 100%; display: none; background: $background; }
+    .-too-narrow TooSmall, .-too-low TooSmall { display: block; }
     """
 
     def render(self) -> RenderResult:

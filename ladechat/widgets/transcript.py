@@ -1,4 +1,4 @@
-"""The conversation, each token in the colour of the step that yielded it."""
+"""The conversation, each token in the colour of the step that emitted it."""
 
 from typing import ClassVar, Literal
 
@@ -25,13 +25,13 @@ Kind = Literal["user", "model", "notice"]
 
 
 class Block:
-    """One message, or one notice: what it consists of, wrapped for the present width."""
+    """One message, or one notice: its text, wrapped for the present width."""
 
     def __init__(self, kind: Kind, name: str, width: int) -> None:
         self.kind = kind
         self.name = printable(name) if name else ""
         self.written = ""
-        """What it consists of, as it was given."""
+        """Its text as it was given."""
         self._parts: list[tuple[str, Ink]] = []
         self._flow = Flow(width)
 
@@ -58,7 +58,7 @@ class Block:
 
 
 class Transcript(ScrollView, can_focus=True):
-    """The whole conversation as lines of a scroll view: each drawn when it is seen, and kept until it changes.
+    """The whole conversation as lines of a scroll view: each is rendered when it is seen, and cached until it changes.
 
     It follows its end until the user scrolls up; then a mark at the bottom says that there is more.
     """
@@ -69,6 +69,7 @@ class Transcript(ScrollView, can_focus=True):
     Transcript > .transcript--user { text-style: bold; color: $foreground; }
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--alert { color: $text-error; }
+    Transcript > .transcript--selected { background: $foreground; color: $background; }
     Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -76,6 +77,7 @@ class Transcript(ScrollView, can_focus=True):
         "transcript--user",
         "transcript--muted",
         "transcript--alert",
+        "transcript--selected",
         "transcript--below",
     }
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -110,7 +112,7 @@ class Transcript(ScrollView, can_focus=True):
         self._update_last(self._last_start)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
-        """Add what steps have yielded to the answer, in one go. It goes on below a remark that came in between."""
+        """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between."""
         if self._blocks[-1].kind == "notice":
             self.start("model")
         for step in steps:
@@ -119,7 +121,7 @@ class Transcript(ScrollView, can_focus=True):
         self._update_last(self._last_start)
 
     def last_answer(self) -> str:
-        """The last answer as the model wrote it, also where a remark stands in the middle of it; "" without one."""
+        """The last answer as the model wrote it, without notices in the middle of it; "" if there is none."""
         parts: list[str] = []
         for block in reversed(self._blocks):
             if block.kind == "user" and parts:
@@ -129,7 +131,7 @@ class Transcript(ScrollView, can_focus=True):
         return "".join(parts).strip()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
-        """A remark of the program's own."""
+        """Add a notice of the program."""
         self.start("notice")
         self.add(text, Ink(kind))
 
@@ -229,7 +231,7 @@ class Transcript(ScrollView, can_focus=True):
         span = selection.get_span(place) if selection else None
         if span is not None:
             start, end = span
-            chosen = self.screen.get_component_rich_style("screen--selection")
+            chosen = self.get_component_rich_style("transcript--selected")
             segments = _restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
         return strip_of(segments, width, base).apply_offsets(0, place)
 
@@ -261,7 +263,7 @@ class Transcript(ScrollView, can_focus=True):
 
 
 def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
-    """The segments with characters `start` to `end` in another style too."""
+    """The segments, with characters `start` to `end` in the given style."""
     restyled: list[Segment] = []
     place = 0
     for text, own, _ in segments:

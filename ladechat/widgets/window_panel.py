@@ -1,4 +1,4 @@
-"""The Jacobi window of one step: the last passes' guesses at the tokens to come, and the n-grams they spell."""
+"""The Jacobi window of one step: the guesses of the last passes at the tokens to come, and the n-grams they form."""
 
 from rich.style import Style
 
@@ -84,13 +84,13 @@ class WindowPanel(Panel):
         return self.palette.step(step.index, len(step.token_ids))
 
     def _legend(self, more: str, width: int) -> Row:
-        wordings = (
+        texts = (
             "columns ↓ are n-grams · rows: passes ago · marked: came true",
             "columns ↓ are n-grams · marked: came true",
             "columns ↓ are n-grams",
             "↓ n-grams",
         )
-        text = longest(width - len(more) - 2, wordings)
+        text = longest(width - len(more) - 2, texts)
         return [(text, self.muted), (more.rjust(width - len(text)), self.muted)]
 
 
@@ -101,6 +101,6 @@ def _columns(window: int, room: int) -> tuple[int, int]:
 
 
 def _why_none(step: protocol.Step) -> str:
-    if step.draft is None:
+    if step.draft is None and step.pool is None:
         return "Plain decoding: no window."
-    return "This decoder has no window." if step.pool is None else "No window in this step: none wanted, or no room."
+    return "No window in this step: none wanted, or no room."

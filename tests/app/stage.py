@@ -7,10 +7,13 @@ from textual.selection import Selection
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Settings
+from ladechat.screens.chat import ChatScreen
 from ladechat.session.conversation import Conversation
+from ladechat.session.engine_session import EngineSession
 from ladechat.session.recording import Recorder
 from ladechat.widgets.flow import safe
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.sliders import ParameterSlider, Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from tests.fake_engine import ANSWER, FakeEngine
@@ -23,14 +26,21 @@ class Stage:
     """An app with fake engines: the one that runs, and those before it."""
 
     def __init__(
-        self, *engines: FakeEngine, welcome: str = "", system: str | None = None, recorder: Recorder | None = None
+        self,
+        *engines: FakeEngine,
+        welcome: str = "",
+        system: str | None = None,
+        recorder: Recorder | None = None,
+        decoder: str = "auto",
     ) -> None:
         self.engines = list(engines) or [FakeEngine()]
         self.started: list[FakeEngine] = []
         self.settings: list[Settings] = []
         self.recorder = recorder or Recorder()
-        conversation = Conversation(system)
-        self.app = LadechatApp(self._new_engine, Settings(), conversation, welcome, recorder=self.recorder)
+        settings = Settings(decoder=decoder)
+        self.session = EngineSession(self._new_engine, settings, Conversation(system), self.recorder)
+        self.screen = ChatScreen(self.session, "demo", welcome)
+        self.app = LadechatApp(self.screen, self.session)
 
     def _new_engine(self, settings: Settings) -> FakeEngine:
         engine = self.engines[len(self.started)]
@@ -42,6 +52,16 @@ class Stage:
     @property
     def engine(self) -> FakeEngine:
         return self.started[-1]
+
+    @property
+    def asking(self) -> bool:
+        """Does a question wait for its answer, or for the rest of it?"""
+        return self.session.asking
+
+    def slider(self, parameter: str) -> ParameterSlider:
+        """The slider of a parameter of the decoder."""
+        shown = self.app.query_one(Sliders).parameter_sliders
+        return next(slider for slider in shown if slider.parameter.name == parameter)
 
     @property
     def text(self) -> str:
@@ -81,4 +101,4 @@ async def ask(pilot: Driver, text: str) -> None:
 async def answered(pilot: Driver, stage: Stage, text: str, times: int = 1) -> None:
     """Ask, and wait until that many answers are on the screen."""
     await ask(pilot, text)
-    await wait_until(pilot, lambda: not stage.app.answering and stage.text.count(" steps · S ") == times)
+    await wait_until(pilot, lambda: not stage.asking and stage.text.count(" steps · S ") == times)

@@ -33,7 +33,7 @@ async def test_a_question_asked_while_loading_is_shown_at_once_and_answered_when
         assert stage.prompt == ""
         assert "pool" not in stage.text
         stage.engine.finish_loading()
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text
         assert stage.text.index("You") < stage.text.index("What is a window?") < stage.text.index("demo model")
         assert stage.activity == "ready"
@@ -58,13 +58,13 @@ async def test_questions_during_an_answer_wait_and_are_asked_in_order() -> None:
     stage = Stage(FakeEngine(answers=("first answer", "second answer", "third answer"), hold_steps=True))
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.app.answering)
+        await wait_until(pilot, lambda: stage.asking)
         await ask(pilot, "Two?")
         await ask(pilot, "Three?")
         await wait_until(pilot, lambda: len(stage.notices) == 2)
         assert len(stage.engine.questions) == 1
         stage.engine.release()
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.app.answering)
+        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
         said = [stage.text.index(part) for part in ("One?", "first answer", "Two?", "second answer", "Three?", "third")]
         assert said == sorted(said)
 
@@ -76,7 +76,7 @@ async def test_an_empty_question_is_not_sent() -> None:
         await ask(pilot, "   ")
         await pilot.press("enter")
         assert stage.engine.questions == []
-        assert not stage.app.answering
+        assert not stage.asking
 
 
 async def test_the_prompt_takes_several_lines_and_brings_back_what_was_asked() -> None:
@@ -84,7 +84,7 @@ async def test_the_prompt_takes_several_lines_and_brings_back_what_was_asked() -
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press("a", "ctrl+j", "b", "enter")
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         assert stage.engine.questions[0].messages[-1].content == "a\nb"
         await pilot.press("up")
         assert stage.prompt == "a\nb"

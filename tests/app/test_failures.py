@@ -6,9 +6,10 @@ from functools import partialmethod
 
 import pytest
 
-from ladechat.app import LadechatApp, run
+from ladechat.app import LadechatApp, run_chat
 from ladechat.protocol import Configure, Settings
-from ladechat.session.live import EngineOptions
+from ladechat.session.launcher import EngineOptions
+from ladechat.session.state import State
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
 
@@ -21,7 +22,7 @@ async def test_a_failed_turn_gives_the_question_back_and_the_next_one_is_answere
         await ask(pilot, "Far too long?")
         await wait_until(pilot, lambda: stage.prompt == "Far too long?")
         assert "It is too long. Shorten it." in stage.text
-        assert not stage.app.answering
+        assert not stage.asking
         await answered(pilot, stage, "Short?")
         assert [message.content for message in engine.questions[1].messages] == ["Short?"]
 
@@ -39,9 +40,9 @@ async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_
         assert "It broke. Try again." in stage.text
         assert stage.prompt == "First?"
         engine.release()
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         assert [message.content for message in engine.questions[1].messages] == ["Second?"]
-        assert [message.content for message in stage.app._conversation.messages][:1] == ["Second?"]
+        assert [message.content for message in stage.session.conversation.messages][:1] == ["Second?"]
 
 
 async def test_a_question_given_back_does_not_overwrite_what_is_being_typed() -> None:
@@ -68,7 +69,7 @@ async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() ->
 
         await ask(pilot, "Two?")
         stage.engine.release(2)
-        await wait_until(pilot, lambda: stage.engine.questions != [] and stage.app.answering)
+        await wait_until(pilot, lambda: stage.engine.questions != [] and stage.asking)
         stage.engine.die()
         await wait_until(pilot, lambda: stage.prompt == "Two?")
         await pilot.press("f5")
@@ -82,14 +83,12 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
         await wait_until(pilot, lambda: stage.activity == "answering …")
-        monkeypatch.setattr("ladechat.chat.PATIENCE_ANSWERING", -1.0)
-        stage.app._look_for_silence()
+        limits = "ladechat.session.engine_session.SILENCE_SECONDS"
+        monkeypatch.setattr(limits, {State.ANSWERING: -1.0})
+        stage.screen.check_silence()
         assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)
-        stage.app._look_for_silence()
-        assert stage.engine.asked_where == 1
-        monkeypatch.setattr("ladechat.chat.PATIENCE_ANSWERING", 10.0)
-        stage.engine.release(1)
-        stage.app._look_for_silence()
+        monkeypatch.setattr(limits, {State.ANSWERING: 10.0})
+        stage.screen.check_silence()
         assert stage.activity == "answering …"
 
 
@@ -114,20 +113,20 @@ async def test_restarting_in_the_middle_of_an_answer_says_so_and_gives_the_quest
         assert stage.started[0].closed
         assert stage.prompt == "One?"
         assert "This answer was broken off" in stage.text
-        assert not stage.app.answering
+        assert not stage.asking
 
 
 async def test_questions_that_waited_are_asked_of_the_engine_that_is_started_again() -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.app.answering)
+        await wait_until(pilot, lambda: stage.asking)
         await ask(pilot, "Two?")
         await wait_until(pilot, lambda: stage.notices != [])
         stage.engine.die()
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.app.answering)
+        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.asking)
         assert [question.messages[-1].content for question in stage.engine.questions] == ["One?", "Two?"]
         assert len(stage.engine.questions[1].messages) == 3
 
@@ -136,11 +135,11 @@ async def test_a_new_conversation_does_not_ask_what_waited_in_the_old_one() -> N
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.app.answering)
+        await wait_until(pilot, lambda: stage.asking)
         await ask(pilot, "Two?")
         await wait_until(pilot, lambda: stage.notices != [])
         stage.engine.die()
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         await pilot.press("ctrl+l", "f5")
         await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
         assert stage.engine.questions == []
@@ -170,12 +169,12 @@ async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhil
         await wait_until(pilot, lambda: stage.activity == "ready")
         stage.engine.die()
         await wait_until(pilot, lambda: "has ended" in stage.text)
-        stage.app.query_one("#slider-window").focus()
+        stage.slider("window").focus()
         await pilot.press("right", "f3")
-        await pilot.pause(0.4)  # a slider speaks when it has come to rest
+        await pilot.pause(0.4)  # a slider speaks when it has come to rest, here after F3
         await pilot.press("f5")
         await wait_until(pilot, lambda: len(stage.started) == 2)
-        assert stage.settings[1] == Settings(window=6, decoder="autoregressive")
+        assert stage.settings[1] == Settings(decoder="lookahead", parameters={"window": 6})
 
 
 async def test_two_presses_of_f3_end_where_they_began() -> None:
@@ -184,7 +183,7 @@ async def test_two_presses_of_f3_end_where_they_began() -> None:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press("f3", "f3")
         await wait_until(pilot, lambda: len(stage.engine.commands) == 2)
-        assert stage.engine.commands == [Configure(decoder="autoregressive"), Configure(decoder="lookahead")]
+        assert stage.engine.commands == [Configure(decoder="autoregressive"), Configure(decoder="auto")]
 
 
 async def test_a_trimmed_history_is_mentioned() -> None:
@@ -203,4 +202,4 @@ def test_an_app_that_breaks_down_does_not_end_with_success(monkeypatch: pytest.M
 
     monkeypatch.setattr(LadechatApp, "on_mount", break_down)
     monkeypatch.setattr(LadechatApp, "run", partialmethod(LadechatApp.run, headless=True))
-    assert run(EngineOptions()) == 1
+    assert run_chat(EngineOptions()) == 1

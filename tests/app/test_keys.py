@@ -1,47 +1,50 @@
 """What each key and slider of the app does."""
 
+from functools import partial
 from itertools import pairwise
 
-import msgspec
 import pytest
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
+from ladechat import catalog
 from ladechat.palette import Look
-from ladechat.protocol import Configure
+from ladechat.protocol import Configure, DecoderInfo, Parameter
 from ladechat.widgets.slider import Slider
+from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
 
 
-@pytest.mark.parametrize(
-    ("slider", "wish"),
-    [
-        ("#slider-window", Configure(window=6)),
-        ("#slider-ngram", Configure(ngram=4)),
-        ("#slider-guesses", Configure(guesses=6)),
-        ("#slider-temperature", Configure(temperature=0.1)),
-    ],
-)
-async def test_a_slider_configures_the_engine(slider: str, wish: Configure) -> None:
+@pytest.mark.parametrize(("parameter", "value"), [("window", 6), ("ngram", 4), ("guesses", 6)])
+async def test_a_slider_configures_the_decoder(parameter: str, value: int) -> None:
+    stage = Stage(decoder="lookahead")
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        stage.slider(parameter).focus()
+        await pilot.press("right")
+        wish = Configure(parameters={parameter: value})
+        await wait_until(pilot, lambda: stage.engine.commands == [wish])
+        await wait_until(pilot, lambda: stage.slider(parameter).number == value)
+
+
+async def test_a_slider_configures_the_sampling() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
-        stage.app.query_one(slider).focus()
+        stage.app.query_one("#slider-temperature").focus()
         await pilot.press("right")
-        await wait_until(pilot, lambda: wish in stage.engine.commands)
-        changed = next(value for value in msgspec.structs.astuple(wish) if value is not None)
-        await wait_until(pilot, lambda: stage.app.query_one(slider, Slider).number == changed)
-        assert stage.engine.commands == [wish]
+        await wait_until(pilot, lambda: stage.engine.commands == [Configure(temperature=0.1)])
 
 
 async def test_sliders_go_where_the_engine_says() -> None:
-    stage = Stage()
+    stage = Stage(decoder="lookahead")
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
-        await stage.engine.send(Configure(window=11, ngram=6, guesses=9, temperature=0.7, top_p=0.9))
+        wanted = Configure(parameters={"window": 11, "ngram": 6, "guesses": 9}, temperature=0.7, top_p=0.9)
+        await stage.engine.send(wanted)
         sliders = list(stage.app.query(Slider))
         await wait_until(pilot, lambda: [slider.number for slider in sliders] == [11, 6, 9, 0.7, 0.9])
         await pilot.pause(0.3)
@@ -49,57 +52,117 @@ async def test_sliders_go_where_the_engine_says() -> None:
 
 
 async def test_a_slider_takes_effect_in_the_middle_of_an_answer() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
         stage.engine.release(3)
         await wait_until(pilot, lambda: "The n-gram" in stage.text)
-        stage.app.query_one("#slider-window").focus()
+        stage.slider("window").focus()
         await pilot.press("9")
-        await wait_until(pilot, lambda: stage.engine.settings.window == 9)
+        await wait_until(pilot, lambda: stage.engine.settings.parameters == {"window": 9})
         stage.engine.release()
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text
 
 
-async def test_f3_switches_between_lookahead_and_plain_decoding() -> None:
+def shows(status: StatusLine, decoder: str) -> bool:
+    return status.decoder == decoder
+
+
+def shown_sliders(stage: Stage) -> list[str]:
+    return [slider.parameter.name for slider in stage.app.query_one(Sliders).parameter_sliders]
+
+
+async def test_the_sliders_are_the_numbers_that_the_decoder_has() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         status = stage.app.query_one(StatusLine)
-        sliders = list(stage.app.query(Slider))
-        assert status.decoder == "lookahead"
-        assert {slider.setting for slider in sliders if slider.disabled} == {"top_p"}  # of no use without a temperature
+        for info in [*catalog.DECODERS.values(), catalog.DECODERS["lookahead"]]:
+            await stage.engine.send(Configure(decoder=info.name))
+            await wait_until(pilot, partial(shows, status, info.label))
+            owner = catalog.DECODERS[info.by_hand] if info.by_hand else info
+            numbers = [one.name for one in owner.parameters if not isinstance(one.default, bool)]
+            assert shown_sliders(stage) == numbers
+            assert [slider.has_class("-idle") for slider in stage.app.query_one(Sliders).parameter_sliders] == [
+                info.by_hand is not None
+            ] * len(numbers)
+
+
+async def test_a_decoder_that_only_the_engine_knows_has_its_sliders_and_its_place_in_the_palette(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dice = Parameter(name="dice", label="dice", help="How many [b]dice.", default=2, least=1, most=6)
+    sides = Parameter(name="sides", label="sides", help="Of each.", default=6, live=False)
+    monkeypatch.setitem(catalog.DECODERS, "toy", DecoderInfo("toy", "toy guesses", "Roll.", [dice, sides]))
+    engine = FakeEngine()
+    stage = Stage(engine)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        monkeypatch.delitem(catalog.DECODERS, "toy")
+        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
+        assert commands["Decoder: toy guesses"].help == "Roll."
+        commands["Decoder: toy guesses"].callback()
+        await wait_until(pilot, lambda: stage.app.query_one(StatusLine).decoder == "toy guesses")
+        assert shown_sliders(stage) == ["dice"]
+        stage.slider("dice").focus()
+        await pilot.press("5")
+        await wait_until(pilot, lambda: engine.settings.parameters == {"dice": 5})
+
+
+def decoders_wished(stage: Stage) -> list[str | None]:
+    return [command.decoder for command in stage.engine.commands if isinstance(command, Configure)]
+
+
+async def test_f3_switches_between_plain_decoding_and_the_decoder_before() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        status = stage.app.query_one(StatusLine)
+        assert status.decoder == "auto"
         await pilot.press("f3")
         await wait_until(pilot, lambda: status.decoder == "plain decoding")
-        assert {slider.setting for slider in sliders if slider.disabled} == {"window", "ngram", "guesses", "top_p"}
+        assert shown_sliders(stage) == []
         await answered(pilot, stage, "One?")
         assert SHOWN_ANSWER in stage.text
         await pilot.press("f3")
-        await wait_until(pilot, lambda: status.decoder == "lookahead")
-        wishes = [command for command in stage.engine.commands if isinstance(command, Configure)]
-        assert wishes == [Configure(decoder="autoregressive"), Configure(decoder="lookahead")]
+        await wait_until(pilot, lambda: status.decoder == "auto")
+        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
+        commands["Decoder: suffix matching"].callback()
+        await pilot.press("f3", "f3")
+        await wait_until(pilot, lambda: status.decoder == "suffix matching")
+        assert decoders_wished(stage) == ["autoregressive", "auto", "suffix", "autoregressive", "suffix"]
 
 
-async def test_the_palette_lets_w_n_and_g_follow_what_they_yield_and_a_slider_pins_them() -> None:
+async def test_with_a_model_of_one_token_a_pass_no_other_decoder_is_taken() -> None:
+    engine = FakeEngine()
+    engine.single_token = "Its cache cannot go back."
+    stage = Stage(engine, decoder="autoregressive")
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f3")
+        assert stage.notices == ["Plain decoding only: Its cache cannot go back."]
+        assert engine.commands == []
+
+
+async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_hand() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         status = stage.app.query_one(StatusLine)
-        sliders = {slider.setting: slider for slider in stage.app.query(Slider)}
-        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
-        commands["Auto: on"].callback()
-        await wait_until(pilot, lambda: status.decoder == "lookahead, auto")
-        assert {name for name, slider in sliders.items() if slider.has_class("-idle")} >= {"window", "ngram", "guesses"}
-        sliders["temperature"].focus()
+        assert shown_sliders(stage) == ["window", "ngram", "guesses"]
+        stage.app.query_one("#slider-temperature").focus()
         await pilot.press("right")
         await wait_until(pilot, lambda: stage.engine.settings.temperature == 0.1)
-        assert stage.engine.settings.auto
-        sliders["window"].focus()
+        assert stage.engine.settings.decoder == "auto"
+        stage.slider("window").focus()
         await pilot.press("right")
         await wait_until(pilot, lambda: status.decoder == "lookahead")
-        assert (stage.engine.settings.window, stage.engine.settings.auto) == (6, False)
-        assert not sliders["window"].has_class("-idle")
+        assert stage.engine.commands[-1] == Configure(decoder="lookahead", parameters={"window": 6})
+        assert stage.slider("window").has_focus and not stage.slider("window").has_class("-idle")
+        await pilot.press("right")
+        await wait_until(pilot, lambda: stage.engine.settings.parameters == {"window": 7})
+        assert stage.engine.commands[-1] == Configure(parameters={"window": 7})
 
 
 async def test_f4_switches_the_look_of_everything() -> None:
@@ -129,7 +192,7 @@ async def test_f6_shows_steps_slowly_until_it_is_pressed_again() -> None:
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press("f6")
-        assert stage.app._pacer.frames_per_step > 0
+        assert stage.session.pacer.frames_per_step > 0
         await ask(pilot, "One?")
         await wait_until(pilot, lambda: "The" in stage.text)
         assert SHOWN_ANSWER not in stage.text
@@ -171,7 +234,7 @@ async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_beh
         await ask(pilot, "One?")
         await pilot.press("ctrl+p")
         stage.engine.release()
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         await pilot.press("escape")
         assert SHOWN_ANSWER in stage.text
 
@@ -190,7 +253,7 @@ async def test_during_an_answer_no_new_conversation_is_begun() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.app.answering)
+        await wait_until(pilot, lambda: stage.asking)
         await pilot.press("ctrl+l")
         assert "One?" in stage.text
         assert stage.notices == ["Stop the answer first (Esc)."]

@@ -14,16 +14,16 @@ async def test_a_key_stops_the_answer_and_what_there_is_of_it_is_kept(key: str) 
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.app.answering)
+        await wait_until(pilot, lambda: stage.asking)
         stage.engine.release(4)
         await wait_until(pilot, lambda: "The n-gram" in stage.text)
         await pilot.press(key)
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         assert stage.engine.commands.count(Stop()) == 1
         assert "stopped" in stage.text
         stage.engine.release()
         await ask(pilot, "Two?")
-        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.app.answering)
+        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.asking)
         kept = stage.engine.questions[1].messages[1].content
         assert kept and ANSWER.startswith(kept) and kept != ANSWER
 
@@ -45,7 +45,7 @@ async def test_ctrl_c_copies_the_selection_and_neither_stops_nor_quits() -> None
         stage.app.screen.selections = {transcript: Selection(None, None)}
         await pilot.press("ctrl+c")
         assert "What is copied?" in stage.app.clipboard
-        assert stage.app.answering
+        assert stage.asking
         assert Stop() not in stage.engine.commands
         assert stage.app.screen.get_selected_text() is None
 

@@ -19,13 +19,14 @@ from tests.fake_engine import ANSWER, FakeEngine
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (200, 60)])
 async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[int, int]) -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
     async with stage.app.run_test(size=size) as pilot:
         await ask(pilot, "One?")
         stage.engine.release(12)
         await wait_until(pilot, lambda: "produced" in stage.text)
-        names = ("transcript", "window", "pool", "speed", "slider-window", "slider-ngram", "slider-guesses")
-        parts: list[Widget] = [stage.app.query_one(f"#{name}") for name in (*names, "prompt", "status")]
+        names = ("transcript", "window", "pool", "speed", "slider-temperature", "slider-top_p", "prompt", "status")
+        parts: list[Widget] = [stage.app.query_one(f"#{name}") for name in names]
+        parts += [stage.slider(name) for name in ("window", "ngram", "guesses")]
         parts.append(stage.app.query_one(Footer))
         for part in parts:
             assert part.region.area > 0, part
@@ -58,7 +59,7 @@ async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tupl
         shown = [small.display]
         assert f"this terminal has {size[0]}×{size[1]}" in str(small.render())
         stage.engine.release()
-        await wait_until(pilot, lambda: not stage.app.answering)
+        await wait_until(pilot, lambda: not stage.asking)
         await pilot.resize_terminal(100, 30)
         await wait_until(pilot, lambda: not small.display)
         shown.append(small.display)
@@ -69,7 +70,7 @@ async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tupl
 async def test_f8_copies_the_last_answer_as_it_was_written_and_says_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.viewer.keep", lambda text: keep(text, tmp_path))
+    monkeypatch.setattr("ladechat.app.keep", lambda text: keep(text, tmp_path))
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")

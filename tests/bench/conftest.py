@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.loading import LoadedModel, load
+from ladechat.model.load import LoadedModel, load
 from tests.llama2 import save_checkpoint
 
 

@@ -1,15 +1,15 @@
-"""Answers and contenders that are made up, so that every figure can be worked out by hand."""
+"""Answers and methods that are made up, so that every figure can be worked out by hand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ladechat.bench.contenders import Answer
+from ladechat.bench.methods import Answer
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.step import Limits
 
 
 def answer(tokens: Sequence[int], passes: int = 1, first: int = 1, rest_seconds: float = 1.0) -> Answer:
-    return Answer(tuple(tokens), first_tokens=first, passes=passes, first_seconds=0.25, rest_seconds=rest_seconds)
+    return Answer(tuple(tokens), first, passes, slots=3 * passes, first_seconds=0.25, rest_seconds=rest_seconds)
 
 
 def prompt(kind: str, name: str = "", expected: Sequence[int] = ()) -> Prompt:
@@ -18,7 +18,7 @@ def prompt(kind: str, name: str = "", expected: Sequence[int] = ()) -> Prompt:
 
 @dataclass
 class Scripted:
-    """A contender that writes down when its turn was, and always answers the same."""
+    """A method that writes down when its turn was, and always answers the same."""
 
     name: str
     log: list[tuple[str, int]] = field(default_factory=list)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ladechat import cli
-from ladechat.bench import command, contenders, prompts
-from ladechat.bench.contenders import Contender
-from ladechat.model.loading import LoadedModel
+from ladechat import catalog, cli, registry
+from ladechat.bench import command, methods, options, prompts
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
+from ladechat.decoder.loop import Decoder
+from ladechat.protocol import DecoderInfo, Parameter
 from tests.bench.made_up import Scripted
 
 QUESTIONS = 'prompts = ["the pool", ["the window", "and the pool?"]]'
@@ -44,10 +45,10 @@ def test_one_run_measures_everybody_on_every_prompt(short: list[str], tmp_path: 
     assert result.exit_code == 0, result.output
     content = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     assert content["prompts"] == {"few": 3}
-    names = ["autoregressive", "lookahead 3,3,3", "transformers", "transformers prompt-lookup"]
-    assert set(content["contenders"]) >= set(names) and all(name in result.stdout for name in names)
-    assert all(each["overall"]["exact"] for each in content["contenders"].values())
-    assert content["contenders"]["autoregressive"]["overall"]["speedup"] == 1.0
+    names = ["lookahead 3,3,3", *({*catalog.DECODERS} - {"lookahead"}), "transformers", "transformers-prompt-lookup"]
+    assert set(content["methods"]) == set(names) and all(name in result.stdout for name in names)
+    assert all(each["overall"]["exact"] for each in content["methods"].values())
+    assert content["methods"]["autoregressive"]["overall"]["speedup"] == 1.0
 
 
 def test_plain_decoding_takes_part_unasked(short: list[str]) -> None:
@@ -61,15 +62,35 @@ def test_a_plot_is_drawn_where_it_is_asked_for(short: list[str], tmp_path: Path)
     assert result.exit_code == 0 and (tmp_path / "bench.svg").stat().st_size > 0
 
 
-def test_a_contender_that_lies_is_found_out(short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def liar(loaded: LoadedModel, settings: object) -> list[Contender]:
-        return [Scripted("liar")]
-
-    monkeypatch.setitem(contenders.MAKERS, "transformers", liar)
+def test_a_method_that_lies_is_found_out(short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(methods, "Transformers", lambda *_, **__: Scripted("liar"))
     result = bench(*short, "--decoders", "transformers", "--json", tmp_path / "bench.json")
     content = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
-    assert content["contenders"]["liar"]["overall"]["exact"] is False
+    assert content["methods"]["liar"]["overall"]["exact"] is False
     assert "3 of 3 answers are not those of plain decoding" in result.stdout
+
+
+class Wild(Drafter):
+    """Drafts the same token always."""
+
+    def propose(self, room: Room) -> Proposal:
+        return Proposal([Node(ROOT, 7, "wild", "wild", 0.5)] if room.depth else [])
+
+
+def test_a_decoder_that_is_registered_takes_part_with_no_edit_elsewhere(
+    short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "DECODERS", dict(catalog.DECODERS))
+    monkeypatch.setattr(registry, "DECODERS", dict(registry.DECODERS))
+    for module in (options, methods):
+        monkeypatch.setattr(module, "DECODERS", catalog.DECODERS)
+    depth = Parameter("toy_depth", "D", "How deep it digs.", 4, 1, 9)
+    catalog.register(DecoderInfo(name="toy", label="a toy", help="Guesses wildly.", parameters=[depth]))
+    registry.register("toy", lambda runner, _: Decoder(runner, [Wild()]))
+    result = bench(*short, "--decoders", "toy", "--json", tmp_path / "bench.json")
+    assert result.exit_code == 0, result.output
+    toy = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["methods"]["toy"]["overall"]
+    assert toy["exact"] and toy["drafts"]["wild"]["tested"] > 0 and toy["slots_per_pass"] > 1
 
 
 @pytest.mark.parametrize(
@@ -111,11 +132,6 @@ def test_looking_whether_a_file_can_be_written_leaves_it_as_it_is(short: list[st
 
 def test_an_answer_that_does_not_fit_the_context_is_refused_with_both_numbers(short: list[str]) -> None:
     assert_refused(bench(*short, "--max-new-tokens", "4096"), "context of 4,096")
-
-
-def test_a_window_that_does_not_fit_the_context_is_refused(short: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.model.loading._context_length", lambda config: 75)
-    assert_refused(bench(*short, "--settings", "60,16,3"), "smaller W or N")
 
 
 def test_ctrl_c_ends_it_with_130_and_nothing_written(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ladechat.bench.contenders import Answer
 from ladechat.bench.figures import Difference, Figures, figures
 from ladechat.bench.measure import Round
+from ladechat.bench.methods import Answer
 from tests.bench.made_up import answer, prompt
 
 TEN = tuple(range(10, 20))
@@ -21,7 +21,7 @@ def over(rounds: list[Round], kinds: str = "a", kind: str | None = None) -> Figu
 
 def test_s_is_tokens_by_passes_and_the_models_own_token_counts() -> None:
     row = over([both([answer(TEN, passes=4), answer(TEN[:6], passes=4)], [answer(TEN, 10)] * 2)], "ab")
-    assert (row.tokens, row.passes, row.tokens_per_step) == (16, 8, 2.0)
+    assert (row.tokens, row.passes, row.slots, row.tokens_per_step) == (16, 8, 24, 2.0)
 
 
 def test_speed_is_that_of_the_tokens_behind_the_first_step() -> None:
@@ -51,7 +51,7 @@ def test_without_a_second_step_there_is_no_speed() -> None:
     assert (row.tokens_per_second, row.speedup, row.speedup_range) == (None, None, None)
 
 
-def test_a_contender_that_lies_is_not_exact_and_its_first_difference_is_told() -> None:
+def test_a_method_that_lies_is_not_exact_and_its_first_difference_is_told() -> None:
     lie = (*TEN[:7], 99, *TEN[8:])
     rounds = [both([answer(TEN), answer(TEN)], [answer(TEN)] * 2), both([answer(TEN), answer(lie)], [answer(TEN)] * 2)]
     row = over(rounds, "ab")
@@ -66,8 +66,8 @@ def test_an_answer_that_ends_elsewhere_is_not_exact(tokens: tuple[int, ...]) -> 
 
 
 def test_drafts_add_up_by_source_and_stay_unknown_where_they_are() -> None:
-    drafted = Answer(TEN, 1, 5, 0.1, 1.0, tested={"window": 4, "prompt": 1}, accepted={"window": 3})
-    unknown = Answer(TEN, 1, 5, 0.1, 1.0, tested=None)
+    drafted = Answer(TEN, 1, 5, 5, 0.1, 1.0, tested={"window": 4, "prompt": 1}, accepted={"window": 3})
+    unknown = Answer(TEN, 1, 5, 5, 0.1, 1.0, tested=None)
     row = over([both([drafted, drafted], [answer(TEN)] * 2)], "ab")
     assert (row.tested, row.accepted) == ({"window": 8, "prompt": 2}, {"window": 6})
     assert over([both([unknown], [answer(TEN)])]).tested is None

@@ -15,14 +15,14 @@ def turns(rounds: int) -> tuple[list[tuple[str, int]], int, int]:
     """Who answered which prompt in which order; how often progress was told, and how often it was announced."""
     log: list[tuple[str, int]] = []
     ticks: list[None] = []
-    contenders = [Scripted(name, log) for name in NAMES]
-    measured = measure(contenders, PROMPTS, Limits(9), rounds, lambda: ticks.append(None))
+    methods = [Scripted(name, log) for name in NAMES]
+    measured = measure(methods, PROMPTS, Limits(9), rounds, lambda: ticks.append(None))
     assert len(measured) == rounds
     assert all(len(answers[name]) == len(PROMPTS) for answers in measured for name in NAMES)
-    return log, len(ticks), answers_in_all(contenders, PROMPTS, rounds)
+    return log, len(ticks), answers_in_all(methods, PROMPTS, rounds)
 
 
-def test_all_contenders_answer_a_prompt_before_any_gets_the_next() -> None:
+def test_all_methods_answer_a_prompt_before_any_gets_the_next() -> None:
     log, _, _ = turns(rounds=2)
     lots = [log[start : start + 3] for start in range(0, len(log), 3)]
     assert all(len({prompt for _, prompt in lot}) == 1 and {name for name, _ in lot} == set(NAMES) for lot in lots)

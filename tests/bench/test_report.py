@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ladechat.bench.contenders import Answer
 from ladechat.bench.figures import Difference
+from ladechat.bench.methods import Answer
 from ladechat.bench.options import KINDS
 from ladechat.bench.report import Report, make_report, show, write_json
-from ladechat.model.loading import LoadedModel
+from ladechat.model.load import LoadedModel
 from tests.bench.made_up import answer, prompt
 
 TEN = tuple(range(10, 20))
@@ -21,7 +21,7 @@ OTHERS = (*TEN[:3], 0, *TEN[4:])
 
 def report_of(loaded: LoadedModel, says: tuple[int, ...] = TEN) -> Report:
     prompts = [prompt("chat", "chat 1", TEN), prompt("code $x$ [b]", "code 1", TEN)]
-    fast = Answer(says, 1, 5, 0.01, 0.5, tested={"window": 4}, accepted={"window": 1})
+    fast = Answer(says, 1, 5, 60, 0.01, 0.5, tested={"window": 4}, accepted={"window": 1})
     unknown = replace(fast, tested=None, accepted={}, rest_seconds=2.0)
     rounds = [{"autoregressive": [answer(TEN, 10)] * 2, "lookahead 3,3,3": [fast] * 2, "transformers": [unknown] * 2}]
     return make_report(loaded, prompts, rounds, max_new_tokens=10)
@@ -77,12 +77,13 @@ def test_the_file_has_what_was_measured_on_what(loaded: LoadedModel, tmp_path: P
     assert content["prompts"] == {"chat": 1, "code $x$ [b]": 1} and content["rounds"] == 1
     assert {"processor", "cores", "torch", "transformers"} <= content["machine"].keys()
     assert (content["model"], content["device"], content["dtype"]) == ("tiny", "cpu", "float32")
-    row = content["contenders"]["lookahead 3,3,3"]["by_kind"]["chat"]
+    row = content["methods"]["lookahead 3,3,3"]["by_kind"]["chat"]
     assert row == {
         "answers": 1,
         "tokens": 10,
         "passes": 5,
         "tokens_per_step": 2.0,
+        "slots_per_pass": 12.0,
         "drafts": {"window": {"tested": 4, "accepted": 1, "acceptance_rate": 0.25}},
         "tokens_per_second": 18.0,
         "speedup": 2.0,
@@ -91,7 +92,7 @@ def test_the_file_has_what_was_measured_on_what(loaded: LoadedModel, tmp_path: P
         "exact": False,
         "differences": [{"prompt": "chat 1", "token": 3}],
     }
-    assert content["contenders"]["transformers"]["overall"]["drafts"] is None
+    assert content["methods"]["transformers"]["overall"]["drafts"] is None
 
 
 @pytest.mark.parametrize(("name", "begins"), [("bench.png", b"\x89PNG"), ("bench.svg", b"<?xml")])

@@ -1,51 +1,63 @@
 """A model that is a table, with logits for every text: fast enough to be asked a hundred thousand times."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from ladechat.decoder.reading import read
-from ladechat.decoder.verify_mask import StepLayout
+from ladechat.decoder.runner import Capabilities
+from ladechat.decoder.verify_mask import SlotTree
+
+Logits = Callable[[tuple[int, ...]], NDArray[np.float32]]
+"""Logits after a text, (vocabulary,)."""
 
 
 class TableRunner:
-    """The `Runner` of a random table. A slot's logits follow from the tokens that it sees, in order of position."""
+    """The `Runner` of a table. A slot's logits follow from the tokens that it sees, in order of position."""
 
-    context_length = 64
-    plain_only = None
+    def __init__(self, logits: Logits, context_length: int = 64, capabilities: Capabilities | None = None) -> None:
+        self.logits = logits
+        self.context_length = context_length
+        self.capabilities = capabilities or Capabilities()
+        self.tokens: list[int] = []
+        self._pending: SlotTree | None = None
 
     @property
-    def reach(self) -> int:
+    def max_positions(self) -> int:
         return self.context_length - len(self.tokens)
-
-    def __init__(self, vocabulary: int, seed: int, spread: float = 1.5) -> None:
-        self.tokens: list[int] = []
-        self._pending: StepLayout | None = None
-
-        @cache
-        def logits(text: tuple[int, ...]) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-            dice = np.random.default_rng([seed, *text])
-            return (spread * dice.standard_normal(vocabulary)).astype(np.float32)
-
-        self.logits = logits
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
         self.tokens = list(tokens[:-1])
         yield len(self.tokens)
 
-    def forward(self, layout: StepLayout) -> torch.Tensor:
-        self._pending = layout
+    def forward(self, tree: SlotTree) -> torch.Tensor:
+        self._pending = tree
+        mask, positions = tree.mask, tree.positions
+        assert positions.max() < self.max_positions
         rows = []
-        for slot in range(len(layout)):
-            seen = sorted(layout.mask[slot].nonzero()[0], key=lambda other: layout.positions[other])
-            rows.append(self.logits((*self.tokens, *(layout.tokens[other] for other in seen))))
+        for slot in range(len(tree)):
+            seen = sorted(mask[slot].nonzero()[0], key=lambda other: positions[other])
+            rows.append(self.logits((*self.tokens, *(tree.tokens[other] for other in seen))))
         return torch.from_numpy(np.stack(rows))
 
-    def read(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
-        return read(logits)
+    def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        tokens: list[int] = logits.argmax(-1).tolist()
+        return tokens, None
 
-    def keep(self, slots: Sequence[int]) -> None:
+    def commit(self, slots: Sequence[int]) -> None:
         assert self._pending is not None
         self.tokens.extend(self._pending.tokens[slot] for slot in slots)
+        self._pending = None
+
+
+def random_table(vocabulary: int, seed: int, spread: float = 1.5) -> TableRunner:
+    """Logits drawn anew for every text, the same ones whenever it is asked for."""
+
+    @cache
+    def logits(text: tuple[int, ...]) -> NDArray[np.float32]:
+        dice = np.random.default_rng([seed, *text])
+        return (spread * dice.standard_normal(vocabulary)).astype(np.float32)
+
+    return TableRunner(logits)

@@ -1,58 +1,42 @@
-"""The decoders that lookahead is measured against: exact, and each drafts what its name says."""
+"""The decoders that lookahead is measured against: each drafts what its name says.
 
-import random
-from collections.abc import Callable
+That they write what plain decoding writes: see tests/test_exactness.py.
+"""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.jacobi_only import JacobiDecoder
-from ladechat.decoder.prompt_lookup import PromptLookupDecoder, continuation
-from ladechat.decoder.runner import Runner
-from ladechat.decoder.step import Decoder, Limits
-from tests.tiny import VOCABULARY, demo_model, demo_prompt, plain, random_model, run, runner_for, tokens_of
+from ladechat import registry
+from ladechat.decoder.drafters.drafter import Drafter
+from ladechat.decoder.drafters.jacobi_block import JacobiBlockDrafter
+from ladechat.decoder.drafters.prompt_lookup import PromptLookupDrafter, continuation
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.step import Draft, Limits
+from tests.tiny import demo_model, demo_prompt, plain, random_model, run, runner_for, tokens_of
 
 PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
 POOL = "What is the n-gram pool?"
-BASELINES: list[Callable[[Runner], Decoder]] = [JacobiDecoder, PromptLookupDecoder]
+FRUITS = "List seven fruits."
 
 
-@pytest.mark.parametrize("baseline", BASELINES)
-@pytest.mark.parametrize("seed", range(8))
-def test_output_equals_plain_decoding(baseline: type[JacobiDecoder] | type[PromptLookupDecoder], seed: int) -> None:
-    dice = random.Random(seed)
-    model = random_model(dice.randrange(6))
-    prompt = [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))]
-    limit, eos = dice.randint(1, 60), [dice.randrange(VOCABULARY) for _ in range(dice.randint(0, 3))]
-    decoder = baseline(runner_for(model), dice.randint(0, 9))
-    assert tokens_of(run(decoder, prompt, limit, eos)) == plain(model, prompt, limit, eos)
-
-
-@pytest.mark.parametrize("baseline", BASELINES)
-def test_a_run_fills_the_context_to_its_end_and_no_slot_lies_beyond(baseline: Callable[[Runner], Decoder]) -> None:
-    model = random_model(2)
-    written = tokens_of(run(baseline(runner_for(model, context_length=48)), PROMPT, 1000))
-    assert written == plain(model, PROMPT, 48 - len(PROMPT))
-
-
-@pytest.mark.parametrize(("baseline", "question"), zip(BASELINES, ["List seven fruits.", POOL], strict=True))
-def test_the_bundled_model_answers_the_same_in_fewer_steps(
-    baseline: Callable[[Runner], Decoder], question: str
-) -> None:
-    """Jacobi decoding gains where its block comes right by chance, prompt lookup where something was said before."""
+@pytest.mark.parametrize(
+    ("name", "question"), [("jacobi", FRUITS), ("prompt_lookup", POOL), ("suffix", POOL), ("recycling", FRUITS)]
+)
+def test_the_bundled_model_answers_the_same_in_fewer_steps(name: str, question: str) -> None:
+    """Each where it can: by chance, by what was said before, or by what other passes held likely."""
     prompt = demo_prompt(question)
     if question == POOL:
         prompt = [*prompt, *plain(demo_model(), prompt, 60, [2]), *prompt]
     answer = plain(demo_model(), prompt, 60, [2])
-    steps = run(baseline(runner_for(demo_model())), prompt, 60, [2])
+    steps = run(registry.make(name, runner_for(demo_model())), prompt, 60, [2])
     assert tokens_of(steps) == answer
     assert len(steps) < len(answer)
 
 
 def test_a_jacobi_step_shows_the_block_that_went_in_and_what_the_next_one_begins_with() -> None:
-    decoder = JacobiDecoder(runner_for(random_model(1)), block=4)
-    first, second = list(decoder.run(PROMPT, Limits(30)))[:2]
+    decoder = Decoder(runner_for(random_model(1)), [JacobiBlockDrafter(block=4)])
+    first, second, *_ = run(decoder, PROMPT, 30)
     assert first.window is not None and second.window is not None and first.draft is not None
     assert first.window.rows == ((PROMPT[-1],) * 5,)
     left = first.window.fresh[len(first.tokens) :]
@@ -61,19 +45,40 @@ def test_a_jacobi_step_shows_the_block_that_went_in_and_what_the_next_one_begins
     assert set(first.draft.sources) == {"window"}
 
 
-def test_prompt_lookup_drafts_what_followed_the_same_tokens_before() -> None:
-    decoder = PromptLookupDecoder(runner_for(random_model(1)), length=3)
-    first = next(iter(decoder.run(PROMPT, Limits(30))))
+@pytest.mark.parametrize("block", [0, 1, 7])
+def test_a_jacobi_block_has_the_length_that_was_set(block: int) -> None:
+    decoder = Decoder(runner_for(random_model(1)), [JacobiBlockDrafter()])
+    decoder.configure({"window": block})
+    assert next(iter(decoder.run(PROMPT, Limits(30)))).slots == 1 + block
+
+
+def first_draft(drafter: Drafter, prompt: list[int], generated: int = 0) -> Draft:
+    decoder = Decoder(runner_for(random_model(1)), [drafter])
+    first = next(iter(decoder.run(prompt, Limits(30), generated=generated)))
     assert first.draft is not None and first.window is None
-    assert first.draft.tokens == (21, 34, 5)
-    assert set(first.draft.sources) == {"prompt"}
+    return first.draft
+
+
+def test_prompt_lookup_drafts_what_followed_the_same_tokens_before() -> None:
+    draft = first_draft(PromptLookupDrafter(length=3), PROMPT)
+    assert draft.tokens == (21, 34, 5)
+    assert draft.parents == (-1, 0, 1)
+    assert set(draft.sources) == {"prompt"}
 
 
 def test_prompt_lookup_tells_the_prompt_from_the_answer() -> None:
-    decoder = PromptLookupDecoder(runner_for(random_model(1)), length=2)
-    first = next(iter(decoder.run([40, *PROMPT], Limits(30), generated=8)))
-    assert first.draft is not None
-    assert set(first.draft.sources) == {"accepted"}
+    draft = first_draft(PromptLookupDrafter(length=2), [40, *PROMPT], generated=8)
+    assert set(draft.sources) == {"accepted"}
+
+
+def test_prompt_lookup_matches_one_token_less_than_n() -> None:
+    text = [1, 2, 30, 9, 2, 40, 1, 2]
+    drafts = {}
+    for ngram in (2, 3):
+        drafter = PromptLookupDrafter()
+        drafter.configure({"window": 1, "ngram": ngram})
+        drafts[ngram] = first_draft(drafter, text).tokens
+    assert drafts == {2: (40,), 3: (30,)}
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=25), st.integers(1, 4))

@@ -6,16 +6,14 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, LONGEST_CONTEXT, Guess, NGramPool
-from ladechat.decoder.step import Source
+from ladechat.decoder.drafters.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, Guess, NGramPool
 
 tokens = st.integers(0, 4)
 ngrams = st.lists(tokens, min_size=2, max_size=5).map(tuple)
 sources = st.sampled_from(["window", "prompt", "accepted"])
 
 
-def told(guesses: list[Guess]) -> list[tuple[tuple[int, ...], str]]:
-    """Tails and sources."""
+def tails_and_sources(guesses: list[Guess]) -> list[tuple[tuple[int, ...], str]]:
     return [(guess.tail, guess.source) for guess in guesses]
 
 
@@ -23,16 +21,16 @@ def test_the_latest_used_ngram_is_guessed_first() -> None:
     pool = NGramPool()
     pool.add((1, 2, 3), "window")
     pool.add((1, 4, 5), "prompt")
-    assert told(pool.guesses(1, 2, 5)) == [((4, 5), "prompt"), ((2, 3), "window")]
+    assert tails_and_sources(pool.guesses([1], 2, 5)) == [((4, 5), "prompt"), ((2, 3), "window")]
     pool.add((1, 2, 3), "accepted")
-    assert told(pool.guesses(1, 2, 5)) == [((2, 3), "window"), ((4, 5), "prompt")]
+    assert tails_and_sources(pool.guesses([1], 2, 5)) == [((2, 3), "window"), ((4, 5), "prompt")]
 
 
 def test_a_known_ngram_keeps_the_source_that_first_brought_it() -> None:
     pool = NGramPool()
     assert pool.add((1, 2), "prompt")
     assert not pool.add((1, 2), "window")
-    assert told(pool.guesses(1, 1, 1)) == [((2,), "prompt")]
+    assert tails_and_sources(pool.guesses([1], 1, 1)) == [((2,), "prompt")]
 
 
 def size(ngram: tuple[int, ...]) -> int:
@@ -45,15 +43,15 @@ def test_the_least_recently_used_ngram_leaves_first() -> None:
     pool.add((3, 4), "window")
     pool.add((1, 2), "window")
     pool.add((5, 6), "window")
-    assert pool.guesses(3, 1, 1) == []
-    assert pool.guesses(1, 1, 1) and pool.guesses(5, 1, 1)
+    assert pool.guesses([3], 1, 1) == []
+    assert pool.guesses([1], 1, 1) and pool.guesses([5], 1, 1)
 
 
 def test_a_text_enters_ngram_by_ngram() -> None:
     pool = NGramPool()
     assert pool.add_all([1, 2, 3, 4], 3, "prompt") == 2
-    assert told(pool.guesses(1, 2, 1)) == [((2, 3), "prompt")]
-    assert told(pool.guesses(2, 2, 1)) == [((3, 4), "prompt")]
+    assert tails_and_sources(pool.guesses([1], 2, 1)) == [((2, 3), "prompt")]
+    assert tails_and_sources(pool.guesses([2], 2, 1)) == [((3, 4), "prompt")]
     assert pool.add_all([1, 2], 3, "prompt") == 0
 
 
@@ -61,19 +59,12 @@ def test_a_guess_that_another_begins_with_is_left_out() -> None:
     pool = NGramPool()
     pool.add((1, 2), "window")
     pool.add((1, 2, 3), "window")
-    assert told(pool.guesses(1, 4, 5)) == [((2, 3), "window")]
-
-
-def test_the_successor_is_the_token_that_followed_last() -> None:
-    pool = NGramPool()
-    assert pool.successor(1) is None
-    pool.add_all([1, 2, 1, 3], 2, "prompt")
-    assert pool.successor(1) == 3
+    assert tails_and_sources(pool.guesses([1], 4, 5)) == [((2, 3), "window")]
 
 
 @given(st.lists(st.tuples(ngrams, sources)), st.integers(0, 6), tokens, st.integers(0, 5), st.integers(0, 5))
 def test_pool_agrees_with_a_list_of_everything_added(
-    added: list[tuple[tuple[int, ...], Source]], capacity: int, key: int, length: int, limit: int
+    added: list[tuple[tuple[int, ...], str]], capacity: int, key: int, length: int, limit: int
 ) -> None:
     pool = NGramPool(capacity * size((1, 2, 3)))
     history: list[tuple[int, ...]] = []  # by use, the latest last
@@ -89,18 +80,7 @@ def test_pool_agrees_with_a_list_of_everything_added(
         tail = ngram[1 : 1 + length]
         if ngram[0] == key and tail and not any(earlier[: len(tail)] == tail for earlier in expected):
             expected.append(tail)
-    assert [one.tail for one in pool.guesses(key, length, limit)] == expected[:limit]
-
-
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=24), st.integers(2, LONGEST_CONTEXT), st.integers(3, 6))
-def test_places_that_it_knows_are_those_where_something_went_on(text: list[int], context: int, ngram: int) -> None:
-    pool = NGramPool()
-    pool.add_all(text[: len(text) // 2], ngram, "prompt")
-    start = len(text) // 3
-    places = range(0, len(text) - start + 1, 2)
-    ends = [start + place for place in places]
-    expected = [end - start for end in ends if end >= context and pool.goes_on(text[end - context : end])]
-    assert pool.known_places(text, context, start, places) == expected
+    assert [one.tail for one in pool.guesses([key], length, limit)] == expected[:limit]
 
 
 def test_a_cleared_pool_knows_nothing() -> None:
@@ -109,7 +89,7 @@ def test_a_cleared_pool_knows_nothing() -> None:
     pool.clear()
     assert len(pool) == 0
     assert list(pool.ngrams()) == []
-    assert pool.guesses(1, 1, 1) == []
+    assert pool.guesses([1], 1, 1) == []
 
 
 def test_what_earlier_runs_taught_is_told_apart() -> None:
@@ -118,7 +98,7 @@ def test_what_earlier_runs_taught_is_told_apart() -> None:
     pool.begin_run()
     pool.add((1, 2), "prompt")
     pool.add((1, 3), "window")
-    assert told(pool.guesses(1, 1, 5)) == [((3,), "window"), ((2,), "earlier")]
+    assert tails_and_sources(pool.guesses([1], 1, 5)) == [((3,), "window"), ((2,), "earlier")]
 
 
 def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> None:
@@ -126,17 +106,17 @@ def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> N
     pool.add((7, 1, 2), "prompt")
     pool.add((1, 2, 4), "prompt")
     pool.add((1, 3, 5), "window")
-    assert [one.tail for one in pool.guesses(1, 2, 5)] == [(3, 5), (2, 4)]
-    assert [one.tail for one in pool.guesses(1, 2, 5, before=[7])] == [(2, 4), (3, 5)]
-    assert [one.context for one in pool.guesses(1, 2, 5, before=[7])] == [2, 1]
-    assert [one.tail for one in pool.guesses(1, 2, 5, before=[8])] == [(3, 5), (2, 4)]
+    assert [one.tail for one in pool.guesses([1], 2, 5)] == [(3, 5), (2, 4)]
+    assert [one.tail for one in pool.guesses([7, 1], 2, 5)] == [(2, 4), (3, 5)]
+    assert [one.context for one in pool.guesses([7, 1], 2, 5)] == [2, 1]
+    assert [one.tail for one in pool.guesses([8, 1], 2, 5)] == [(3, 5), (2, 4)]
 
 
 def test_what_followed_more_of_the_last_tokens_comes_first() -> None:
     pool = NGramPool()
     for ngram in ((9, 8, 7, 1, 2), (8, 7, 1, 3), (7, 1, 4), (1, 5)):
         pool.add(ngram, "prompt")
-    asked = pool.guesses(1, 9, 9, before=[0, 9, 8, 7])
+    asked = pool.guesses([0, 9, 8, 7, 1], 9, 9)
     assert [(one.tail, one.context) for one in asked] == [((2,), 4), ((3,), 3), ((4,), 2), ((5,), 1)]
 
 
@@ -147,25 +127,14 @@ def test_the_tokens_in_front_change_the_order_and_at_most_add_what_they_know_the
     pool = NGramPool()
     for ngram in added:
         pool.add(ngram, "window")
-    without = {one.tail for one in pool.guesses(key, 9, 99)}
-    asked = pool.guesses(key, 9, 99, before)
+    without = {one.tail for one in pool.guesses([key], 9, 99)}
+    asked = pool.guesses([*before, key], 9, 99)
     for tail, _, context in asked:
         seen = (*before[len(before) - context + 1 :], key) if context > 1 else (key,)
         assert tail in without or any(ngram == (*seen, *tail) for ngram in added)
         assert any(ngram[: len(seen) + 1] == (*seen, tail[0]) for ngram in added)
     assert [one.context for one in asked] == sorted((one.context for one in asked), reverse=True)
     assert all(any(tail == one.tail[: len(tail)] for one in asked) for tail in without)
-
-
-@given(st.lists(ngrams), st.lists(tokens, min_size=1, max_size=4))
-def test_it_says_whether_something_followed_tokens_without_being_asked_what(
-    added: list[tuple[int, ...]], last: list[int]
-) -> None:
-    pool = NGramPool()
-    for ngram in added:
-        pool.add(ngram, "window")
-    goes_on = any(ngram[: len(last)] == tuple(last) and len(ngram) > len(last) for ngram in added)
-    assert pool.goes_on(last) == goes_on
 
 
 @given(st.lists(ngrams), st.lists(tokens, max_size=3), tokens, st.integers(0, 5), st.integers(0, 7))
@@ -186,7 +155,7 @@ def test_guesses_are_those_that_a_search_through_everything_finds(
             if not any(known[: len(cut)] == cut for known, _ in expected) and cut:
                 longer = behind((key, *cut)) if context > 1 and len(cut) < length else []
                 expected.append(((cut + longer[0])[:length] if longer else cut, context))
-    assert [(one.tail, one.context) for one in pool.guesses(key, length, limit, before)] == expected[:limit]
+    assert [(one.tail, one.context) for one in pool.guesses([*before, key], length, limit)] == expected[:limit]
 
 
 @given(st.lists(st.lists(ngrams, max_size=3)), st.integers(1, 6))
@@ -200,7 +169,8 @@ def test_a_full_pool_has_the_latest_and_finds_nothing_else(added: list[list[tupl
     for ngram in latest:
         for count in range(1, len(ngram)):
             begun = ngram[:count]
-            assert pool.goes_on(begun) == any(one[:count] == begun and len(one) > count for one in held)
+            deepest = [one.tail[0] for one in pool.guesses(begun, 1, 99) if one.context == count]
+            assert set(deepest) == {one[count] for one in held if one[:count] == begun and len(one) > count}
 
 
 def test_ngrams_come_out_in_the_order_of_their_use() -> None:

@@ -19,6 +19,6 @@ def running_engine() -> Iterator[Wire]:
 @pytest.fixture
 def engine(running_engine: Wire) -> Wire:
     """An engine with settings that are always the same."""
-    running_engine.send(Configure(decoder="lookahead", window=5, ngram=3, guesses=5, auto=False))
+    running_engine.send(Configure(decoder="lookahead", parameters={"window": 5, "ngram": 3, "guesses": 5}))
     running_engine.until(SettingsApplied)
     return running_engine

@@ -1,14 +1,16 @@
 """Settings that change all the time while answers are written: the text stays that of plain decoding."""
 
 import random
+import time
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from ladechat import catalog
 from ladechat.engine.turn import Emit, Service, answer
-from ladechat.model.loading import load
-from ladechat.protocol import DECODERS, Event, Generate, Message, Settings, Step, Tuned, TurnFinished
+from ladechat.model.load import load
+from ladechat.protocol import Event, Generate, Message, PolicyChoice, Settings, Step, TurnFinished, Value
 from tests.engine.tokenizers import byte_level
 from tests.tiny import random_model
 
@@ -22,26 +24,27 @@ class Changing:
         self._service = service
         self._dice = random.Random(seed)
         self.changes = 0
-        self.seen: set[Settings] = set()
+        self.seen: set[str] = set()
 
     def stop_wanted(self) -> bool:
         return False
 
     def apply_changes(self, _emit: Emit) -> None:
         dice = self._dice
-        changed: dict[str, Any] = {
+        values: dict[str, Value] = {
             "window": dice.choice((1, 2, 5, 9, 20)),
             "ngram": dice.randint(2, 7),
             "guesses": dice.choice((0, 1, 5, 12)),
-            "auto": dice.random() < 0.5,
+            "nodes": dice.choice((1, 4, 16)),
             "pool_prompt": dice.random() < 0.8,
-            "decoder": dice.choice(("lookahead", "lookahead", *DECODERS)),
         }
-        names = dice.sample(sorted(changed), dice.randint(1, 3))
-        before = self._service.decoders.settings
-        self._service.decoders.apply(replace(before, **{name: changed[name] for name in names}))
+        named = {name: values[name] for name in dice.sample(sorted(values), dice.randint(0, 3))}
+        decoder = (
+            dice.choice(list(catalog.DECODERS)) if dice.random() < 0.4 else self._service.decoders.settings.decoder
+        )
+        self._service.decoders.apply(replace(self._service.decoders.settings, decoder=decoder, parameters=named))
         self.changes += 1
-        self.seen.add(self._service.decoders.settings)
+        self.seen.add(decoder)
 
 
 @pytest.fixture(scope="module")
@@ -79,31 +82,52 @@ def test_random_changes_at_every_step_leave_the_text_alone(service: Service, cha
         finished = events[-1]
         assert isinstance(plain, TurnFinished) and isinstance(finished, TurnFinished)
         assert (finished.token_ids, finished.reason) == (plain.token_ids, plain.reason)
-        decoders_seen |= {settings.decoder for settings in changing.seen}
-    assert decoders_seen == set(DECODERS)
-    assert {settings.auto for settings in changing.seen} == {False, True}
+        decoders_seen |= changing.seen
+    assert decoders_seen == set(catalog.DECODERS)
 
 
-def test_what_auto_takes_is_told_at_the_beginning_and_at_the_end_and_is_among_what_it_expects(
-    service: Service,
-) -> None:
+def test_what_auto_chooses_is_told_behind_its_first_step_and_at_the_end(service: Service) -> None:
     class Still(Changing):
         def apply_changes(self, _emit: Emit) -> None:
             pass
 
-    service.decoders.apply(Settings(auto=True))
-    service.decoders.measure_at_rest()
+    service.decoders.apply(Settings(decoder="auto"))
+    service.decoders.prepare()
     events = events_of(service, "again and again and again", Still(service, 0))
-    told = [event for event in events if isinstance(event, Tuned)]
+    told = [event for event in events if isinstance(event, PolicyChoice)]
     kinds = [type(event) for event in events]
-    assert len(told) >= 2
-    assert kinds.index(Tuned) < kinds.index(Step)
-    assert kinds[-2:] == [Tuned, TurnFinished]
+    assert told and kinds.index(Step) < kinds.index(PolicyChoice)
+    assert kinds[-2:] == [PolicyChoice, TurnFinished]
     for event in told:
-        expected = {(one.window, one.ngram, one.guesses) for one in event.expectations}
-        assert (event.window, event.ngram, event.guesses) in expected
-        plain = event.expectations[0]
-        assert (plain.window, plain.guesses, plain.tokens_per_step) == (0, 0, 1.0)
+        assert event.expected[0].tokens == 1.0
         assert event.costs[0].slots == 1 and all(one.ms > 0 for one in event.costs)
-    service.decoders.apply(Settings())
-    assert not any(isinstance(event, Tuned) for event in events_of(service, "again", Still(service, 0)))
+        assert event.window == any(isinstance(step, Step) and step.window is not None for step in events)
+    service.decoders.apply(Settings(decoder="lookahead"))
+    assert not any(isinstance(event, PolicyChoice) for event in events_of(service, "again", Still(service, 0)))
+
+
+def test_passes_that_are_timed_in_mid_answer_count_for_no_step(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever turns to `auto` in the middle of an answer has passes timed, which takes long on a large model."""
+    fresh = Service.of(service.loaded, Settings(decoder="lookahead"))
+    costs = fresh.decoders._shared.costs
+    monkeypatch.setattr(costs, "_file", None)
+
+    def slowly() -> None:
+        if not costs.measured:
+            costs._set({1: 0.001, 64: 0.002})
+            time.sleep(1.0)
+            costs.timed_seconds += 1.0
+
+    monkeypatch.setattr(costs, "refresh", slowly)
+
+    class ToAuto(Changing):
+        def apply_changes(self, _emit: Emit) -> None:
+            self.changes += 1
+            if self.changes == 5:
+                fresh.decoders.apply(Settings(decoder="auto"))
+
+    events = events_of(fresh, "again and again", ToAuto(fresh, 0))
+    assert costs.timed_seconds == 1.0
+    assert max(event.timing.step_ms for event in events if isinstance(event, Step)) < 500

@@ -6,7 +6,7 @@ import pytest
 
 from ladechat.engine.conversation import MessageTooLong
 from ladechat.engine.turn import Emit, Service, answer
-from ladechat.model.loading import load
+from ladechat.model.load import load
 from ladechat.protocol import (
     Event,
     Generate,
@@ -25,6 +25,7 @@ from tests.tiny import random_model
 
 LONG_CONTEXT = 4096
 BRIM = 160
+LONGEST_STEP = 64
 
 
 class Listener:
@@ -118,7 +119,10 @@ def test_a_stop_on_the_way_through_the_prompt_keeps_what_is_read_for_the_next_qu
     assert end_of(again).token_ids == end_of(fresh).token_ids
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(window=9, ngram=5, guesses=9)], ids=["5,3,5", "9,5,9"])
+FIXED = Settings(decoder="lookahead", parameters={"window": 9, "ngram": 5, "guesses": 9})
+
+
+@pytest.mark.parametrize("settings", [Settings(), FIXED], ids=["auto", "9,5,9"])
 def test_an_answer_fills_the_context_to_its_last_position_and_is_that_of_plain_decoding(
     checkpoints: dict[int, Path], settings: Settings
 ) -> None:
@@ -129,7 +133,7 @@ def test_an_answer_fills_the_context_to_its_last_position_and_is_that_of_plain_d
         assert end.reason == "context"
         assert len(prompt_of(events).prompt_ids) + len(end.token_ids) == BRIM
         steps = [event for event in events if isinstance(event, Step)]
-        assert max(step.timing.cache_length for step in steps) >= BRIM - 2 - settings.ngram
+        assert max(step.timing.cache_length for step in steps) >= BRIM - 2 - LONGEST_STEP
         texts.append(end.token_ids)
     assert texts[0] == texts[1]
 
@@ -170,14 +174,14 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_pass(where: str,
         "import time\n"
         "from ladechat.engine.server import serve\n"
         "from ladechat.engine.turn import _Turn\n"
-        "from ladechat.model.eager import EagerRunner\n"
+        "from ladechat.model.runners.tree import TreeRunner\n"
         "from ladechat.protocol import Settings\n"
         "def for_ever(self, *_, **__):\n"
-        "    self.model(__import__('torch').tensor([[1]]))\n"
+        "    self._model(__import__('torch').tensor([[1]]))\n"
         "    time.sleep(3600)\n"
         f"stage = _Turn.{'prefill' if where == 'prefill' else 'decode'}\n"
         "def slow(self, listener):\n"
-        "    EagerRunner._pass = for_ever\n"
+        "    TreeRunner._model_pass = for_ever\n"
         "    return stage(self, listener)\n"
         f"_Turn.{'prefill' if where == 'prefill' else 'decode'} = slow\n"
         "raise SystemExit(serve('demo', 'cpu', 'float32', Settings()))\n"

@@ -11,17 +11,17 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+from ladechat import catalog
 from ladechat.engine import server
 from ladechat.engine.decoders import smaller
 from ladechat.engine.failures import unexpected
 from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Emit, Service, answer
-from ladechat.model import kv_cache, memory
-from ladechat.model.eager import SMALL_CHUNK, EagerRunner
-from ladechat.model.kv_cache import SlabCache
-from ladechat.model.loading import load
+from ladechat.model.load import load
+from ladechat.model.runners import kv_cache, out_of_memory
+from ladechat.model.runners.kv_cache import SlabCache
+from ladechat.model.runners.tree import SMALL_CHUNK, TreeRunner
 from ladechat.protocol import (
-    DecoderName,
     Event,
     Failed,
     Generate,
@@ -37,6 +37,8 @@ from tests.engine.tokenizers import byte_level
 from tests.tiny import random_model
 
 # As torch 2.11 words them: the first of CUDA's own errors is raised outside of torch's allocator.
+LOOKAHEAD = Settings(decoder="lookahead")
+
 ERRORS = {
     "CUDA": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has …"),
     "CUDA, outside of the allocator": RuntimeError("CUDA error: out of memory"),
@@ -67,7 +69,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def service(checkpoint: Path) -> Service:
-    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), LOOKAHEAD)
 
 
 def ask(service: Service, *messages: Message | str, max_new_tokens: int = 20) -> list[Event]:
@@ -97,9 +99,9 @@ def failure(events: list[Event]) -> Failed:
 def fails_at_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Has the n-th pass through the model from now on raise, as an allocation in it would."""
     passed, at = 0, 0
-    run = EagerRunner._pass
+    run = TreeRunner._model_pass
 
-    def failing(runner: EagerRunner, *layout: Any, **options: Any) -> torch.Tensor:
+    def failing(runner: TreeRunner, *layout: Any, **options: Any) -> torch.Tensor:
         nonlocal passed
         passed += 1
         result: torch.Tensor = run(runner, *layout, **options)
@@ -111,7 +113,7 @@ def fails_at_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         nonlocal passed, at
         passed, at = 0, number
 
-    monkeypatch.setattr(EagerRunner, "_pass", failing)
+    monkeypatch.setattr(TreeRunner, "_model_pass", failing)
     return fail_at
 
 
@@ -149,12 +151,12 @@ def test_the_next_answer_takes_smaller_passes_and_its_settings_are_told(
     fails_at_pass(8)
     events = ask(service, "the dog")
     (applied,) = (event for event in events if isinstance(event, SettingsApplied))
-    assert (applied.settings.window, applied.settings.ngram, applied.settings.guesses) == (1, 3, 1)
-    assert "W 1, N 3, G 1" in failure(events).message
+    assert applied.settings.parameters == catalog.resolved("lookahead", {"window": 2, "ngram": 2, "guesses": 2})
+    assert "lookahead, W 2, N 2, G 2." in failure(events).message
     again = ask(service, "the dog")
     began = next(event for event in again if isinstance(event, TurnStarted))
     assert (began.settings, began.cached_tokens) == (applied.settings, 0)
-    assert max(step.timing.slots for step in again if isinstance(step, Step)) <= 4
+    assert max(step.timing.slots for step in again if isinstance(step, Step)) <= 2 * 2
     assert max(step.timing.slots for step in events if isinstance(step, Step)) > 4
 
 
@@ -174,25 +176,40 @@ def test_where_it_happens_again_plain_decoding_goes_on(service: Service, fails_a
     for _ in range(3):
         fails_at_pass(3)
         told.append(failure(ask(service, "the dog")).message)
-    assert [message.rsplit(": ")[-1] for message in told] == ["W 1, N 3, G 1.", "plain decoding.", "plain decoding."]
+    assert [message.rsplit(": ")[-1] for message in told] == [
+        "lookahead, W 2, N 2, G 2.",
+        "plain decoding.",
+        "plain decoding.",
+    ]
     again = ask(service, "the dog")
     assert end_of(again).token_ids == expected
     assert {step.timing.slots for step in again if isinstance(step, Step)} == {1}
 
 
-@pytest.mark.parametrize("decoder", ["lookahead", "jacobi", "prompt_lookup"])
-def test_smaller_settings_never_raise_what_somebody_has_set(decoder: DecoderName) -> None:
-    tiny = Settings(decoder=decoder, window=1, ngram=2, guesses=0, temperature=0.5)
+@pytest.mark.parametrize("decoder", [name for name, info in catalog.DECODERS.items() if info.parameters])
+def test_smaller_settings_never_raise_what_somebody_has_set(decoder: str) -> None:
+    parameters = catalog.DECODERS[decoder].parameters
+    tiny = Settings(decoder=decoder, parameters={one.name: one.least for one in parameters}, temperature=0.5)
     assert smaller(tiny) == replace(tiny, decoder="autoregressive")
     assert smaller(smaller(tiny)) == smaller(tiny)
-    large = Settings(decoder=decoder, window=15, ngram=5, guesses=15, auto=True, seed=3)
-    assert smaller(large) == Settings(decoder=decoder, window=1, ngram=3, guesses=1, seed=3)
+    large = Settings(decoder=decoder, parameters={one.name: one.most for one in parameters}, seed=3)
+    less = smaller(large)
+    assert (less.decoder, less.seed) == (decoder, 3)
+    assert all(one.least <= less.parameters[one.name] <= 2 or one.default is True for one in parameters)
+    assert smaller(less).decoder == "autoregressive"
+
+
+def test_a_decoder_that_chooses_by_itself_gives_way_to_few_of_everything_and_then_to_plain_decoding() -> None:
+    few = smaller(Settings(decoder="auto", top_k=7))
+    assert (few.decoder, few.top_k) == (catalog.DECODERS["auto"].by_hand, 7)
+    assert max(few.parameters[name] for name in ("window", "ngram", "guesses")) == 2
+    assert smaller(few).decoder == "autoregressive"
 
 
 def cache_of(service: Service) -> SlabCache:
     runner = service.loaded.runner
-    assert isinstance(runner, EagerRunner)
-    return runner._cache
+    assert isinstance(runner, TreeRunner)
+    return runner.cache
 
 
 class Budget:
@@ -218,7 +235,7 @@ def small_service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     """Its cache begins with 16 tokens, so that a short text makes it grow."""
     monkeypatch.setattr(kv_cache, "SMALLEST_CAPACITY", 16)
     monkeypatch.setattr(kv_cache, "SMALLEST_GROWTH", 4)
-    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), LOOKAHEAD)
 
 
 def test_where_the_cache_cannot_be_doubled_it_grows_by_what_is_needed_and_nobody_notices(
@@ -226,9 +243,9 @@ def test_where_the_cache_cannot_be_doubled_it_grows_by_what_is_needed_and_nobody
 ) -> None:
     expected = end_of(ask(service, "the dog"))
     before = cache_of(small_service).capacity
-    budget = Budget(monkeypatch, 3 * before - 1)
+    budget = Budget(monkeypatch, 6 * before - 1)
     answered = end_of(ask(small_service, "the dog"))
-    assert budget.refused and budget.refused[0] == 2 * before
+    assert budget.refused and budget.refused[0] == 4 * before
     assert (answered.token_ids, answered.reason) == (expected.token_ids, expected.reason)
 
 
@@ -254,17 +271,17 @@ def test_nothing_of_a_failed_pass_stays_alive(service: Service, monkeypatch: pyt
     of_pass: list[weakref.ref[torch.Tensor]] = []
     handed_back: list[list[bool]] = []
 
-    def failing(runner: EagerRunner, *layout: object, **options: object) -> torch.Tensor:
+    def failing(runner: TreeRunner, *layout: object, **options: object) -> torch.Tensor:
         activations = torch.zeros(100)
         of_pass.append(weakref.ref(activations))
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    def hand_back(device: torch.device) -> None:
-        memory.hand_back(device)
+    def release_memory(device: torch.device) -> None:
+        out_of_memory.release_memory(device)
         handed_back.append([reference() is None for reference in of_pass])
 
-    monkeypatch.setattr(EagerRunner, "_pass", failing)
-    monkeypatch.setattr("ladechat.model.eager.hand_back", hand_back)
+    monkeypatch.setattr(TreeRunner, "_model_pass", failing)
+    monkeypatch.setattr("ladechat.model.runners.tree.release_memory", release_memory)
     assert failure(ask(service, "the dog")).code == "out_of_memory"
     assert handed_back == [[True]]
 
@@ -273,11 +290,11 @@ def test_a_model_with_a_recurrent_state_goes_on_too(monkeypatch: pytest.MonkeyPa
     tokenizer = byte_level()
     random_model(0, "mamba", vocab_size=len(tokenizer), state_size=4).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    service = Service.of(load(tmp_path, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+    service = Service.of(load(tmp_path, "tiny", "cpu", "float32", lambda _: None, lambda _: None), LOOKAHEAD)
     expected = end_of(ask(service, "the dog")).token_ids
     with monkeypatch.context() as patch:
         calls: list[None] = []
-        forward = service.loaded.runner.model.forward
+        forward = service.loaded.model.forward
 
         def failing(*inputs: object, **options: object) -> object:
             calls.append(None)
@@ -286,14 +303,14 @@ def test_a_model_with_a_recurrent_state_goes_on_too(monkeypatch: pytest.MonkeyPa
                 raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
             return result
 
-        patch.setattr(service.loaded.runner.model, "forward", failing)
+        patch.setattr(service.loaded.model, "forward", failing)
         broken = ask(service, "the dog")
     assert failure(broken).code == "out_of_memory"
     assert end_of(broken).token_ids == expected[: len(end_of(broken).token_ids)] != []
     assert end_of(ask(service, "the dog")).token_ids == expected
 
 
-@pytest.mark.parametrize("place", ["ladechat.model.weights._told_of", "ladechat.model.loading.check_layouts"])
+@pytest.mark.parametrize("place", ["weights._reporting", "self_check.check_trees"])
 def test_memory_that_is_used_up_while_a_model_loads_ends_the_engine_in_a_sentence(
     checkpoint: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,7 +320,7 @@ def test_memory_that_is_used_up_while_a_model_loads_ends_the_engine_in_a_sentenc
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
     events: list[Event] = []
-    monkeypatch.setattr(place, failing)
+    monkeypatch.setattr(f"ladechat.model.loading.{place}", failing)
     monkeypatch.setattr(server, "Inbox", lambda *_: None)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: 0))
     monkeypatch.setattr(EventStream, "take_over_stdout", lambda: SimpleNamespace(emit=events.append))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.ngram_pool import NGramPool
+from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.engine.pool_file import FORMAT, VERSION, PoolFileError, read, write
 from ladechat.protocol import Failed, Ready, Step
 from tests.engine.wire import Wire, started
@@ -26,7 +26,7 @@ def test_what_was_kept_is_guessed_again_as_learnt_earlier(
     write(path, pool, "here")
     assert read(path, again, "here", vocabulary=51) == len(pool)
     assert list(again.ngrams()) == list(pool.ngrams())
-    assert {source for key in range(51) for _, source, _ in again.guesses(key, 9, 99)} <= {"earlier"}
+    assert {source for key in range(51) for _, source, _ in again.guesses([key], 9, 99)} <= {"earlier"}
     assert [path] == list(path.parent.iterdir())
 
 

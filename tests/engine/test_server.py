@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ladechat import catalog
 from ladechat.protocol import (
     VERSION,
     WHERE,
@@ -33,7 +34,9 @@ def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded() -> No
     header = engine.seen[0]
     assert isinstance(header, Header)
     assert (header.format, header.version, header.model) == ("ladechat", VERSION, "demo")
-    assert header.settings.window == 4
+    assert (header.settings.decoder, header.settings.parameters) == ("lookahead", {"window": 4})
+    assert ready.settings.parameters == catalog.resolved("lookahead", {"window": 4})
+    assert ready.decoders == list(catalog.DECODERS.values()) and ready.single_token is None
     stages = [event for event in engine.seen if isinstance(event, Loading)]
     assert list(dict.fromkeys(event.stage for event in stages)) == list(range(1, stages[0].stages + 1))
     assert [event.seq for event in engine.seen] == list(range(len(engine.seen)))
@@ -49,27 +52,36 @@ def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded() -> No
     "line",
     [
         b"nonsense\n",
-        b'{"command":"configure","window":0}\n',
+        b'{"command":"configure","parameters":{"window":0}}\n',
+        b'{"command":"configure","parameters":{"window":65}}\n',
+        b'{"command":"configure","parameters":{"window":"five"}}\n',
+        b'{"command":"configure","parameters":{"window":true}}\n',
+        b'{"command":"configure","parameters":{"pool_prompt":1}}\n',
+        b'{"command":"configure","parameters":{"height":3}}\n',
+        b'{"command":"configure","decoder":"crystal_ball"}\n',
         b'{"command":"generate","turn":"one"}\n',
         b"\xff\xfe\n",
         b"[]\n",
     ],
 )
 def test_a_line_that_is_no_command_is_refused_and_the_engine_lives_on(engine: Wire, line: bytes) -> None:
+    before = next(event for event in reversed(engine.seen) if isinstance(event, SettingsApplied)).settings
     engine.send(line)
     failed = engine.until(Failed)
     assert (failed.code, failed.fatal) == ("bad_command", False)
+    engine.send(Configure())
+    assert engine.until(SettingsApplied).settings == before, "nothing has changed"
     assert engine.ask(QUESTION, max_new_tokens=2)[1].reason == "max_new_tokens"
 
 
 def test_unknown_commands_and_keys_are_skipped(engine: Wire) -> None:
-    engine.send(b'{"command":"sing"}\n\n{"command":"configure","guesses":6,"colour":"red"}\n')
-    assert engine.until(SettingsApplied).settings.guesses == 6
+    engine.send(b'{"command":"sing"}\n\n{"command":"configure","parameters":{"guesses":6},"colour":"red"}\n')
+    assert engine.until(SettingsApplied).settings.parameters["guesses"] == 6
 
 
 def test_commands_sent_while_it_loads_are_carried_out_when_it_has_loaded() -> None:
     engine = Wire()
-    engine.send(Configure(window=8, auto=False))
+    engine.send(Configure(decoder="lookahead", parameters={"window": 8}))
     turn = engine.generate(QUESTION, max_new_tokens=5)
     assert engine.until(TurnFinished).turn == turn
     assert engine.of_turn(Step, turn)[0].window is not None
@@ -109,16 +121,16 @@ def test_what_libraries_print_does_not_break_the_stream(tmp_path: Path) -> None:
     assert "a print" in engine.log and "a write" in engine.log
 
 
-def test_a_window_that_never_fits_the_context_is_refused(tmp_path: Path) -> None:
+def test_a_window_that_never_fits_the_context_is_left_out_and_the_engine_answers(tmp_path: Path) -> None:
     folder = tmp_path / "short"
     shutil.copytree(DEMO, folder)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 16}))
-    engine = Wire("--model", str(folder), "--window", "15", "--ngram", "5")
-    failed = engine.until(Failed)
-    assert (failed.code, failed.fatal) == ("load_failed", True)
-    assert "look 17 positions ahead" in failed.message and "--window" in failed.hint
-    assert engine.wait_for_end() == 1
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 48}))
+    engine = Wire("--model", str(folder), "--window", "64", "--ngram", "5")
+    steps, finished = engine.ask("Hi!")
+    assert finished.reason in ("eos", "context") and steps
+    assert not any(step.window for step in steps)
+    assert engine.end() == 0
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.live import EngineOptions, LiveEngine
+from ladechat.session.launcher import EngineOptions
+from ladechat.session.live import LiveEngine
 from tests.engine.tokenizers import sentencepiece
 from tests.engine.wire import Wire
 from tests.session.test_live import end_of
@@ -64,18 +65,18 @@ def engine(folder: Path) -> Iterator[Wire]:
     engine.close()
 
 
-def followers_of(engine: int) -> list[int]:
+def workers_of(engine: int) -> list[int]:
     """The processes that the engine of this number has started."""
     found = subprocess.run(["pgrep", "-P", str(engine)], capture_output=True, text=True, check=False)
     return [int(process) for process in found.stdout.split()]
 
 
-def first_follower_of(engine: Wire) -> int:
+def first_worker_of(engine: Wire) -> int:
     """That of an engine that is loading, as soon as it is there."""
     engine.until(Loading, lambda event: "weights" in event.doing)
-    while not followers_of(engine.process.pid):
+    while not workers_of(engine.process.pid):
         time.sleep(0.01)
-    return followers_of(engine.process.pid)[0]
+    return workers_of(engine.process.pid)[0]
 
 
 def ended(process: int) -> None:
@@ -88,7 +89,7 @@ def last_start(engine: Wire) -> TurnStarted:
 
 def test_two_processes_write_what_one_writes_with_and_without_lookahead(engine: Wire, folder: Path) -> None:
     ready = next(event for event in engine.seen if isinstance(event, Ready))
-    assert ready.device == "2 × cpu" and ready.plain_only is None
+    assert ready.device == "2 × cpu" and ready.single_token is None
     looked_ahead, finished = engine.ask(QUESTION, max_new_tokens=LIMIT)
     engine.send(Configure(decoder="autoregressive"))
     plainly, also_finished = engine.ask(QUESTION, max_new_tokens=LIMIT)
@@ -117,11 +118,11 @@ def test_an_answer_is_stopped_and_the_next_question_finds_it_in_the_cache(engine
     assert anew.token_ids == second.token_ids
 
 
-def test_a_follower_that_is_killed_ends_the_engine_with_a_word(folder: Path, engine: Wire) -> None:
-    (follower,) = followers_of(engine.process.pid)
+def test_a_worker_that_is_killed_ends_the_engine_with_a_word(folder: Path, engine: Wire) -> None:
+    (worker,) = workers_of(engine.process.pid)
     engine.generate(QUESTION, max_new_tokens=400)
     engine.until(Step)
-    os.kill(follower, signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
     failed = engine.until(Failed)
     assert failed.fatal and "processes that share the model has ended (by signal 9)" in failed.message
     assert engine.wait_for_end() == 1
@@ -133,22 +134,22 @@ def test_a_follower_that_is_killed_ends_the_engine_with_a_word(folder: Path, eng
 
 @pytest.mark.full
 @pytest.mark.parametrize("moment", [None, Ready, Step], ids=["loading", "idle", "answering"])
-def test_followers_of_an_engine_that_is_killed_end_by_themselves(
+def test_workers_of_an_engine_that_is_killed_end_by_themselves(
     moment: type[Ready] | type[Step] | None, folder: Path
 ) -> None:
     engine = shared_by_two(folder)
-    follower = first_follower_of(engine)
+    worker = first_worker_of(engine)
     engine.generate(QUESTION, max_new_tokens=400)
     if moment is not None:
         engine.until(moment)
     engine.close()
-    ended(follower)
+    ended(worker)
 
 
 @pytest.mark.full
-def test_a_follower_that_is_killed_while_it_loads_ends_the_engine(folder: Path) -> None:
+def test_a_worker_that_is_killed_while_it_loads_ends_the_engine(folder: Path) -> None:
     engine = shared_by_two(folder)
-    os.kill(first_follower_of(engine), signal.SIGKILL)
+    os.kill(first_worker_of(engine), signal.SIGKILL)
     assert engine.until(Failed).fatal
     assert engine.wait_for_end() == 1
 
@@ -161,38 +162,38 @@ def test_a_torn_checkpoint_is_told_of_as_for_one_process(folder: Path, tmp_path:
         content = file.read_bytes()
         (torn / file.name).write_bytes(content[: len(content) // 2] if file.suffix == ".safetensors" else content)
     engine = shared_by_two(torn)
-    follower = first_follower_of(engine)
+    worker = first_worker_of(engine)
     failed = engine.until(Failed)
     assert (failed.code, failed.fatal) == ("load_failed", True) and "cannot be loaded" in failed.message
     assert engine.wait_for_end() == 1
-    ended(follower)
+    ended(worker)
 
 
 @pytest.mark.full
 def test_a_prompt_is_read_in_chunks_and_can_be_stopped_between_them(folder: Path) -> None:
     engine = shared_by_two(folder)
     engine.until(Ready)
-    (follower,) = followers_of(engine.process.pid)
+    (worker,) = workers_of(engine.process.pid)
     turn = engine.generate("the cat " * 40, max_new_tokens=5)
     engine.until(Prefilling)
     assert engine.finish(turn)[1].reason == "max_new_tokens"
     assert engine.end() == 0
-    ended(follower)
+    ended(worker)
 
 
 @pytest.mark.full
-async def test_an_app_that_closes_its_engine_leaves_no_follower(folder: Path, tmp_path: Path) -> None:
+async def test_an_app_that_closes_its_engine_leaves_no_worker(folder: Path, tmp_path: Path) -> None:
     options = EngineOptions(model=str(folder), device="cpu", dtype="float64", tensor_parallel=2)
-    engine = LiveEngine(options, logs=tmp_path)
+    engine = LiveEngine(options.command(), logs=tmp_path)
     await engine.start()
     async for event in engine.events():
         if isinstance(event, Ready):
             break
     assert engine._process is not None
-    (follower,) = followers_of(engine._process.pid)
+    (worker,) = workers_of(engine._process.pid)
     await engine.close()
     assert engine.returncode == 0
-    await end_of(follower)
+    await end_of(worker)
 
 
 @pytest.mark.full
@@ -207,6 +208,6 @@ def test_what_cannot_be_shared_is_said_before_another_process_is_started(argumen
     engine = Wire(*arguments)
     failed = engine.until(Failed)
     assert failed.fatal and says in failed.message
-    assert followers_of(engine.process.pid) == []
+    assert workers_of(engine.process.pid) == []
     assert engine.wait_for_end() == 1
     assert "Traceback" not in engine.log

@@ -2,12 +2,14 @@
 
 import pytest
 
+from ladechat import catalog
 from ladechat.protocol import (
     Configure,
     Failed,
     Generate,
     HistoryTrimmed,
     Message,
+    PolicyChoice,
     Prefilling,
     SettingsApplied,
     Step,
@@ -16,7 +18,7 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from tests.engine.messages import user
-from tests.engine.wire import Wire
+from tests.engine.wire import Wire, started
 
 QUESTION = user("What is the n-gram pool?")
 LONG = user("Explain the Jacobi iteration in simple words.")
@@ -52,29 +54,64 @@ def test_both_decoders_write_the_same(engine: Wire) -> None:
     assert {step.timing.slots for step in steps} == {1}
 
 
-def test_settings_that_follow_what_they_yield_write_the_same(engine: Wire) -> None:
+def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an_answer(engine: Wire) -> None:
     expected = engine.ask(LONG)[1].token_ids
-    engine.send(Configure(auto=True))
-    engine.until(SettingsApplied)
+    engine.send(Configure(decoder="auto"))
+    assert engine.until(SettingsApplied).settings.parameters == {}
     steps, finished = engine.ask(LONG)
     assert finished.token_ids == expected
     assert len({step.timing.slots for step in steps}) > 1
     turn = engine.generate(LONG)
     engine.until(Step)
-    engine.send(Configure(auto=False))
-    applied = engine.until(SettingsApplied)
-    assert (applied.settings.window, applied.settings.ngram, applied.settings.guesses) == (5, 3, 5)
+    engine.send(Configure(decoder="lookahead"))
+    applied = engine.until(SettingsApplied).settings.parameters
+    assert (applied["window"], applied["ngram"], applied["guesses"]) == (5, 3, 5)
     assert engine.until(TurnFinished).token_ids == expected
     own = [step.window for step in engine.of_turn(Step, turn)][-3:]
     assert [len(view.fresh) for view in own if view] == [5, 5, 5]
+
+
+def test_a_parameter_that_was_given_counts_for_all_decoders_and_a_default_for_its_own() -> None:
+    wire, ready = started()
+    given = ready.settings.parameters
+    assert given == catalog.resolved("lookahead", {})
+    for change, expected in (
+        (Configure(decoder="prompt_lookup"), {"window": 10, "ngram": 3}),
+        (Configure(decoder="jacobi"), {"window": 5}),
+        (Configure(parameters={"window": 7}), {"window": 7}),
+        (Configure(decoder="prompt_lookup", parameters={"ngram": 4}), {"window": 7, "ngram": 4}),
+        (Configure(temperature=0.5), {"window": 7, "ngram": 4}),
+        (Configure(decoder="lookahead", temperature=0.0), catalog.resolved("lookahead", {"window": 7, "ngram": 4})),
+    ):
+        wire.send(change)
+        assert wire.until(SettingsApplied).settings.parameters == expected
+    wire.close()
+
+
+def test_why_auto_drafts_as_it_does_is_told_in_the_middle_and_at_the_end(engine: Wire) -> None:
+    engine.send(Configure(decoder="auto"))
+    _, finished = engine.ask(LONG)
+    told = engine.of_turn(PolicyChoice, finished.turn)
+    assert told and isinstance(engine.seen[-2], PolicyChoice | Step)
+    for event in told:
+        assert event.slots >= 1 and event.tokens >= 1
+        assert event.costs[0].slots == event.expected[0].slots == 1 and event.expected[0].tokens == 1
+        assert all(one.ms > 0 for one in event.costs)
+        tokens = [one.tokens for one in event.expected]
+        assert tokens == sorted(tokens)
+    engine.send(Configure(decoder="suffix"))
+    _, finished = engine.ask(LONG)
+    assert not engine.of_turn(PolicyChoice, finished.turn)
 
 
 def test_settings_change_between_two_steps_of_a_running_answer(engine: Wire) -> None:
     expected = engine.ask(LONG)[1].token_ids
     turn = engine.generate(LONG)
     engine.until(Step)
-    for change in (Configure(window=9, ngram=4), Configure(guesses=2), Configure(decoder="autoregressive")):
+    larger = {"window": 9, "ngram": 4}
+    for change in (Configure(parameters=larger), Configure(parameters={"guesses": 2}), Configure(decoder="suffix")):
         engine.send(change)
+    engine.send(Configure(decoder="autoregressive"))
     engine.until(SettingsApplied, lambda event: event.settings.decoder == "autoregressive")
     engine.send(Configure(decoder="lookahead"))
     assert engine.until(TurnFinished).token_ids == expected
@@ -82,7 +119,7 @@ def test_settings_change_between_two_steps_of_a_running_answer(engine: Wire) -> 
     sizes = {(len(step.window.fresh), len(step.window.rows) + 1) for step in steps if step.window}
     assert {(5, 3), (9, 4)} <= sizes or any(step.window is None for step in steps)
     applied = [event.settings for event in engine.seen if isinstance(event, SettingsApplied)]
-    assert (applied[-1].window, applied[-1].ngram, applied[-1].guesses) == (9, 4, 2)
+    assert applied[-1].parameters == catalog.resolved("lookahead", {"window": 9, "ngram": 4, "guesses": 2})
 
 
 def test_a_stop_ends_the_answer_with_what_there_is(engine: Wire) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ladechat import lookahead_steps
-from ladechat.decoder.selection import Selection
+from ladechat.decoder.sampler import Sampling
 from tests.generate.requests import PROMPT
 from tests.tiny import plain, random_model, tokens_of
 
@@ -18,8 +18,8 @@ def test_steps_add_up_to_the_text_and_say_what_they_drafted() -> None:
 
 def test_steps_end_with_the_models_own_end_of_text_and_may_be_sampled() -> None:
     model = random_model(1)
-    selection = Selection(sample=True, generator=torch.Generator().manual_seed(3))
-    sampled = tokens_of(list(lookahead_steps(model, PROMPT, max_new_tokens=400, selection=selection)))
+    sampling = Sampling(sample=True, generator=torch.Generator().manual_seed(3))
+    sampled = tokens_of(list(lookahead_steps(model, PROMPT, max_new_tokens=400, sampling=sampling)))
     assert sampled.index(2) == len(sampled) - 1
 
 

@@ -7,7 +7,8 @@ import httpx
 import pytest
 from huggingface_hub import close_session, constants
 
-from ladechat.model import graphs, transfer
+from ladechat.model.checkpoint import transfer
+from ladechat.model.runners import graphs
 from tests.hub_server import HubServer, running_hub
 
 

@@ -1,6 +1,6 @@
 """What every refusal to load has to be: one sentence that says what and why, and a hint that says what to do."""
 
-from ladechat.model.checkpoint import LoadError, LoadErrorCode
+from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
 
 
 def assert_told(error: LoadError, code: LoadErrorCode, says: str) -> None:

@@ -13,12 +13,12 @@ import torch
 from gguf import GGMLQuantizationType as Kind
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder
-from ladechat.model import checkpoint as checkpoint_module
-from ladechat.model import memory
-from ladechat.model.checkpoint import LoadError, LoadErrorCode, fetch, in_words
-from ladechat.model.loading import LoadedModel, load
+from ladechat.decoder.loop import Decoder
+from ladechat.model.checkpoint.fetch import GGUF_PACKAGES, fetch
+from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
+from ladechat.model.load import LoadedModel, load
+from ladechat.model.loading import memory
+from ladechat.registry import lookahead
 from tests.engine.tokenizers import TEXTS, byte_level, encoded, sentencepiece
 from tests.gguf_files import TEMPLATE, packed_and_unpacked, write_gguf
 from tests.model.refusals import assert_told
@@ -84,10 +84,10 @@ def test_every_decoder_writes_the_tokens_of_the_same_weights_in_safetensors(
     for talk in (QUESTION, TALK):
         prompt = prompt_of(usual, talk)
         assert prompt_of(packed, talk) == prompt
-        expected = tokens_of(run(AutoregressiveDecoder(usual.runner), prompt))
+        expected = tokens_of(run(Decoder(usual.runner), prompt))
         assert len(set(expected)) > 3
-        assert tokens_of(run(AutoregressiveDecoder(packed.runner), prompt)) == expected
-        assert tokens_of(run(LookaheadDecoder(packed.runner), prompt)) == expected
+        assert tokens_of(run(Decoder(packed.runner), prompt)) == expected
+        assert tokens_of(run(lookahead(packed.runner), prompt)) == expected
 
 
 def test_the_facts_are_those_of_the_model_and_how_its_file_is_packed(tmp_path: Path, file: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_facts_are_those_of_the_model_and_how_its_file_is_packed(tmp_path: P
         assert getattr(plain, fact) == getattr(packed, fact) == getattr(usual, fact), fact
     assert (plain.quantization, packed.quantization) == (None, "Q8_0, unpacked")
     assert plain.tokenizer_fingerprint == packed.tokenizer_fingerprint
-    assert plain.plain_only is None
+    assert plain.runner.capabilities.tree_attention
 
 
 def test_another_vocabulary_has_another_fingerprint(tmp_path: Path, file: Path) -> None:
@@ -131,7 +131,7 @@ def test_the_rotary_angles_of_llama_3_are_those_that_the_file_gives(tmp_path: Pa
     scaled: Any = model.model.rotary_emb.inv_freq
     factors = (plain / scaled).numpy().astype(np.float32)
     path = write_gguf(tmp_path / "tiny.gguf", model, sentencepiece(), tensors={"rope_freqs.weight": factors})
-    found: Any = loaded(path).runner.model.model.rotary_emb.inv_freq
+    found: Any = loaded(path).model.model.rotary_emb.inv_freq
     assert torch.equal(found, scaled) and not torch.allclose(scaled, plain)
 
 
@@ -213,7 +213,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "option"), [({"quantize": "int8"}, "--quantize"), ({"followers": object()}, "--tensor-parallel")]
+    ("options", "option"), [({"quantize": "int8"}, "--quantize"), ({"workers": object()}, "--tensor-parallel")]
 )
 def test_its_weights_are_neither_quantised_anew_nor_shared(file: Path, options: dict[str, Any], option: str) -> None:
     error = refusal(file, **options)
@@ -275,7 +275,7 @@ def test_a_file_that_is_not_there_is_refused(name: str) -> None:
     assert_told(caught.value, "model_not_found", f"no file {name}")
 
 
-@pytest.mark.parametrize("package", checkpoint_module.GGUF_PACKAGES)
+@pytest.mark.parametrize("package", GGUF_PACKAGES)
 def test_what_reads_it_is_named_where_it_is_missing(file: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else found(name))

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import logging
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -15,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from ladechat import protocol
-from ladechat.protocol import Event, Loading, Settings, Stop
+from ladechat.protocol import Event, Loading, Stop
 from ladechat.session import live
-from ladechat.session.live import EngineOptions, LiveEngine
+from ladechat.session.live import LiveEngine
 
 Start = Callable[[str], LiveEngine]
 
@@ -29,19 +28,14 @@ def loading(doing): say(b'{"event":"loading","stage":1,"stages":1,"doing":"' + d
 
 
 @pytest.fixture
-def engine_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def engine_that(tmp_path: Path) -> Start:
     """An engine whose process runs the given lines of Python."""
 
     def prepare(code: str) -> LiveEngine:
         script = tmp_path / "engine.py"
         script.write_text(SPEAK + code)
-        program = tmp_path / "python"
-        program.write_text(f'#!/bin/sh\nexec {shlex.quote(interpreter)} {shlex.quote(str(script))} "$@"\n')
-        program.chmod(0o755)
-        monkeypatch.setattr(sys, "executable", str(program))
-        return LiveEngine(EngineOptions(), logs=tmp_path / "logs")
+        return LiveEngine([sys.executable, str(script)], logs=tmp_path / "logs")
 
-    interpreter = sys.executable
     return prepare
 
 
@@ -104,7 +98,7 @@ async def test_what_the_engine_logs_goes_to_a_file_and_never_blocks_it(engine_th
     assert "careful!" in engine.log.read_text(encoding="utf-8")
 
 
-async def test_an_engine_is_asked_where_it_is_once_it_has_spoken(engine_that: Start) -> None:
+async def test_an_engine_is_asked_for_its_stacks_once_it_has_sent_its_header(engine_that: Start) -> None:
     engine = engine_that(
         """
 import faulthandler
@@ -115,19 +109,19 @@ def hang(): loading(b"a"); sys.stdin.readline(); sys.stdin.readline()
 hang()
 """
     )
-    engine.ask_where()  # there is none yet
+    engine.dump_stacks()  # there is none yet
     await engine.start()
-    engine.ask_where()  # not before its first word: it could not bear that
+    engine.dump_stacks()  # not before its first word: it could not bear that
     await engine.send(Stop())
     events = engine.events()
     await anext(events)
-    engine.ask_where()
+    engine.dump_stacks()
     async with asyncio.timeout(60):
         while not engine.log.exists() or "in hang" not in engine.log.read_text(encoding="utf-8"):  # noqa: ASYNC110 - a file lets nobody know
             await asyncio.sleep(0.02)
     await engine.close()
     assert engine.returncode == 0
-    engine.ask_where()  # and nothing happens
+    engine.dump_stacks()  # and nothing happens
 
 
 async def test_closing_lets_the_engine_leave_by_itself(engine_that: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,11 +266,8 @@ async def test_a_disk_that_is_full_costs_the_log_and_nothing_else(
     assert capfd.readouterr() == ("", "")
 
 
-async def test_a_command_for_an_engine_that_could_not_be_started_is_dropped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
-    engine = LiveEngine(EngineOptions(), logs=tmp_path)
+async def test_a_command_for_an_engine_that_could_not_be_started_is_dropped(tmp_path: Path) -> None:
+    engine = LiveEngine([str(tmp_path / "nowhere")], logs=tmp_path)
     sending = asyncio.create_task(engine.send(Stop()))
     with pytest.raises(FileNotFoundError):
         await engine.start()
@@ -310,40 +301,4 @@ async def test_ctrl_c_in_the_terminal_is_not_the_engines_business(engine_that: S
 
 
 async def test_an_engine_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
-    await LiveEngine(EngineOptions(), logs=tmp_path).close()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Settings(),
-        Settings(decoder="autoregressive"),
-        Settings(window=9, ngram=4, guesses=0, pool_prompt=False, pool_accepted=False),
-        Settings(decoder="jacobi", temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, repetition_penalty=1.2, seed=5),
-    ],
-)
-@pytest.mark.parametrize(("gpus", "quantize"), [(1, None), (2, None), (1, "int8")])
-def test_the_command_line_of_the_engine_says_all_that_the_options_say(
-    settings: Settings, gpus: int, quantize: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from typer.testing import CliRunner
-
-    from ladechat import cli
-    from ladechat.engine import server
-
-    started: list[tuple[str, str, str, protocol.Settings, Path | None, str, int, str | None]] = []
-    monkeypatch.setattr(server, "serve", lambda *options: started.append(options))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    options = EngineOptions(
-        model="some/where",
-        device="cuda:1",
-        dtype="bfloat16",
-        quantize=quantize,
-        pool="a pool",
-        passes="eager",
-        tensor_parallel=gpus,
-        settings=settings,
-    )
-    result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])
-    assert result.exit_code == 0, result.output
-    assert started == [("some/where", "cuda:1", "bfloat16", settings, Path("a pool"), "eager", gpus, quantize)]
+    await LiveEngine([sys.executable], logs=tmp_path).close()

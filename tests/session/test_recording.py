@@ -33,7 +33,7 @@ def test_the_file_is_the_stream_as_it_stands_and_is_there_line_by_line(tmp_path:
     recorder.start(path)
     expected = b""
     for event in stream(*turn(1)):
-        recorder.heard(event)
+        recorder.record(event)
         expected += encode(event)
         assert path.read_bytes() == expected
     recorder.stop()
@@ -58,16 +58,16 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 def test_a_recording_that_begins_in_the_middle_has_what_a_reader_needs_and_the_whole_turn(tmp_path: Path) -> None:
     recorder, path = Recorder(), tmp_path / "talk.jsonl"
-    changed = SettingsApplied(settings=Settings(window=9))
+    changed = SettingsApplied(settings=Settings(parameters={"window": 9}))
     first, second = turn(1), turn(2)
     for event in stream(Loading(stage=1, stages=1, doing="loading"), changed, *first):
-        recorder.heard(event)
-    recorder.added(Asked(turn=2, text="Question 2?"))
+        recorder.record(event)
+    recorder.record_own(Asked(turn=2, text="Question 2?"))
     for event in second[:3]:
-        recorder.heard(event)
+        recorder.record(event)
     recorder.start(path)
     for event in second[3:]:
-        recorder.heard(event)
+        recorder.record(event)
     recorder.stop()
     kept = untimed(written(path))
     assert kept == [HEADER, changed, Asked(turn=2, text="Question 2?"), *second, Closed()]
@@ -77,10 +77,10 @@ def test_a_recording_that_begins_in_the_middle_has_what_a_reader_needs_and_the_w
 def test_what_the_user_adds_repeats_the_number_before_and_time_never_falls(tmp_path: Path) -> None:
     recorder, path = Recorder(), tmp_path / "talk.jsonl"
     recorder.start(path)
-    recorder.added(Asked(turn=1, text="Before there is a header?"))
+    recorder.record_own(Asked(turn=1, text="Before there is a header?"))
     for event in stream(*turn(1), pace=100.0):
-        recorder.heard(event)
-    recorder.added(ConversationCleared())
+        recorder.record(event)
+    recorder.record_own(ConversationCleared())
     recorder.stop()
     events = written(path)
     assert [type(event) for event in events[:2]] == [Header, Asked]
@@ -102,9 +102,9 @@ def test_a_full_disk_ends_the_recording_with_an_error_and_not_the_session(monkey
     recorder = Recorder()
     recorder.start(Path("talk.jsonl"))
     with pytest.raises(OSError, match="No space left"):
-        recorder.heard(HEADER)
+        recorder.record(HEADER)
     assert recorder.path is None
-    recorder.heard(HEADER)
+    recorder.record(HEADER)
     recorder.stop()
 
 

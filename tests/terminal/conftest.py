@@ -11,7 +11,7 @@ import pytest
 
 from tests.terminal.tmux import Terminal
 
-SLOW = ["--window", "64", "--ngram", "16", "--guesses", "64", "--dtype", "float64"]
+SLOW = ["--decoder", "lookahead", "--window", "64", "--ngram", "16", "--guesses", "64", "--dtype", "float64"]
 """Settings under which an answer of the bundled model takes long enough to be stopped on the way."""
 
 

@@ -34,9 +34,7 @@ def window_view(rows: Sequence[Sequence[str]], fresh: Sequence[str]) -> protocol
     )
 
 
-def candidate(
-    pieces: Sequence[str], source: protocol.Source, matched: int = 0, tried: bool = True
-) -> protocol.Candidate:
+def candidate(pieces: Sequence[str], source: str, matched: int = 0, tried: bool = True) -> protocol.Candidate:
     ids = [token_id(piece) for piece in pieces]
     return protocol.Candidate(token_ids=ids, pieces=list(pieces), source=source, tried=tried, matched=matched)
 
@@ -47,7 +45,7 @@ def draft_tree(candidates: Sequence[protocol.Candidate]) -> protocol.DraftTree |
     token_ids: list[int] = []
     pieces: list[str] = []
     parents: list[int] = []
-    sources: list[protocol.Source] = []
+    sources: list[str] = []
     verdicts: list[protocol.Verdict] = []
     for each in candidates:
         for depth in range(len(each.token_ids) if each.tried else 0):
@@ -86,7 +84,7 @@ def step(
     time: protocol.Timing | None = None,
 ) -> protocol.Step:
     """A step that emits `pieces`; all but the last came from a draft."""
-    drafted: list[protocol.Origin] = ["window"] * (len(pieces) - 1)
+    drafted: list[str] = ["window"] * (len(pieces) - 1)
     return protocol.Step(
         turn=1,
         index=index,
@@ -170,7 +168,7 @@ def _candidates(
         return []
     true = text[done : done + length]
     best = [*true[:matched], *(_other(true[matched:], chance) for _ in range(length - matched))]
-    sources: tuple[protocol.Source, ...] = ("window", "prompt", "accepted")
+    sources: tuple[str, ...] = ("window", "prompt", "accepted")
     found = [candidate(best, chance.choice(sources), matched)]
     for index in range(1, chance.randint(2, guesses + 2)):
         wrong = [_other(true, chance), *chance.choices(TEXT[1:20], k=length - 1)]

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from ladechat.palette import Palette
+from ladechat.protocol import DraftTree
 from ladechat.widgets.pool_panel import PoolPanel
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step
@@ -26,7 +27,7 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
     panel = pool_step()
     async with Host(panel, 50, 8).run_test():
         shown = lines(panel)
-        assert " ".join(shown[0].split()) == "n-gram pool 412 · hit 61 %"
+        assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams · hit 61 %"
         assert shown[1] == "after ‹·pool›:"
         assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"]
         assert shown[3].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
@@ -78,7 +79,7 @@ async def test_what_is_not_known_yet_is_a_dash_not_a_nought() -> None:
     panel = PoolPanel()
     panel.show_step(step(["."], pool=pool_view("\n", [], ngrams=0, lookups=0, hits=0)))
     async with Host(panel, 40, 6).run_test():
-        assert lines(panel)[0].endswith("0 · hit –")
+        assert lines(panel)[0].endswith("0 n-grams · hit –")
         assert lines(panel)[1] == "nothing known after ‹⏎›"
 
 
@@ -114,33 +115,43 @@ async def test_odd_tokens_leave_the_source_at_the_edge(odd: str) -> None:
         assert lines(panel)[2].endswith(" p")
 
 
-async def test_a_decoder_without_a_pool_still_has_its_drafts_counted() -> None:
+async def test_without_a_pool_the_branches_of_the_draft_tree_are_shown_and_counted() -> None:
     panel = PoolPanel()
-    first = next(msgspec.structs.replace(one, pool=None) for one in answer() if one.draft is not None)
-    assert first.draft is not None
-    panel.show_step(first)
-    async with Host(panel, 60, 5).run_test():
-        assert lines(panel)[1] == "This decoder has no pool."
-        accepted = first.draft.verdicts.count("accepted")
-        tested = accepted + first.draft.verdicts.count("rejected")
-        assert f"{accepted} of {tested} tested" in lines(panel)[2]
+    drafted = step([" keeps", " n", "-grams", "."], index=3, pool=pool_view(" pool", KNOWN))
+    panel.show_step(msgspec.structs.replace(drafted, pool=None))
+    async with Host(panel, 60, 6).run_test():
+        shown = [line.split() for line in lines(panel)]
+        assert shown[:4] == [
+            ["drafts"],
+            ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"],
+            ["✗··", "·is", "·a", "·dict", "prompt"],
+            ["✓✓✓", "·keeps", "·n", "-grams", "accepted"],
+        ]
+        assert lines(panel)[-1].startswith("3 of 5 tested draft tokens accepted")
 
 
-async def test_without_a_pool_a_sentence_says_so() -> None:
+async def test_beside_the_pool_stand_the_branches_of_other_drafters() -> None:
     panel = PoolPanel()
-    async with Host(panel, 28, 4).run_test() as pilot:
+    other = candidate([" like", " so"], "suffix", matched=0)
+    both = step([" keeps", " n", "-grams", "."], pool=pool_view(" pool", [*KNOWN, other]))
+    panel.show_step(msgspec.structs.replace(both, pool=pool_view(" pool", KNOWN)))
+    async with Host(panel, 60, 9).run_test():
+        shown = lines(panel)
+        assert shown[0].startswith("n-gram pool and other drafts")
+        assert [line.split()[-1] for line in shown[2:7]] == ["window", "prompt", "accepted", "accepted", "suffix"]
+
+
+async def test_a_damaged_tree_ends_a_branch_instead_of_turning_in_a_circle() -> None:
+    panel = PoolPanel()
+    tree = DraftTree(token_ids=[1, 2], pieces=["a", "b"], parents=[1, 0], sources=["x", ""], verdicts=["rejected"] * 2)
+    panel.show_step(msgspec.structs.replace(step(["."]), draft=tree))
+    async with Host(panel, 60, 6).run_test():
+        lines(panel)
+
+
+async def test_plain_decoding_says_so() -> None:
+    panel = PoolPanel()
+    async with Host(panel, 40, 4).run_test() as pilot:
         assert lines(panel)[1] == "Fills with the first step."
         panel.show_step(plain_step())
-        assert (await drawn(pilot, panel))[1] == "Plain decoding: no pool."
-
-
-async def test_it_says_whether_the_pool_knew_nothing_or_was_not_asked() -> None:
-    panel = PoolPanel()
-    knew_nothing = step(["a"], pool=pool_view("a", []))
-    assert knew_nothing.pool is not None
-    unasked = msgspec.structs.replace(knew_nothing, pool=msgspec.structs.replace(knew_nothing.pool, asked=False))
-    async with Host(panel, 60, 4).run_test() as pilot:
-        panel.show_step(knew_nothing)
-        assert (await drawn(pilot, panel))[1] == "nothing known after ‹a›"
-        panel.show_step(unasked)
-        assert (await drawn(pilot, panel))[1] == "not worth asking since ‹a›"
+        assert (await drawn(pilot, panel))[1] == "Plain decoding: nothing is drafted."

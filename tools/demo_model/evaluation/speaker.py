@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
 from ladechat.decoder.step import Limits
 from ladechat.engine.conversation import ChatFormat
-from ladechat.model.loading import load
+from ladechat.model.load import load
 from ladechat.protocol import Message
+from ladechat.registry import lookahead
 from tools.demo_model.evaluation.rules import LIMIT_TOKENS
 
-SETTINGS = LookaheadSettings(5, 3, 5)
+SETTINGS = (5, 3, 5)
+"""W, N and G."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Speaker:
         for _ in self._runner.prefill(prompt):
             pass
         limits = Limits(min(LIMIT_TOKENS, self._context - len(prompt)), self._ends)
-        steps = list(LookaheadDecoder(self._runner, SETTINGS).run(prompt, limits))
+        steps = list(lookahead(self._runner, *SETTINGS).run(prompt, limits))
         token_ids = [token for step in steps for token in step.tokens]
         text = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         assert isinstance(text, str)

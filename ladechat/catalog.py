@@ -1,0 +1,114 @@
+"""The decoders there are, as plain data: what they are called and what can be set.
+
+Options, sliders, palette, benchmarks and pages read it, and an engine announces it in `ready`; the engine binds each
+name to its drafters in `ladechat.registry`. So a new decoder is an entry here, an entry there, and a drafter.
+"""
+
+from collections.abc import Mapping
+
+from ladechat.protocol import DecoderInfo, Parameter, Value
+
+DECODERS: dict[str, DecoderInfo] = {}
+"""By name, in the order in which they are offered."""
+
+
+def register(info: DecoderInfo) -> DecoderInfo:
+    """Add a decoder to the catalog.
+
+    Raises:
+        ValueError: there is one of that name already.
+    """
+    if info.name in DECODERS:
+        raise ValueError(f"There is a decoder {info.name!r} already.")
+    DECODERS[info.name] = info
+    return info
+
+
+def parameters() -> dict[str, Parameter]:
+    """Everything that can be set about any decoder, by its name; of one that several have, the first one's."""
+    found: dict[str, Parameter] = {}
+    for info in DECODERS.values():
+        for parameter in info.parameters:
+            found.setdefault(parameter.name, parameter)
+    return found
+
+
+def resolved(decoder: str, given: Mapping[str, Value]) -> dict[str, Value]:
+    """A value for each parameter of a decoder: the given one, or its default. Names it does not have are left out."""
+    return {one.name: given.get(one.name, one.default) for one in DECODERS[decoder].parameters}
+
+
+def problem(parameter: Parameter, value: Value) -> str | None:
+    """Why a parameter cannot have this value, as the end of a sentence; None if it can."""
+    if isinstance(parameter.default, bool):
+        return None if isinstance(value, bool) else f"has to be on or off, not {value}"
+    if isinstance(value, bool) or not parameter.least <= value <= parameter.most:
+        return f"has to be from {parameter.least} to {parameter.most}, not {value}"
+    return None
+
+
+register(
+    DecoderInfo(
+        name="auto",
+        label="auto",
+        help="All drafters together, as many drafts a pass as pay on this machine.",
+        by_hand="lookahead",
+    )
+)
+register(
+    DecoderInfo(
+        name="lookahead",
+        label="lookahead",
+        help="Guess with a Jacobi window and a pool of n-grams, at fixed W, N and G.",
+        parameters=[
+            Parameter("window", "W", "W: how many future positions the window works on.", 5, 1, 64),
+            Parameter("ngram", "N", "N: tokens in an n-gram.", 3, 2, 16),
+            Parameter("guesses", "G", "G: how many n-grams a step verifies.", 5, 0, 64),
+            Parameter("pool_prompt", "prompt", "N-grams of the prompt enter the pool.", True),
+            Parameter("pool_accepted", "text", "N-grams of the accepted text enter the pool.", True),
+        ],
+    )
+)
+register(
+    DecoderInfo(
+        name="prompt_lookup",
+        label="prompt lookup",
+        help="Guess what followed the same words earlier in the text.",
+        parameters=[
+            Parameter("window", "W", "How many tokens are copied.", 10, 1, 64),
+            Parameter("ngram", "N", "One more than the most tokens that have to be the same.", 3, 2, 16),
+        ],
+    )
+)
+register(
+    DecoderInfo(
+        name="suffix",
+        label="suffix matching",
+        help="Guess what followed the longest match in the text and in earlier answers.",
+        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 8, 1, 64)],
+    )
+)
+register(
+    DecoderInfo(
+        name="recycling",
+        label="token recycling",
+        help="Guess from a table of the likeliest successors of each token, filled by every pass.",
+        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 8, 1, 64)],
+    )
+)
+register(
+    DecoderInfo(
+        name="jacobi",
+        label="Jacobi",
+        help="Guess a block and improve it, without a pool.",
+        parameters=[Parameter("window", "W", "Tokens of the block.", 5, 1, 64)],
+    )
+)
+register(
+    DecoderInfo(
+        name="autoregressive",
+        label="plain decoding",
+        help="One token a step, nothing guessed.",
+        tree_attention=False,
+    )
+)

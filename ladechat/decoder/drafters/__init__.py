@@ -1,0 +1,1 @@
+"""Who proposes tokens: one drafter a file."""

@@ -1,0 +1,109 @@
+"""What the decode loop and its policy know of a drafter."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+
+from ladechat.decoder.verify_mask import SlotTree
+
+ROOT = -1
+"""The parent of a node that hangs on the last token."""
+
+
+class Node(NamedTuple):
+    """A drafted token.
+
+    Attributes:
+        parent: the index of the node before it in the same proposal, which comes earlier; or `ROOT`.
+        token: its id.
+        source: who brought it, for people: "suffix", "prompt" …
+        kind: its acceptance rate is learnt together with all others of this kind.
+        chance: what is assumed of that rate before anything was seen: that it is right if its parent is, 0 to 1.
+    """
+
+    parent: int
+    token: int
+    source: str
+    kind: Hashable
+    chance: float
+
+
+class Proposal(NamedTuple):
+    """The nodes of one drafter for one pass. With `whole`, all of them go into the pass, or none."""
+
+    nodes: Sequence[Node]
+    whole: bool = False
+
+
+NOTHING = Proposal(())
+
+
+class Room(NamedTuple):
+    """What a pass has room for.
+
+    Attributes:
+        tokens: how many may still be emitted.
+        positions: how many positions the pass may use, that of the last token included.
+    """
+
+    tokens: int
+    positions: int
+
+    @property
+    def depth(self) -> int:
+        """How many tokens a draft may have: the last token of a text needs none, the model's own fills its place."""
+        return min(self.tokens, self.positions) - 1
+
+
+class Outcome(NamedTuple):
+    """What a pass has shown.
+
+    Attributes:
+        tree: its slots.
+        logits: (T, vocabulary); not to be kept, the next pass may overwrite them.
+        argmax: (T,) the token with the largest logit under every slot.
+        path: the accepted slots.
+        tokens: what was emitted.
+        forward_seconds: what the pass took.
+    """
+
+    tree: SlotTree
+    logits: torch.Tensor
+    argmax: Sequence[int]
+    path: tuple[int, ...]
+    tokens: tuple[int, ...]
+    forward_seconds: float
+
+
+class Drafter:
+    """Proposes tokens that may come next. One run calls `begin` once, then `propose` and `observe` for each pass.
+
+    A wrong proposal costs a slot and never changes a token.
+    """
+
+    def configure(self, parameters: Mapping[str, bool | int]) -> None:
+        """Take over those parameters that it knows by name, between any two passes; the others stay as they are."""
+
+    def begin(self, text: Sequence[int], prompt_length: int) -> None:
+        """A run begins.
+
+        Args:
+            text: the token ids so far; the loop appends what is emitted, before `observe` is called.
+            prompt_length: how many of them are the prompt: more than that where another decoder began the answer.
+        """
+
+    def propose(self, room: Room) -> Proposal:
+        """What may follow the text. It may be left out of a pass, whose `observe` then has no slots."""
+        raise NotImplementedError
+
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> object | None:
+        """Learn from a pass.
+
+        Args:
+            outcome: of the pass.
+            slots: for each node of the latest proposal its slot, or -1 if it was not taken; empty if it was not asked.
+
+        Returns:
+            What there is to show of this step, if anything: one of the snapshots of `ladechat.decoder.step`.
+        """

@@ -1,0 +1,186 @@
+"""The n-gram pool: what the window, the prompt and the accepted text have taught, ready to be guessed again."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+Ngram = tuple[int, ...]
+Tail = tuple[int, ...]
+
+CAPACITY_BYTES = 32 * 1024 * 1024
+SEARCHED = 64
+"""Of the n-grams that begin with the same two tokens, how many of the latest are searched for a longer context."""
+LONGEST_CONTEXT = 4
+"""So many of the last tokens are matched at most: what followed more of them is likelier to follow again."""
+BYTES_PER_NGRAM = 1200
+BYTES_PER_TOKEN = 40
+"""What an n-gram takes in two dictionaries, generously; a test measures it."""
+
+
+class Guess(NamedTuple):
+    """What may follow: a tail, who brought it, and how many of the last tokens stood in front of it before, 1 to 4."""
+
+    tail: Tail
+    source: str
+    context: int = 1
+
+
+class _Use(NamedTuple):
+    """Of an n-gram: who brought it, in which run, and the number of its last use."""
+
+    source: str
+    run: int
+    last: int
+
+
+Recent = dict[Ngram, _Use]
+"""N-grams that begin alike, the latest used last."""
+
+
+class NGramPool:
+    """A bounded memory of what has followed which tokens; the least recently used n-gram leaves first.
+
+    With "the cat sat" and "cat sat down" in the pool, the guesses after ``the cat`` are ``sat`` (two tokens of context)
+    and, after ``cat`` alone, ``sat down``.
+
+    N-grams of any length live side by side, so nothing is lost when N changes. Each remembers the source that first
+    brought it; those of earlier runs have the source "earlier". An n-gram is found by its first token and, if it goes
+    on after them, by its first two; longer contexts are searched for among those.
+
+    Args:
+        capacity_bytes: the most memory that it takes.
+    """
+
+    def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
+        self._capacity = capacity_bytes
+        self._run = 0
+        self._by_prefix: dict[Ngram, Recent] = {}
+        """N-grams by their first token, and by their first two."""
+        self._count = self._bytes = self._uses = 0
+        self._longest = 0
+        """How many tokens the longest n-gram ever had."""
+        self._oldest: list[Ngram] = []
+        """By use, the latest first, as it was when there had been `_sorted_at` uses."""
+        self._sorted_at = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def begin_run(self) -> None:
+        """From now on, what is here has been learnt earlier."""
+        self._run += 1
+
+    def add(self, ngram: Sequence[int], source: str) -> bool:
+        """Remember an n-gram (two tokens or more), or mark a known one as used just now. True if it is new."""
+        return self.add_each([tuple(ngram)], source) == 1
+
+    def add_all(self, tokens: Sequence[int], ngram: int, source: str) -> int:
+        """Remember every n-gram of a text, in order; how many were new."""
+        text = tuple(tokens)
+        return self.add_each([text[start : start + ngram] for start in range(len(text) - ngram + 1)], source)
+
+    def add_each(self, ngrams: Iterable[Ngram], source: str) -> int:
+        """Remember n-grams, in order; how many were new."""
+        before = self._count
+        for ngram in ngrams:
+            self._uses += 1
+            recent = self._by_prefix.setdefault(ngram[:1], {})
+            known = recent.pop(ngram, None)
+            if known is None:
+                use = _Use(source, self._run, self._uses)
+                self._count += 1
+                self._bytes += _size(ngram)
+                self._longest = max(self._longest, len(ngram))
+            else:
+                use = _Use(known.source, known.run, self._uses)
+            recent[ngram] = use
+            if len(ngram) > 2:
+                pair = self._by_prefix.setdefault(ngram[:2], {})
+                pair.pop(ngram, None)
+                pair[ngram] = use
+        added = self._count - before
+        while self._bytes > self._capacity:
+            self._forget_oldest()
+        return added
+
+    def guesses(self, last: Sequence[int], length: int, limit: int) -> list[Guess]:
+        """Up to `limit` tails of at most `length` tokens that have followed the `last` tokens of a text.
+
+        Tails that followed the most of them come first, and of these the latest used. A tail that an earlier one begins
+        with would verify nothing new and is left out.
+        """
+        found: list[Guess] = []
+        if length < 1 or limit < 1:
+            return found
+        begun: set[Tail] = set()
+        text = tuple(last[-LONGEST_CONTEXT:])
+        for context in range(min(len(text), self._longest - 1), 0, -1):
+            for ngram, use in self._continuations(text[-context:]):
+                tail = ngram[context : context + length]
+                if tail in begun:
+                    continue
+                if context > 1 and len(tail) < length:
+                    tail, use = self._lengthened(text[-1], tail, length, use)
+                found.append(Guess(tail, use.source if use.run == self._run else "earlier", context))
+                if len(found) == limit:
+                    return found
+                begun.update(tail[:end] for end in range(1, len(tail) + 1))
+        return found
+
+    def ngrams(self) -> Iterator[Ngram]:
+        """Everything it holds, the latest used last."""
+        everything = [one for prefix, recent in self._by_prefix.items() if len(prefix) == 1 for one in recent.items()]
+        everything.sort(key=_last_use)
+        return (ngram for ngram, _ in everything)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._by_prefix.clear()
+        self._oldest.clear()
+        self._count = self._bytes = 0
+
+    def _lengthened(self, token: int, tail: Tail, length: int, use: _Use) -> tuple[Tail, _Use]:
+        """The tail, or a longer one that begins with it and has only `token` in front, whose n-gram has more room."""
+        longer = next(self._continuations((token, *tail)), None)
+        return (tail, use) if longer is None else (longer[0][1 : 1 + length], longer[1])
+
+    def _continuations(self, tokens: Ngram) -> Iterator[tuple[Ngram, _Use]]:
+        """The n-grams that begin with these tokens and go on after them, latest used first."""
+        count = len(tokens)
+        recent = self._by_prefix.get(tokens[:2])
+        if recent is None:
+            return iter(())
+        if count <= 2:
+            return reversed(recent.items())
+        latest = islice(reversed(recent.items()), SEARCHED)
+        return (one for one in latest if len(one[0]) > count and one[0][:count] == tokens)
+
+    def _forget_oldest(self) -> None:
+        ngram = self._least_recently_used()
+        self._count -= 1
+        self._bytes -= _size(ngram)
+        for prefix in {ngram[:1], ngram[:2]} - {ngram}:
+            recent = self._by_prefix[prefix]
+            del recent[ngram]
+            if not recent:
+                del self._by_prefix[prefix]
+
+    def _least_recently_used(self) -> Ngram:
+        """Sorted once for thousands that leave, not kept in order at each use: most pools never lose any.
+
+        What was used or came since is younger than all that were sorted; those used since are passed over.
+        """
+        while True:
+            if not self._oldest:
+                self._oldest, self._sorted_at = list(self.ngrams())[::-1], self._uses
+            ngram = self._oldest.pop()
+            if self._by_prefix[ngram[:1]][ngram].last <= self._sorted_at:
+                return ngram
+
+
+def _last_use(one: tuple[Ngram, _Use]) -> int:
+    return one[1].last
+
+
+def _size(ngram: Ngram) -> int:
+    return BYTES_PER_NGRAM + BYTES_PER_TOKEN * (len(ngram) - 1)

@@ -1,0 +1,100 @@
+"""The verification branch of lookahead decoding as a drafter: n-grams of the pool that begin with the last token."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
+from ladechat.decoder.step import PoolSnapshot
+
+SHOWN_UNTRIED = 8
+"""How many n-grams beyond the guess limit are looked up, to be shown."""
+
+CHANCES = (0.25, 0.5, 0.65, 0.7)
+"""The part of guesses whose first token is right, by the tokens of context that they matched."""
+LATER_CHANCE = 0.8
+"""The same of each further token, if the one before was right."""
+BY_RANK = 0.4
+"""The same of the first token of a further guess, as a part of the one before."""
+
+
+class PoolDrafter(Drafter):
+    """Proposes up to G tails of up to N − 1 tokens, and fills the pool with the n-grams of prompt and text.
+
+    Args:
+        pool: may hold n-grams already, and gets those of a window.
+        ngram: N.
+        guesses: G.
+        pool_prompt: whether n-grams of the prompt enter the pool.
+        pool_accepted: whether those of the emitted text do.
+    """
+
+    def __init__(
+        self,
+        pool: NGramPool,
+        ngram: int = 3,
+        guesses: int = 5,
+        pool_prompt: bool = True,
+        pool_accepted: bool = True,
+    ) -> None:
+        self.pool = pool
+        self.ngram, self.most_guesses = ngram, guesses
+        self.pool_prompt, self.pool_accepted = pool_prompt, pool_accepted
+        self._text: Sequence[int] = ()
+        self._prompt_length = 0
+        self._prompt_learnt: set[int] = set()
+        self._learnt = self._lookups = self._hits = self._size_before = 0
+        self._offered: list[Guess] = []
+
+    def configure(self, parameters: Mapping[str, bool | int]) -> None:
+        """Take N and G from `ngram` and `guesses`, and what enters the pool from `pool_prompt` and `pool_accepted`."""
+        self.ngram = parameters.get("ngram", self.ngram)
+        self.most_guesses = parameters.get("guesses", self.most_guesses)
+        self.pool_prompt = bool(parameters.get("pool_prompt", self.pool_prompt))
+        self.pool_accepted = bool(parameters.get("pool_accepted", self.pool_accepted))
+
+    def begin(self, text: Sequence[int], prompt_length: int) -> None:
+        self._text, self._prompt_length = text, prompt_length
+        self._prompt_learnt.clear()
+        self._lookups = self._hits = 0
+        self._learnt = prompt_length
+        if prompt_length == len(text):
+            self.pool.begin_run()
+        self._size_before = len(self.pool)
+        self._learn()
+
+    def propose(self, room: Room) -> Proposal:
+        self._learn()
+        length = min(self.ngram - 1, room.depth)
+        self._offered = self.pool.guesses(self._text[-LONGEST_CONTEXT:], length, self.most_guesses + SHOWN_UNTRIED)
+        self._lookups += 1
+        self._hits += bool(self._offered)
+        nodes: list[Node] = []
+        for rank, guess in enumerate(self._offered[: self.most_guesses]):
+            parent, chance = ROOT, CHANCES[guess.context - 1] * BY_RANK**rank
+            for depth, token in enumerate(guess.tail):
+                kind = ("pool", guess.context, min(rank, 3), min(depth, 1))
+                nodes.append(Node(parent, token, guess.source, kind, chance))
+                parent, chance = len(nodes) - 1, LATER_CHANCE
+        return Proposal(nodes)
+
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> PoolSnapshot:
+        key = self._text[-len(outcome.tokens) - 1]
+        offered, self._offered = self._offered, []
+        self._learn()
+        added, self._size_before = len(self.pool) - self._size_before, len(self.pool)
+        taken = iter(slots)
+        tried = tuple(
+            sum(slot > 0 for slot in islice(taken, len(guess.tail))) for guess in offered[: self.most_guesses]
+        )
+        numbers = (len(self.pool), self._lookups, self._hits, max(0, added))
+        return PoolSnapshot(*numbers, key, offered, tried, outcome.tokens)
+
+    def _learn(self) -> None:
+        """Add the n-grams of the prompt, once for each N, and those of the text that are new."""
+        if self.pool_prompt and self.ngram not in self._prompt_learnt:
+            self._prompt_learnt.add(self.ngram)
+            self.pool.add_all(self._text[: self._prompt_length], self.ngram, "prompt")
+        if self.pool_accepted and len(self._text) > self._learnt:
+            self.pool.add_all(self._text[max(0, self._learnt - self.ngram + 1) :], self.ngram, "accepted")
+        self._learnt = len(self._text)

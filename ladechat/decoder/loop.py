@@ -1,0 +1,113 @@
+"""The decode loop, the only one: drafters propose, a policy chooses, one pass verifies, the model decides.
+
+It knows nothing of models, screens or text: token ids in, steps out.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from ladechat.decoder.acceptance import accept, log_probabilities
+from ladechat.decoder.drafters.drafter import NOTHING, Drafter, Outcome, Room
+from ladechat.decoder.policy import FixedPolicy, Policy
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.sampler import Sampler
+from ladechat.decoder.step import MODEL, Draft, Limits, Step
+from ladechat.decoder.verify_mask import SlotTree
+
+
+class Decoder:
+    """A way of generating: one model, some drafters, a policy. Without drafters it is plain autoregressive decoding.
+
+    Args:
+        runner: the model and its KV cache.
+        drafters: asked in this order; where two propose the same token, the first one has brought it.
+        policy: by default everything that is proposed is verified.
+        name: what it is called in messages.
+    """
+
+    def __init__(
+        self, runner: Runner, drafters: Sequence[Drafter] = (), policy: Policy | None = None, name: str = "A drafter"
+    ) -> None:
+        self.runner = runner
+        self.drafters = drafters
+        self.policy = policy or FixedPolicy()
+        self.name = name
+
+    def configure(self, parameters: Mapping[str, bool | int]) -> None:
+        """Set the drafters' parameters, between any two steps: what they have learnt, and the KV cache, carry over."""
+        for drafter in self.drafters:
+            drafter.configure(parameters)
+
+    def run(
+        self, prompt: Sequence[int], limits: Limits, sampler: Sampler | None = None, generated: int = 0
+    ) -> Iterator[Step]:
+        """Generate until the limits or the end of the model's context; the tokens are those of plain decoding.
+
+        1. **Prefill**: the prompt but for its last token goes into the KV cache. Then, again and again:
+        2. **Draft**: each drafter proposes a tree of tokens that may come next.
+        3. **Choose**: the policy merges what is worth its slots into one tree below the last token.
+        4. **Pass**: one forward pass gives the logits under every slot.
+        5. **Accept**: take the model's own next token (argmax or draw) after slot 0; where it is a child of that slot,
+           go there and take the next, until it is not: that last token came for free.
+        6. **Commit**: the slots under which tokens were taken stay in the cache, all others are forgotten.
+        7. **Observe**: drafters and policy see every slot's logits and what was emitted.
+
+        Example: the text ends in ``the``; a drafter proposes ``the → cat → sat`` and ``the → dog``. The pass has 4
+        slots. After ``the`` the model says ``cat``: accepted. After ``cat`` it says ``ran``: no child, the step ends.
+        It emitted ``cat ran``, two tokens for one pass; the slots of ``the`` and ``cat`` are committed, and ``ran`` is
+        slot 0 of the next pass.
+
+        Closing the iterator between two steps leaves the runner's cache consistent.
+
+        Args:
+            prompt: at least one token.
+            limits: when to end.
+            sampler: chooses the tokens, and has seen the prompt; None takes the argmax. Its sampling may be assigned
+                between two steps.
+            generated: how many of the last tokens of `prompt` are text of this answer already, where another decoder
+                began it.
+
+        Raises:
+            ValueError: there are drafters, and the model takes one token a pass.
+            FloatingPointError: the model's logits are not numbers.
+        """
+        runner, text = self.runner, list(prompt)
+        if self.drafters and not runner.capabilities.tree_attention:
+            raise ValueError(f"{self.name} cannot run on this model: {runner.capabilities.single_token}")
+        for _ in runner.prefill(prompt):
+            pass
+        sampler = sampler or Sampler(prompt)
+        ending = limits.ending(len(prompt), runner.context_length)
+        for drafter in self.drafters:
+            drafter.begin(text, len(prompt) - generated)
+        while not ending.reached:
+            room, drafting = Room(ending.room, runner.max_positions), self.policy.drafting()
+            proposals = [one.propose(room) if drafting else NOTHING for one in self.drafters]
+            tree, slots = self.policy.choose(text[-1], proposals)
+
+            cache_length, started = len(runner.tokens), time.perf_counter()
+            logits = runner.forward(tree)
+            argmax, argmax_logprobs = runner.argmax(logits)
+            seconds = time.perf_counter() - started
+
+            greedy = sampler.sampling.is_argmax
+            accepted = accept(tree, logits, argmax, sampler, ending)
+            path, tokens = accepted
+            # Before the commit: what is not a number must not stay in the cache.
+            logprobs = log_probabilities(logits, accepted.read_slots, tokens, argmax_logprobs if greedy else None)
+            runner.commit(accepted.read_slots)
+
+            text.extend(tokens)
+            outcome = Outcome(tree, logits, argmax, path, tokens, seconds)
+            views = [one.observe(outcome, own) for one, own in zip(self.drafters, slots, strict=True)]
+            self.policy.observe(outcome, proposals)
+            origins = (*(tree.sources[slot] for slot in path), MODEL)[: len(tokens)]
+            draft = drafted(tree, path) if self.drafters else None
+            shown = tuple(view for view in views if view is not None)
+            yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown)
+
+
+def drafted(tree: SlotTree, path: Sequence[int]) -> Draft:
+    """The drafts of a pass as a step shows them: slot 0 is none of them."""
+    parents = tuple(parent - 1 for parent in tree.parents[1:])
+    return Draft(tuple(tree.tokens[1:]), parents, tuple(tree.sources[1:]), tuple(slot - 1 for slot in path))

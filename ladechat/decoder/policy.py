@@ -1,0 +1,54 @@
+"""Who decides which proposals go into a pass."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
+from ladechat.decoder.verify_mask import SlotTree
+
+NOT_TAKEN = -1
+
+
+class Choice(NamedTuple):
+    """The slots of a pass, and for each proposal the slot of each of its nodes, or `NOT_TAKEN`."""
+
+    tree: SlotTree
+    slots: Sequence[Sequence[int]]
+
+
+class Policy(Protocol):
+    """Chooses what is worth its slots."""
+
+    def drafting(self) -> bool:
+        """Whether drafters should be asked for the next pass."""
+        ...
+
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+        """The tree of the next pass; no proposals, no drafts."""
+        ...
+
+    def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
+        """Learn from a pass what the proposals for it, taken or not, were worth."""
+        ...
+
+
+class FixedPolicy:
+    """Takes everything: the drafters' own parameters say how much that is, as W, N and G do."""
+
+    def drafting(self) -> bool:
+        return True
+
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+        tree = SlotTree(last_token)
+        return Choice(tree, [add_whole(tree, proposal) for proposal in proposals])
+
+    def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
+        """There is nothing to learn."""
+
+
+def add_whole(tree: SlotTree, proposal: Proposal) -> list[int]:
+    """Add all nodes of a proposal to a tree; their slots."""
+    slots: list[int] = []
+    for node in proposal.nodes:
+        slots.append(tree.add(0 if node.parent == ROOT else slots[node.parent], node.token, node.source))
+    return slots

@@ -1,0 +1,1 @@
+"""Lookahead decoding in other people's code."""

@@ -1,0 +1,57 @@
+"""The files of a checkpoint by its name: on this machine, or downloaded first. No torch."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+from ladechat.model.checkpoint.files import (
+    ByteProgress,
+    LoadError,
+    check_names,
+    is_gguf,
+    local_folder,
+    local_gguf,
+)
+
+GGUF_PACKAGES = ("gguf", "accelerate")
+"""What transformers unpacks a GGUF file with."""
+
+
+def fetch(name: str, progress: ByteProgress) -> Path:
+    """The folder of a checkpoint, or its GGUF file, after a download if it is on the hub and not cached yet.
+
+    Args:
+        name: "demo", a folder, a GGUF file, or a hub id as in owner/name.
+        progress: called with the bytes of a download.
+
+    Raises:
+        LoadError: there is no such folder, file or hub id, it has no safetensors weights, a package that reads GGUF
+            files is missing, or the download failed.
+    """
+    folder = local_folder(name)
+    if folder is None:
+        if is_gguf(Path(name)):
+            return _gguf(name)
+        if _looks_like_a_path(name):
+            hint = "Check the path, or give a hub id such as owner/name."
+            raise LoadError("model_not_found", f"There is no folder {name}.", hint)
+        from ladechat.model.checkpoint.hub import download  # half a second, which a local model need not wait for
+
+        folder = download(name, progress)
+    check_names(name, [path.name for path in folder.iterdir()])
+    return folder
+
+
+def _gguf(name: str) -> Path:
+    missing = [package for package in GGUF_PACKAGES if importlib.util.find_spec(package) is None]
+    if missing:
+        message = f"{name} is a GGUF file, and what reads it is not installed: {' and '.join(missing)}."
+        raise LoadError("missing_package", message, 'pip install "ladechat[gguf]" brings it.')
+    path = local_gguf(name)
+    if path is None:
+        raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")
+    return path
+
+
+def _looks_like_a_path(name: str) -> bool:
+    return name.count("/") > 1 or name.startswith((".", "/", "~")) or name.endswith("/") or os.sep not in name

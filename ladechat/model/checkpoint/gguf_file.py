@@ -1,0 +1,148 @@
+"""GGUF files: what they hold, read before any weight. No torch.
+
+transformers unpacks their weights, undoes what llama.cpp's converter changed (the order of rows in the query and key
+matrices of a Llama, the offset of Gemma's norms), and skips what it does not know. That would be another model, so it
+is checked here.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ladechat.model.checkpoint.files import LoadError, first_sentence
+
+PLAIN = ("F64", "F32", "F16", "BF16")
+"""Types of tensors that are not quantised."""
+
+ROPE_FACTORS = "rope_freqs.weight"
+"""By what the frequencies of the rotary angles are divided. llama.cpp writes it for Llama 3.1 and later."""
+
+OTHER_COPY = "Give the folder or the hub id of the model that it was made from; --quantize int8 makes that smaller."
+
+
+@dataclass(frozen=True)
+class GgufFile:
+    """What a GGUF file holds.
+
+    Attributes:
+        path: where it is.
+        name: what it is called in messages.
+        facts: its metadata, by key.
+        elements: the size of each tensor, by name.
+        kinds: the type of each of them, as in "Q8_0".
+        rope_factors: (head_dim / 2,) float32, by what its frequencies are divided, if it says so.
+    """
+
+    path: Path
+    name: str
+    facts: Mapping[str, Any]
+    elements: Mapping[str, int]
+    kinds: Mapping[str, str]
+    rope_factors: NDArray[np.float32] | None
+
+    @property
+    def architecture(self) -> str:
+        """What llama.cpp calls its type."""
+        return str(self.facts.get("general.architecture"))
+
+    @property
+    def parameters(self) -> int:
+        """The size of all tensors: what is in memory once they are unpacked."""
+        return sum(self.elements.values())
+
+    @property
+    def quantization(self) -> str | None:
+        """How most of its quantised weights are packed in the file; None if none is."""
+        counts: dict[str, int] = {}
+        for tensor, kind in self.kinds.items():
+            if kind not in PLAIN:
+                counts[kind] = counts.get(kind, 0) + self.elements[tensor]
+        return f"{max(counts, key=lambda kind: counts[kind])}, unpacked" if counts else None
+
+    @property
+    def tokenizer_fingerprint(self) -> str:
+        """The beginning of the SHA-256 of its tokenizer: equal fingerprints, equal token ids."""
+        keys = sorted(key for key in self.facts if key.startswith("tokenizer.ggml."))
+        return hashlib.sha256(repr([(key, self.facts[key]) for key in keys]).encode()).hexdigest()[:16]
+
+    def token_id(self, role: str) -> int | None:
+        """The id of the token that has a role, as in "bos"; None where there is none."""
+        found = self.facts.get(f"tokenizer.ggml.{role}_token_id")
+        return found if isinstance(found, int) and 0 <= found < len(self.tokens) else None
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens of its vocabulary, by their ids."""
+        found = self.facts.get("tokenizer.ggml.tokens")
+        return found if isinstance(found, list) else []
+
+
+def read_gguf(path: Path, name: str) -> GgufFile:
+    """Read the metadata of a GGUF file, and the names, types and sizes of its tensors.
+
+    Raises:
+        LoadError: it is no such file, or damaged, or one of several parts.
+    """
+    from gguf import GGUFReader  # an extra: `ladechat.model.checkpoint.fetch` has checked that it is there
+
+    try:
+        reader = GGUFReader(path)
+        file = GgufFile(
+            path=path.resolve(),
+            name=name,
+            facts={key: field.contents() for key, field in reader.fields.items()},
+            elements={tensor.name: int(tensor.n_elements) for tensor in reader.tensors},
+            kinds={tensor.name: tensor.tensor_type.name for tensor in reader.tensors},
+            rope_factors=next((tensor.data.copy() for tensor in reader.tensors if tensor.name == ROPE_FACTORS), None),
+        )
+    except Exception as error:  # the reader checks nothing, and a damaged file makes it raise anything
+        message = f"{name} cannot be read as a GGUF file: {first_sentence(error)}"
+        raise LoadError("load_failed", message, "Check that it is complete; download it again.") from error
+    if file.facts.get("split.count", 1) != 1:
+        message = (
+            f"{name} is one of {file.facts['split.count']} parts of a model, which transformers cannot put together."
+        )
+        raise LoadError("load_failed", message, "Merge them with llama.cpp (gguf-split --merge), or give another copy.")
+    return file
+
+
+def unreadable(file: GgufFile, error: Exception) -> LoadError:
+    """That transformers cannot read a file of this type, and what it says."""
+    message = f"transformers cannot read the type {file.architecture!r} from {file.name}: {first_sentence(error)}"
+    return LoadError("unsupported_architecture", message, OTHER_COPY)
+
+
+def check_tensors(file: GgufFile, places: Mapping[str, str], sizes: Mapping[str, int]) -> None:
+    """Refuse a file whose tensors are not those of the model: transformers leaves out what it has no place for, and
+    puts what has another size into its place.
+
+    Args:
+        file: whose tensors they are.
+        places: the weight of the model that each tensor goes into, or into a part of which.
+        sizes: the size of each weight of the model.
+
+    Raises:
+        LoadError: some would be left out, or do not fit.
+    """
+    left = sorted(set(file.elements) - set(places) - {ROPE_FACTORS})
+    if left:
+        raise ignored(file, f"{len(left)} tensors without a place in the model, such as {left[0]}")
+    held: dict[str, int] = {}
+    for tensor, elements in file.elements.items():
+        if tensor in places:
+            held[places[tensor]] = held.get(places[tensor], 0) + elements
+    wrong = sorted(weight for weight, elements in held.items() if elements != sizes.get(weight, elements))
+    if wrong:
+        message = f"{file.name} describes a model whose {wrong[0]} has another size than the one in the file."
+        raise LoadError("load_failed", message, OTHER_COPY)
+
+
+def ignored(file: GgufFile, what: str) -> LoadError:
+    """That transformers would leave out something of a file, which would make another model."""
+    message = f"{file.name} has {what}, which transformers would leave out of a {file.architecture!r} from GGUF."
+    return LoadError("unsupported_architecture", message, OTHER_COPY)

@@ -1,0 +1,191 @@
+"""Brings large files of a hub into its cache so that no byte that has come is ever fetched twice. Imports no torch.
+
+huggingface_hub (1.33) begins a download that was cut off anew: 13 GB once more for a laptop that was closed. So the
+weights come this way, and only they; what huggingface_hub finds in its cache it does not fetch.
+"""
+
+import hashlib
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx  # what huggingface_hub asks through; a connection lost on the way is none of its own errors
+from huggingface_hub import get_session
+from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.utils import (  # type: ignore[attr-defined]  # documented, but not marked as exported
+    WeakFileLock,
+    build_hf_headers,
+    hf_raise_for_status,
+)
+
+from ladechat.model.checkpoint.files import ByteProgress
+
+AT_ONCE = 4
+"""Files that are transferred at the same time: one connection seldom fills a fast line."""
+
+RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 8.0)
+"""The pauses before a transfer that broke off is taken up again; they begin anew when bytes have come."""
+
+TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+POLL_SECONDS = 0.1
+BLOCK = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+class Damaged(Exception):
+    """What came is not what the hub says the file contains."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of the hub, and its place in the cache.
+
+    Args:
+        url: where it is.
+        size: in bytes.
+        sha256: of its content.
+        blob: where it goes.
+        lock: held by whoever fetches it; the one that huggingface_hub takes, too.
+    """
+
+    url: str
+    size: int
+    sha256: str
+    blob: Path
+    lock: Path
+
+    @property
+    def partial(self) -> Path:
+        """Where its bytes are until all of them have come. The name is one that `hf cache prune` removes."""
+        return self.blob.with_name(f"{self.blob.name}.ladechat.incomplete")
+
+    def bytes_here(self) -> int:
+        """How much of it is on this machine, whoever fetched it."""
+        if self.blob.exists():
+            return self.size
+        try:
+            return min(self.partial.stat().st_size, self.size)
+        except OSError:
+            return 0
+
+
+def transfer(files: Sequence[RemoteFile], progress: ByteProgress) -> None:
+    """Fetch what is missing of these files, going on where an earlier transfer ended.
+
+    The process may end at any byte: what has come by then stays.
+
+    Raises:
+        httpx.TransportError: the connection broke off again and again without a byte in between.
+        HfHubHTTPError: the hub refuses a file.
+        Damaged: a file came twice as something else than the hub says.
+        OSError: a file cannot be written.
+    """
+    total = sum(file.size for file in files)
+    stop = threading.Event()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        running = {pool.submit(_fetch, file, stop) for file in files}
+        try:
+            while running:
+                progress(sum(file.bytes_here() for file in files), total)
+                done, running = wait(running, timeout=POLL_SECONDS, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+        finally:
+            stop.set()
+    progress(total, total)
+
+
+def _fetch(file: RemoteFile, stop: threading.Event) -> None:
+    """Fetch one file, unless another process is at it: then wait for that one."""
+    for folder in (file.blob.parent, file.lock.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        while not stop.is_set():
+            try:
+                held.enter_context(WeakFileLock(file.lock, timeout=1.0))
+            except TimeoutError:
+                continue
+            if not file.blob.exists():
+                _complete(file, stop)
+            return
+
+
+def _complete(file: RemoteFile, stop: threading.Event) -> None:
+    """Fetch until the file is whole and right, through broken connections."""
+    attempt = 0
+    while not stop.is_set():
+        before = file.bytes_here()
+        try:
+            digest = _go_on(file, stop)
+        except (httpx.TransportError, HfHubHTTPError) as error:
+            attempt = 0 if file.bytes_here() > before else attempt
+            if not _may_pass(error) or attempt == len(RETRY_SECONDS):
+                raise
+            log.warning("%s: %s; trying again", file.url, error)
+            stop.wait(RETRY_SECONDS[attempt])
+            attempt += 1
+            continue
+        if digest == file.sha256:
+            file.partial.replace(file.blob)
+            return
+        if digest is not None:
+            file.partial.unlink()
+            if not before:
+                raise Damaged(file.url)
+            log.warning("%s: what was kept of an earlier transfer is damaged; fetching it anew", file.url)
+
+
+def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
+    """Append what is missing to the partial file. The SHA-256 of all of it, or None if it was told to stop."""
+    with file.partial.open("ab") as out:
+        have = os.fstat(out.fileno()).st_size
+        if have > file.size:
+            out.truncate(0)
+            have = 0
+        digest = _digest_of_first(file.partial, have)
+        if have < file.size:
+            headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
+            if have:
+                headers["Range"] = f"bytes={have}-"
+            with get_session().stream("GET", file.url, headers=headers, timeout=TIMEOUT) as response:
+                if response.is_error:
+                    response.read()  # the reason is in it
+                hf_raise_for_status(response)
+                if have and response.status_code != httpx.codes.PARTIAL_CONTENT:
+                    out.truncate(0)
+                    have, digest = 0, hashlib.sha256()
+                for chunk in response.iter_raw():
+                    if stop.is_set():
+                        return None
+                    out.write(chunk)
+                    out.flush()  # what has come stays if the process is killed now, and the screen counts it
+                    digest.update(chunk)
+                    have += len(chunk)
+        if have < file.size:
+            raise httpx.RemoteProtocolError(f"The transfer ended after {have} of {file.size} bytes.")
+        out.flush()
+        os.fsync(out.fileno())
+    return digest.hexdigest()
+
+
+def _digest_of_first(path: Path, size: int) -> "hashlib._Hash":
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0 and (block := file.read(min(BLOCK, size))):
+            digest.update(block)
+            size -= len(block)
+    return digest
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether it is worth trying again: the connection, or a hub that is overloaded or broken for the moment."""
+    if isinstance(error, HfHubHTTPError):
+        status = error.response.status_code
+        return status >= 500 or status in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS)
+    return not isinstance(error, httpx.UnsupportedProtocol | httpx.ProxyError)

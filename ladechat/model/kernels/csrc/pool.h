@@ -1,0 +1,100 @@
+// Threads that share the chunks of a task.
+//
+// A pass has hundreds of tasks of some microseconds. Whoever is free takes the next chunk, and a thread that the system
+// has not woken yet, or has taken off its core, is not waited for unless it is in the middle of a chunk.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace ladechat {
+
+constexpr int SPINS = 20000;  // some 0.2 ms: longer than what Python does between two tasks of a pass
+constexpr int PATIENCE = 2000;
+constexpr uint32_t CLOSED = 0xffffffff;
+
+inline void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+class Pool {
+   public:
+    // Calls task(0) … task(count - 1) on up to so many threads, this one included, and returns when all are done.
+    template <typename Task>
+    void run(int64_t count, int threads, const Task& task) {
+        std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
+        if (threads == 1 || count == 1 || !lock.try_lock()) {
+            for (int64_t chunk = 0; chunk < count; ++chunk) task(chunk);
+            return;
+        }
+        for (; started_ < threads - 1; ++started_) std::thread([this, index = started_] { serve(index); }).detach();
+        call_ = [](const void* task, int64_t chunk) { (*static_cast<const Task*>(task))(chunk); };
+        task_ = &task;
+        count_ = count;
+        helpers_ = threads - 1;
+        done_ = 0;
+        const uint64_t generation = ++generation_;
+        next_.store(generation << 32, std::memory_order_release);
+        wake_.store(uint32_t(generation), std::memory_order_release);
+        wake_.notify_all();
+        work(generation);
+        for (int spin = 0; done_.load(std::memory_order_acquire) < count; ++spin)
+            spin < PATIENCE ? pause() : std::this_thread::yield();  // to a thread that lost its core in a chunk
+        next_.store(generation << 32 | CLOSED, std::memory_order_release);  // before the next task is written
+    }
+
+   private:
+    [[noreturn]] void serve(int index) {
+        for (uint64_t seen = 0;;) {
+            const uint32_t asleep_at = wake_.load(std::memory_order_acquire);
+            uint64_t generation = seen;
+            for (int spin = 0; spin < SPINS && generation == seen; ++spin, pause())
+                generation = next_.load(std::memory_order_acquire) >> 32;
+            if (generation == seen) {
+                wake_.wait(asleep_at, std::memory_order_acquire);
+                continue;
+            }
+            seen = generation;
+            if (index < helpers_.load(std::memory_order_relaxed)) work(generation);
+        }
+    }
+
+    // A chunk is taken by exchanging `next_`, which fails if the task is another one by then.
+    void work(uint64_t generation) {
+        const auto call = call_.load(std::memory_order_relaxed);
+        const auto task = task_.load(std::memory_order_relaxed);
+        const auto count = count_.load(std::memory_order_relaxed);
+        uint64_t next = next_.load(std::memory_order_acquire);
+        while (next >> 32 == generation && int64_t(uint32_t(next)) < count) {
+            if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+            call(task, uint32_t(next));
+            done_.fetch_add(1, std::memory_order_acq_rel);
+            next = next_.load(std::memory_order_acquire);
+        }
+    }
+
+    std::mutex mutex_;
+    int started_ = 0;
+    uint64_t generation_ = 0;
+    alignas(64) std::atomic<uint64_t> next_{CLOSED};  // the generation of the task, and the next chunk of it
+    alignas(64) std::atomic<int64_t> done_{0};
+    alignas(64) std::atomic<uint32_t> wake_{0};
+    std::atomic<void (*)(const void*, int64_t)> call_{nullptr};
+    std::atomic<const void*> task_{nullptr};
+    std::atomic<int64_t> count_{0};
+    std::atomic<int> helpers_{0};
+};
+
+inline Pool& pool() {
+    static Pool* const threads = new Pool;  // never destroyed: its threads run until the process ends
+    return *threads;
+}
+
+}  // namespace ladechat

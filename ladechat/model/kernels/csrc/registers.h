@@ -1,0 +1,78 @@
+// Numbers as many at a time as a register holds, and weights of 16 bits as numbers of 32.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#if defined(__AVX512F__) || defined(__F16C__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace ladechat {
+
+// As many numbers as a register holds; and so many rows that 2 × ROWS sums, and what is added to them, fit into all.
+#if defined(__AVX512F__)
+constexpr int LANES = 16, ROWS = 12;
+#elif defined(__AVX__)
+constexpr int LANES = 8, ROWS = 6;
+#else
+constexpr int LANES = 4, ROWS = 6;
+#endif
+constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.COLUMNS`
+constexpr int LINE = 64;     // bytes that a processor reads together
+constexpr int TOKENS = 16;   // whose values stay in the cache while all heads and slots read them
+constexpr float NEVER = -std::numeric_limits<float>::infinity();
+
+typedef float Floats __attribute__((vector_size(sizeof(float) * LANES)));
+typedef int32_t Ints __attribute__((vector_size(sizeof(int32_t) * LANES)));
+typedef uint16_t Shorts __attribute__((vector_size(sizeof(uint16_t) * LANES)));
+
+struct Half {
+    uint16_t bits;
+};
+
+struct BFloat {
+    uint16_t bits;
+};
+
+template <typename Vector>
+inline Vector load_as(const void* from) {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+inline Floats load(const float* from) { return load_as<Floats>(from); }
+
+inline Floats load(const BFloat* from) { return (Floats)(__builtin_convertvector(load_as<Shorts>(from), Ints) << 16); }
+
+inline Floats load(const Half* from) {
+#if defined(__AVX512F__)
+    return (Floats)_mm512_cvtph_ps(load_as<__m256i>(from));
+#elif defined(__F16C__)
+    return (Floats)_mm256_cvtph_ps(load_as<__m128i>(from));
+#elif defined(__aarch64__)
+    return (Floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
+#else
+    // Exponent and fraction where float32 has them; the product puts the exponent's offset right, subnormals too.
+    const Ints bits = __builtin_convertvector(load_as<Shorts>(from), Ints);
+    const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
+    return (Floats)((Ints)size | ((bits & 0x8000) << 16));
+#endif
+}
+
+// Brings numbers close that are read soon. They need not be there: behind the last of an array nothing happens.
+template <int count, typename Number>
+inline void fetch(const Number* from) {
+#pragma GCC unroll 8
+    for (int byte = 0; byte < count * int(sizeof(Number)); byte += LINE)
+        __builtin_prefetch(reinterpret_cast<const char*>(from) + byte);
+}
+
+inline void store(float* to, const Floats& vector) { std::memcpy(to, &vector, sizeof vector); }
+
+}  // namespace ladechat

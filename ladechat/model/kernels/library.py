@@ -1,0 +1,165 @@
+"""The functions of the kernels' library, called with tensors."""
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+COLUMNS = 32
+"""Columns of a block of packed weights, as in `csrc/registers.h`."""
+
+TYPES = {torch.float16: "linear_float16", torch.bfloat16: "linear_bfloat16", torch.float32: "linear_float32"}
+"""The functions of linear layers, by the type of the packed weights."""
+
+HELD_AT_ONCE = 1 << 16
+"""Weights that are compared with their copies in 16 bits at once."""
+
+MOST_SLOTS = 64
+"""Attention of more slots is left to torch."""
+
+
+def pack(weight: Tensor) -> Tensor:
+    """(columns, inner) weights in blocks of `COLUMNS`: (blocks, inner, COLUMNS), the last one filled up with zeros.
+
+    In 16 bits where these hold every number exactly, as they do for a checkpoint that was saved so: half the memory to
+    read, and the same sums.
+    """
+    columns, inner = weight.shape
+    short = next((short for short in (torch.bfloat16, torch.float16) if _holds(short, weight)), weight.dtype)
+    packed = weight.new_empty(-(-columns // COLUMNS), inner, COLUMNS, dtype=short)
+    whole = columns // COLUMNS
+    packed[:whole] = weight[: whole * COLUMNS].reshape(whole, COLUMNS, inner).transpose(1, 2)
+    if columns % COLUMNS:
+        packed[whole].zero_()[:, : columns % COLUMNS] = weight[whole * COLUMNS :].t()
+    return packed
+
+
+def unpack(packed: Tensor, columns: int) -> Tensor:
+    """The (columns, inner) float32 weights that were packed."""
+    return packed.transpose(1, 2).reshape(-1, packed.shape[1])[:columns].float()
+
+
+def _holds(short: torch.dtype, weight: Tensor) -> bool:
+    """Whether a type holds all weights exactly. Some rows at a time, whose copies stay in the processor's cache."""
+    parts = torch.split(weight, max(1, HELD_AT_ONCE // weight.shape[1]))
+    return all(torch.equal(rows.to(short).to(rows.dtype), rows) for rows in parts)
+
+
+class Library:
+    """The kernels, for up to so many threads.
+
+    Args:
+        path: the library, see `ladechat.model.kernels.build`.
+        threads: that share the work of a call, the calling one included.
+
+    Raises:
+        OSError: the file is no library for this machine.
+    """
+
+    def __init__(self, path: Path, threads: int) -> None:
+        functions = ctypes.CDLL(str(path))
+        self.threads = threads
+        self._linear = {dtype: getattr(functions, name) for dtype, name in TYPES.items()}
+        pointer, number, count = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+        for function in self._linear.values():
+            function.argtypes, function.restype = [*[pointer] * 3, *[number] * 3, count], None
+        self._norm: Any = functions.rms_norm
+        self._norm.argtypes, self._norm.restype = [*[pointer] * 3, number, number, ctypes.c_float], None
+        self._attention: Any = functions.attention
+        self._attention.argtypes = [*[pointer] * 6, ctypes.c_float, count]
+        self._attention.restype = None
+        self._sizes = ctypes.c_int64 * 13
+
+    def product(self, packed: Tensor, columns: int) -> Callable[[Tensor], Tensor]:
+        """A function that multiplies x (…, inner) float32 with packed weights: (…, columns) comes out.
+
+        It raises a RuntimeError for an x of another type or shape. A pass calls hundreds of them, some for microseconds
+        only, so what is known of the weights is looked up here.
+        """
+        blocks, inner, _ = packed.shape
+        if blocks * COLUMNS < columns:
+            raise RuntimeError(f"There are {blocks * COLUMNS} packed columns, and not {columns}.")
+        function, empty, float32 = self._linear[packed.dtype], torch.empty, torch.float32
+
+        def product(x: Tensor) -> Tensor:
+            *shape, width = x.shape
+            if width != inner or x.dtype is not float32:
+                raise RuntimeError(f"A packed linear layer of {inner} inputs does not take {x.dtype} {tuple(x.shape)}.")
+            x = x.contiguous()
+            y = empty(*shape, columns)
+            function(x.data_ptr(), packed.data_ptr(), y.data_ptr(), x.numel() // inner, inner, columns, self.threads)
+            return y
+
+        return product
+
+    def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        """X (…, width) float32, divided by the root mean square of each row, times weight (width,) float32.
+
+        Raises:
+            RuntimeError: tensors of other types or shapes.
+        """
+        width = x.shape[-1]
+        if x.dtype is not torch.float32 or weight.shape != (width,):
+            raise RuntimeError(f"A norm of {tuple(weight.shape)} weights does not take {x.dtype} {tuple(x.shape)}.")
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        self._norm(x.data_ptr(), weight.data_ptr(), y.data_ptr(), x.numel() // width, width, epsilon)
+        return y
+
+    def takes(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+        """Whether `attention` is for these tensors: one sequence in float32, a few slots, a bool mask for all heads."""
+        return (
+            mask is not None
+            and mask.dtype is torch.bool
+            and len(query) == 1
+            and query.shape[2] <= MOST_SLOTS
+            and all(part.dtype is torch.float32 and part.stride(3) == 1 for part in (query, key, value))
+            and mask.shape == (1, 1, query.shape[2], key.shape[2])
+            and mask.stride(3) == 1
+            and key.shape[:3] == value.shape[:3]
+            and key.shape[3] == query.shape[3]
+            and query.shape[1] % key.shape[1] == 0
+        )
+
+    def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
+        """Attention of tensors that it `takes`.
+
+        Args:
+            query: (1, heads, T, key_dim) float32.
+            key: (1, key_value_heads, L + T, key_dim) float32.
+            value: (1, key_value_heads, L + T, value_dim) float32.
+            mask: (1, 1, T, L + T) bool.
+            scale: factor of the scores.
+
+        Returns:
+            (1, T, heads, value_dim) float32.
+        """
+        _, heads, slots, key_dim = query.shape
+        _, key_value_heads, tokens, value_dim = value.shape
+        out = torch.empty(1, slots, heads, value_dim)
+        strides = (*query.stride()[1:3], *key.stride()[1:3], *value.stride()[1:3], mask.stride(2))
+        self._attention(
+            query.data_ptr(), key.data_ptr(), value.data_ptr(), mask.data_ptr(), out.data_ptr(),
+            self._sizes(heads, key_value_heads, slots, tokens, key_dim, value_dim, *strides), scale, self.threads,
+        )  # fmt: skip
+        return out
+
+    def is_right(self) -> bool:
+        """Whether the kernels compute here what torch computes: a compiler may be faulty."""
+        dice = torch.Generator().manual_seed(0)
+        x, weight = torch.randn(5, 48, generator=dice), torch.randn(70, 48, generator=dice).bfloat16().float()
+        found = [self.product(pack(weight).to(dtype), 70)(x) for dtype in (torch.float32, torch.bfloat16)]
+        half = weight.half().float()
+        found += [self.product(pack(half).half(), 70)(x), self.norm(x, weight[0], 0.1)]
+        expected = [x @ weight.T, x @ weight.T, x @ half.T, torch.rms_norm(x, (48,), weight[0], 0.1)]
+        query, key, value = (torch.randn(1, 2, tokens, 48, generator=dice) for tokens in (5, 30, 30))
+        mask = torch.ones(1, 1, 5, 30, dtype=torch.bool).tril(25)
+        found.append(self.attention(query, key, value, mask, 0.5))
+        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=0.5)
+        expected.append(attended.transpose(1, 2))
+        return all(
+            torch.allclose(mine, other, atol=1e-4, rtol=1e-4) for mine, other in zip(found, expected, strict=True)
+        )

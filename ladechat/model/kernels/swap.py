@@ -1,0 +1,204 @@
+"""Lets an unmodified transformers model compute its linear layers and its attention with the kernels."""
+
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+from transformers.pytorch_utils import Conv1D
+
+from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.library import COLUMNS, Library, pack, unpack
+
+ATTENTION = "ladechat"
+"""The name of our attention in transformers."""
+
+logger = logging.getLogger(__name__)
+
+
+class PackedLinear(nn.Module):
+    """A linear layer whose weights lie in the order in which the kernel reads them.
+
+    Args:
+        packed: its weights, see `pack`.
+        linear: the layer that they come from: an `nn.Linear`, or a `Conv1D`, which has its weights transposed.
+        library: the kernels.
+    """
+
+    def __init__(self, packed: Tensor, linear: nn.Module, library: Library) -> None:
+        super().__init__()
+        self.register_buffer("packed", packed)
+        self._packed = packed
+        self._transposed = isinstance(linear, Conv1D)
+        self.bias: Any = linear.bias
+        weight: Any = linear.weight
+        self.out_features, self.in_features = (weight.t() if self._transposed else weight).shape
+        self._product = library.product(packed, self.out_features)
+
+    @property
+    def weight(self) -> Tensor:
+        """The weights as the layer had them: a new tensor, for models that read them elsewhere."""
+        weight = unpack(self._packed, self.out_features)
+        return weight.t() if self._transposed else weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X (…, in_features) float32; (…, out_features) comes out."""
+        y = self._product(x)
+        return y if self.bias is None else y.add_(self.bias)
+
+
+class PackedEmbedding(nn.Module):
+    """An embedding that reads the packed weights of the output layer it is tied to."""
+
+    def __init__(self, packed: Tensor, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.register_buffer("packed", packed)
+        self._packed = packed
+        self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
+        self._scale: Any = getattr(embedding, "embed_scale", None)
+
+    @property
+    def weight(self) -> Tensor:
+        """The weights as the embedding had them: a new tensor."""
+        return unpack(self._packed, self.num_embeddings)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (…) int64; (…, embedding_dim) comes out."""
+        vectors = self._packed[tokens // COLUMNS, :, tokens % COLUMNS].float()
+        return vectors if self._scale is None else vectors * self._scale
+
+
+class RMSNorm(nn.Module):
+    """A model's RMSNorm, computed by the kernel.
+
+    Args:
+        norm: the layer that it replaces, with `weight` and `variance_epsilon`.
+        library: the kernels.
+    """
+
+    def __init__(self, norm: Any, library: Library) -> None:
+        super().__init__()
+        self.weight, self.variance_epsilon = norm.weight, norm.variance_epsilon
+        self._library, self._weight = library, norm.weight.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X (…, width) float32; the same shape comes out."""
+        return self._library.norm(x, self._weight, self.variance_epsilon)
+
+
+def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
+    """Let a model in float32 on a CPU compute with the kernels, in place; others stay as they are.
+
+    Waits for the build. Where there are no kernels, the log says why, and torch computes everything.
+
+    Returns:
+        Whether it does.
+    """
+    if model.device.type != "cpu" or model.dtype != torch.float32:
+        return False
+    try:
+        library = Library(build.library(), threads)
+        if not library.is_right():
+            raise BuildError("The C++ compiler has built kernels that compute something else.")
+    except (BuildError, OSError) as error:
+        logger.warning("torch computes all of the model, which is slower: %s", error)
+        return False
+    swap(model, library)
+    return True
+
+
+@torch.no_grad()
+def swap(model: PreTrainedModel, library: Library) -> None:
+    """Replace the linear layers of a model, and its attention. The weights of each layer are freed as it is packed."""
+    embeddings = {id(module.weight): name for name, module in model.named_modules() if _is_embedding(module)}
+    layers: dict[int, list[str]] = {}  # by their weights, which several may share
+    for name, module in model.named_modules(remove_duplicate=False):
+        if _can_be_packed(module):
+            layers.setdefault(id(module.weight), []).append(name)
+    for weight, names in layers.items():
+        linear: Any = model.get_submodule(names[0])
+        packed = pack(linear.weight.t() if isinstance(linear, Conv1D) else linear.weight)
+        for name in names:
+            _replace(model, name, PackedLinear(packed, model.get_submodule(name), library))
+        tied = embeddings.get(weight)
+        if tied is not None:
+            _replace(model, tied, PackedEmbedding(packed, model.get_submodule(tied)))  # type: ignore[arg-type]
+        del linear
+    for name, module in list(model.named_modules()):
+        if _is_usual_norm(module, library):
+            _replace(model, name, RMSNorm(module, library))
+    if model.config._attn_implementation == "sdpa" and _asks_for_attention_by_name(model):
+        AttentionInterface.register(ATTENTION, attention_by(library))
+        AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+        model.config._attn_implementation = ATTENTION
+
+
+def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
+    """Attention as transformers asks for it: by the kernel for a few slots of one sequence, else by torch."""
+
+    def attention(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        dropout: float = 0.0,
+        scaling: float | None = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, None]:
+        taken = library.takes(query, key, value, attention_mask) and not dropout
+        if not taken or attention_mask is None or kwargs.get("position_bias") is not None:
+            return sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **kwargs)
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        return library.attention(query, key, value, attention_mask, scale), None
+
+    return attention
+
+
+def _can_be_packed(module: nn.Module) -> bool:
+    """A linear layer with plain float32 weights that nothing is hooked to."""
+    if type(module) not in (nn.Linear, Conv1D) or hasattr(module, "_hf_hook") or module._forward_hooks:
+        return False
+    weight: Any = module.weight
+    return type(weight.data) is Tensor and weight.dtype == torch.float32 and weight.numel() > 0
+
+
+def _asks_for_attention_by_name(model: PreTrainedModel) -> bool:
+    """Whether a model takes any attention that has a name.
+
+    Some do so and besides look for the name "sdpa" (those with sparse attention, to mask what they have not selected):
+    with another name they would compute something else.
+    """
+    source = inspect.getsource(sys.modules[type(model).__module__])
+    return bool(model._supports_attention_backend) and '"sdpa"' not in source
+
+
+def _is_embedding(module: nn.Module) -> bool:
+    """An embedding whose result is its weights, or these times a scale."""
+    plain = type(module) is nn.Embedding or type(module).__name__.endswith("ScaledWordEmbedding")
+    return plain and isinstance(module, nn.Embedding) and module.max_norm is None
+
+
+def _is_usual_norm(module: nn.Module, library: Library) -> bool:
+    """Whether a module is an RMSNorm as most models have it: their classes differ, so it is asked what it computes."""
+    weight: Any = getattr(module, "weight", None)
+    epsilon: Any = getattr(module, "variance_epsilon", None)
+    named = type(module).__name__.endswith("RMSNorm") and isinstance(weight, Tensor) and isinstance(epsilon, float)
+    if not named or weight.dim() != 1 or weight.dtype != torch.float32 or module._forward_hooks:
+        return False
+    x = torch.randn(2, 3, len(weight), generator=torch.Generator().manual_seed(0))
+    try:
+        return torch.allclose(module(x), library.norm(x, weight, epsilon), atol=1e-5, rtol=1e-5)
+    except (RuntimeError, TypeError, ValueError):  # it takes something else
+        return False
+
+
+def _replace(model: nn.Module, name: str, module: nn.Module) -> None:
+    parent, _, child = name.rpartition(".")
+    setattr(model.get_submodule(parent), child, module.eval())

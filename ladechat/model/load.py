@@ -1,0 +1,277 @@
+"""Loads a checkpoint: from a folder to a runner, its model, its tokenizer and the facts about it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf
+from ladechat.model.checkpoint.sampling_defaults import SamplingDefaults, sampling_defaults
+from ladechat.model.kernels.build import Build
+from ladechat.model.kernels.swap import use_kernels
+from ladechat.model.loading.gguf_config import gguf_config
+from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
+from ladechat.model.loading.heap import freed_at_once
+from ladechat.model.loading.memory import check_memory, useful_cache_bytes
+from ladechat.model.loading.quantization import check_quantization, described_parameters, quantization_method
+from ladechat.model.loading.self_check import choose_runner
+from ladechat.model.loading.threads import kernel_threads, leave_a_core_free
+from ladechat.model.loading.weight_only import check_weight_only, weight_only_bytes
+from ladechat.model.loading.weights import FractionProgress, load_weights
+from ladechat.model.parallel.rank0 import Rank0Runner
+from ladechat.model.parallel.shards import check_shards, devices_for, first_shard
+from ladechat.model.parallel.workers import Workers
+from ladechat.model.runners.cache_probe import UnsupportedModel
+from ladechat.model.runners.rope import stretched_context
+from ladechat.model.runners.single_token import SingleTokenRunner
+from ladechat.model.runners.tree import TreeRunner
+
+FALLBACK_CONTEXT = 2048
+"""For checkpoints that do not say how many positions they have."""
+
+Report = Callable[[str], None]
+"""Called with the name of each stage when it begins."""
+
+WEIGHTS_STAGE = "loading the weights"
+CHECK_STAGE = "checking that the model decodes as the method needs"
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready to run, and the facts about it.
+
+    Attributes:
+        runner: what a decoder uses.
+        model: the model itself (of a shared one, the shard of this process), for what a runner does not tell. Its
+            passes belong to the runner.
+    """
+
+    runner: TreeRunner | SingleTokenRunner | Rank0Runner
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    folder: Path
+    name: str
+    model_type: str
+    tokenizer_fingerprint: str
+    parameters: int
+    layers: int
+    vocabulary: int
+    context_length: int
+    device: str
+    dtype: str
+    quantization: str | None
+    sampling_defaults: SamplingDefaults | None
+    eos_ids: frozenset[int]
+    load_seconds: float
+
+
+def load(
+    folder: Path,
+    name: str,
+    device: str,
+    dtype: str,
+    report: Report,
+    progress: FractionProgress,
+    workers: Workers | None = None,
+    quantize: str | None = None,
+    kernels: Build | None = None,
+) -> LoadedModel:
+    """Load a checkpoint, safetensors or GGUF, running no code that comes with it.
+
+    Args:
+        folder: where its files are, or the GGUF file (see `ladechat.model.checkpoint.fetch`).
+        name: what it is called in messages.
+        device: "auto", or what torch calls a device.
+        dtype: "auto", or the name of a floating-point type of torch.
+        report: called with each stage.
+        progress: called with the part of the weights that is read.
+        workers: the other processes that share the model, if there are any.
+        quantize: how its weights are quantised while they are read: "int8" or "int4"; None leaves them as they are.
+        kernels: the kernels that a model in float32 on a CPU is computed with, as soon as they are built; None leaves
+            it to torch.
+
+    Raises:
+        LoadError: it cannot be loaded here, and why.
+    """
+    started = time.perf_counter()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    gguf = read_gguf(folder, name) if is_gguf(folder) else None
+    if gguf is not None:
+        _check_gguf_options(gguf, quantize, workers)
+    leave_a_core_free(workers.processes if workers else 1)
+    config = _config(folder, name, gguf)
+    text = config.get_text_config()  # of a model that also sees or hears, the part that writes
+    devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
+    place = devices[0]
+    number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
+    context_length = _context_length(text)
+    cache_bytes = useful_cache_bytes(text, context_length, number_type)
+    if workers:
+        check_shards(folder, name, config, devices, number_type, cache_bytes)
+    else:
+        _check_fits(folder, name, config, place, number_type, cache_bytes, quantize, gguf)
+    report(WEIGHTS_STAGE)
+    tokenizer = _tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
+    mesh = first_shard(workers, folder, name, devices, number_type, context_length) if workers else None
+    method = quantization_method(config)
+    with freed_at_once():
+        model = load_weights(folder, name, place, number_type, method is not None, progress, mesh, quantize)
+        parameters = described_parameters(config) if method or quantize else model.num_parameters()
+        if kernels is not None and workers is None:
+            use_kernels(model, kernels, kernel_threads())
+    report(CHECK_STAGE)
+    try:
+        runner = choose_runner(model, context_length)
+    except UnsupportedModel as error:
+        raise _unsupported(str(error)) from error
+    return LoadedModel(
+        runner=Rank0Runner(runner, workers) if workers else runner,
+        model=model,
+        tokenizer=tokenizer,
+        folder=folder,
+        name=name,
+        model_type=config.model_type,
+        tokenizer_fingerprint=(gguf.tokenizer_fingerprint if gguf else tokenizer_fingerprint(folder)) or "unknown",
+        parameters=parameters,
+        layers=int(text.num_hidden_layers),
+        vocabulary=int(text.vocab_size),
+        context_length=context_length,
+        device=_device_name(place) if workers is None else f"{len(devices)} × {_device_name(place)}",
+        dtype=str(model.dtype).removeprefix("torch."),
+        quantization=gguf.quantization if gguf else method or quantize,
+        sampling_defaults=sampling_defaults(folder),
+        eos_ids=_eos_ids(model, tokenizer),
+        load_seconds=time.perf_counter() - started,
+    )
+
+
+def _check_fits(
+    folder: Path,
+    name: str,
+    config: Any,
+    device: torch.device,
+    dtype: torch.dtype,
+    cache_bytes: int,
+    quantize: str | None,
+    gguf: GgufFile | None,
+) -> None:
+    """Refuse a model whose quantised weights cannot be computed with here, or that does not fit the memory."""
+    unpacked = check_quantization(name, config, device)
+    plain_parameters = gguf.parameters if gguf else described_parameters(config) if unpacked else None
+    quantised_bytes = None
+    if quantize is not None:
+        check_weight_only(quantize, name, quantization_method(config), device, dtype)
+        quantised_bytes = weight_only_bytes(config, dtype, quantize)
+    check_memory(folder, name, device, dtype, cache_bytes, plain_parameters, quantised_bytes)
+
+
+def choose_device(wanted: str) -> torch.device:
+    """A GPU if there is one, unless another device is wanted.
+
+    Raises:
+        LoadError: torch has no such device here.
+    """
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        hint = "Use --device auto, cpu, cuda, cuda:1 or mps."
+        raise LoadError("load_failed", f"There is no device {wanted!r} that torch could use here.", hint) from error
+    return device
+
+
+def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
+    """float32 on a CPU, where half precision is slower; elsewhere the checkpoint's own type, where it runs.
+
+    Raises:
+        LoadError: torch has no such floating-point type.
+    """
+    if wanted != "auto":
+        dtype = getattr(torch, wanted, None)
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+            hint = "Use --dtype auto, float32, bfloat16, float16 or float64."
+            raise LoadError("load_failed", f"There is no floating-point type {wanted!r}.", hint)
+        return dtype
+    if device.type == "cpu":
+        return torch.float32
+    own = getattr(config, "dtype", None) or torch.float16
+    if own == torch.bfloat16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        return torch.float16
+    return torch.float16 if own == torch.float32 or device.type == "mps" else own
+
+
+def _check_gguf_options(file: GgufFile, quantize: str | None, workers: Workers | None) -> None:
+    """Refuse what cannot be done with a GGUF file."""
+    option = "--quantize" if quantize else "--tensor-parallel" if workers else None
+    if option is not None:
+        message = f"{file.name} is a GGUF file, which transformers can only unpack, on one device."
+        raise LoadError("load_failed", message, f"Leave {option} away, or give the model that it was made from.")
+
+
+def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
+    try:
+        config = (
+            AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+            if gguf is None
+            else gguf_config(gguf)
+        )
+    except LoadError:
+        raise
+    except Exception as error:  # reading what others wrote, the libraries raise anything
+        message = f"transformers finds no model that it knows in the config.json of {name}: {first_sentence(error)}"
+        raise _unsupported(message) from error
+    decoder_only = not config.is_encoder_decoder and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    if not decoder_only or not hasattr(config.get_text_config(), "num_hidden_layers"):
+        raise _unsupported(f"{name} is of type {config.model_type!r}, which is not a decoder-only language model.")
+    return config
+
+
+def _context_length(config: Any) -> int:
+    """The positions a model may use."""
+    longest = getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT
+    return stretched_context(config, int(longest))
+
+
+def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except Exception as error:  # reading what others wrote, the libraries raise anything
+        message = f"{name} has no tokenizer that can be read: {first_sentence(error)}"
+        raise LoadError("load_failed", message, "Put tokenizer.json or tokenizer.model beside the weights.") from error
+    return tokenizer
+
+
+def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Every token id that any part of the checkpoint names as an end of text."""
+    found: set[int] = set()
+    generation = getattr(model, "generation_config", None)
+    for owner in (generation, model.config, tokenizer):
+        ids = getattr(owner, "eos_token_id", None)
+        found.update([ids] if isinstance(ids, int) else ids or [])
+    return frozenset(found)
+
+
+def _unsupported(message: str) -> LoadError:
+    return LoadError(
+        "unsupported_architecture",
+        message,
+        "Use a decoder-only model with a KV cache: Llama, Mistral, Qwen, Gemma, Phi …",
+    )
+
+
+def _device_name(device: torch.device) -> str:
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)

@@ -1,0 +1,171 @@
+"""Whether a model fits the memory, checked before it is loaded: what it needs, and what is free."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ladechat.model.checkpoint.files import SINGLE_FILE, LoadError, in_words, shards
+
+USEFUL_CONTEXT = 2048
+"""Tokens of KV cache that must fit, besides the weights: those of a usual conversation. The cache grows as needed."""
+
+LONGEST_HEADER = 100_000_000
+FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""The types, as safetensors names them, whose tensors are converted. Others are packed weights, and are not."""
+
+
+def check_memory(
+    folder: Path,
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    cache_bytes: int,
+    unpacked_parameters: int | None = None,
+    quantised_bytes: int | None = None,
+) -> None:
+    """Refuse a model that does not fit, with the figures.
+
+    A model that is converted on its way to a GPU is in the main memory for a moment, so it has to fit there as well.
+
+    Args:
+        folder: its files, of which only the headers are read.
+        name: what it is called in messages.
+        device: where it shall run.
+        dtype: what its weights are converted to.
+        cache_bytes: the size of a useful KV cache.
+        unpacked_parameters: how many weights it has, if they are unpacked while they are loaded.
+        quantised_bytes: the size of its weights, if they are quantised while they are loaded.
+
+    Raises:
+        LoadError: it needs more than there is.
+    """
+    weights, converted = weight_bytes(folder, dtype)
+    if unpacked_parameters is not None:
+        weights = converted = unpacked_parameters * dtype.itemsize
+    if quantised_bytes is not None:
+        weights = converted = quantised_bytes
+    kind = str(dtype).removeprefix("torch.")
+    free = free_memory(device)
+    if free is not None and weights + cache_bytes > free:
+        parts = f"weights {in_words(weights)}, cache {in_words(cache_bytes)}"
+        message = f"{name} needs {in_words(weights + cache_bytes)} of memory as {kind} ({parts})"
+        raise LoadError("out_of_memory", f"{message}, and {device} has {in_words(free)} free.", _hint(device, dtype))
+    free = free_memory(torch.device("cpu"))
+    if device.type == "cuda" and free is not None and converted > free:
+        message = f"{name} is converted to {kind} on its way to {device}, which takes {in_words(converted)}"
+        hint = "Give the --dtype that the checkpoint has, or close what else is running."
+        raise LoadError("out_of_memory", f"{message} of main memory, and {in_words(free)} are free.", hint)
+
+
+def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
+    """The bytes of a checkpoint's weights in memory as this type, and of those among them that have another type now.
+
+    Both are 0 where its files cannot be read: loading them says why. On a CPU, tensors that need no conversion stay in
+    the mapped file (measured on transformers 5.17: 1 GB of float16 loaded as float16 takes no memory of its own, as
+    float32 never more than the 2 GB it becomes); but what does not fit would be read from the disk for each token.
+    """
+    total = converted = 0
+    for kind, shape, stored in _tensors(folder):
+        wanted = math.prod(shape) * dtype.itemsize if kind in FLOATS else stored
+        total += wanted
+        converted += wanted if FLOATS.get(kind, dtype) != dtype else 0
+    return total, converted
+
+
+def useful_cache_bytes(config: Any, context_length: int, dtype: torch.dtype) -> int:
+    """Bytes of keys and values of a usual conversation; 0 where the language part's configuration does not tell."""
+    layers, queries, hidden = (
+        getattr(config, key, None) for key in ("num_hidden_layers", "num_attention_heads", "hidden_size")
+    )
+    heads = getattr(config, "num_key_value_heads", None) or queries
+    if not (isinstance(layers, int) and isinstance(queries, int) and isinstance(hidden, int) and queries > 0):
+        return 0
+    width = getattr(config, "head_dim", None) or hidden // queries
+    if not (isinstance(heads, int) and isinstance(width, int)):
+        return 0
+    return min(context_length, USEFUL_CONTEXT) * 2 * layers * heads * width * dtype.itemsize
+
+
+def free_memory(device: torch.device) -> int | None:
+    """The bytes that may still be used on a device; None where that cannot be told."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
+    return free_main_memory() if device.type == "cpu" else None
+
+
+def free_main_memory(root: Path = Path("/")) -> int | None:
+    """The main memory that this process may still take: what the kernel says, and what its control groups allow.
+
+    Args:
+        root: the folder that has proc and sys.
+    """
+    found = _number_after("MemAvailable:", root / "proc/meminfo")
+    limits = [room for room in _control_groups(root) if room is not None]
+    if found is not None:
+        return min([1024 * found, *limits])
+    try:  # macOS does not say what is free; all of it is an upper bound
+        return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits])
+    except (ValueError, OSError):
+        return None
+
+
+def _control_groups(root: Path) -> Iterator[int | None]:
+    """The bytes that each limit leaves, versions 1 and 2, from the process's own group to the outermost."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            top, limit, usage, cached = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            top, limit = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            usage, cached = "memory.usage_in_bytes", "total_inactive_file"
+        else:
+            continue
+        group = Path(path.lstrip("/"))
+        for part in (group, *group.parents):  # a container may not see its own group; then the top shows it
+            folder = root / top / part
+            most, used = _number_after("", folder / limit), _number_after("", folder / usage)
+            if most is not None and used is not None:
+                yield max(0, most - used + (_number_after(cached, folder / "memory.stat") or 0))
+
+
+def _number_after(word: str, file: Path) -> int | None:
+    """The number that follows a word at the beginning of a line."""
+    try:
+        found = re.search(rf"^{re.escape(word)}\s*(\d+)", file.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+def _tensors(folder: Path) -> Iterator[tuple[str, list[int], int]]:
+    """Type, shape and stored bytes of each tensor of a checkpoint, from the headers of its files."""
+    names = [SINGLE_FILE] if (folder / SINGLE_FILE).is_file() else shards(folder) or []
+    for name in names:
+        try:
+            with (folder / name).open("rb") as file:
+                length = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
+            for key, tensor in header.items():
+                if key != "__metadata__":
+                    start, end = tensor["data_offsets"]
+                    yield str(tensor["dtype"]), list(tensor["shape"]), int(end) - int(start)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue
+
+
+def _hint(device: torch.device, dtype: torch.dtype) -> str:
+    ways = ["--dtype bfloat16"] if dtype.itemsize > torch.bfloat16.itemsize else []
+    ways += ["--device cpu"] if device.type != "cpu" else []
+    return f"Try {', '.join([*ways, 'a smaller or a quantised model'])}, or close what else uses this memory."

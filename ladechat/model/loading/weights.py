@@ -1,0 +1,157 @@
+"""Reads the weights of a checkpoint into a model, on its device."""
+
+from collections.abc import Callable, Iterator, Sized
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from transformers import AutoModelForCausalLM, GgufConfig, PreTrainedModel, modeling_gguf_pytorch_utils
+from transformers.distributed.configuration_utils import DistributedConfig
+from transformers.integrations.gguf import GGUF_ARCHS
+from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_hf_weights_map
+from transformers.utils import logging
+from transformers.utils.import_utils import is_accelerate_available
+
+from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf
+from ladechat.model.checkpoint.gguf_file import GgufFile, check_tensors, read_gguf, unreadable
+from ladechat.model.loading.gguf_config import gguf_config
+from ladechat.model.loading.weight_only import weight_only_config
+from ladechat.model.runners.out_of_memory import memory_is_used_up
+
+FractionProgress = Callable[[float], None]
+"""Called with the part that is done, 0 to 1."""
+
+BAR_OF_WEIGHTS = "Loading weights"
+"""transformers' label of its progress bar for reading weights."""
+
+
+def load_weights(
+    folder: Path,
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    quantised: bool,
+    progress: FractionProgress,
+    mesh: DeviceMesh | None = None,
+    quantize: str | None = None,
+) -> PreTrainedModel:
+    """The model of a checkpoint in evaluation mode, from safetensors or GGUF, running no code that comes with it.
+
+    Args:
+        folder: its files, or the GGUF file.
+        name: what it is called in messages.
+        device: where the model goes.
+        dtype: what its weights are converted to, except packed ones.
+        quantised: whether some are packed: such a model is read straight to its device, and not moved.
+        progress: told how many of the weights are read.
+        mesh: of the processes that share the model, if there are several: this process then reads its shard.
+        quantize: how plain weights are quantised while they are read, see `ladechat.model.loading.weight_only`.
+
+    Raises:
+        LoadError: it cannot be loaded, or files or weights are missing.
+    """
+    hint = "Check that all files of the checkpoint are there and complete."
+    options: dict[str, Any] = {
+        "dtype": dtype,
+        "use_safetensors": True,
+        "trust_remote_code": False,
+        "local_files_only": True,
+        "ignore_mismatched_sizes": True,  # reported below, with the missing ones
+        "output_loading_info": True,
+    }
+    if quantize is not None:
+        options["quantization_config"] = weight_only_config(quantize)
+    packed = is_gguf(folder)
+    if packed:
+        options |= _unpacking(read_gguf(folder, name))
+        folder = folder.parent
+    # Straight to its device, which takes no main memory. transformers needs accelerate for that.
+    placed = is_accelerate_available() and (quantised or quantize is not None or device.type != "cpu")
+    if mesh is not None:
+        options |= {"distributed_config": DistributedConfig(tp_size=mesh.size(), tp_plan="auto"), "device_mesh": mesh}
+        placed = True
+    elif placed:
+        options["device_map"] = str(device)
+    read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
+    model: PreTrainedModel
+    try:
+        reporting = _reporting_unpacking(progress) if packed else _reporting(progress)
+        with reporting:
+            try:
+                model, found = read(folder, attn_implementation="sdpa", **options)
+            except ValueError:  # the architecture has no SDPA attention
+                model, found = read(folder, attn_implementation="eager", **options)
+        if not placed:
+            model.to(device)  # type: ignore[arg-type]  # its decorator hides that it is bound
+        model.eval()
+    except Exception as error:  # reading what others wrote, the libraries raise anything
+        if memory_is_used_up(error):
+            message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
+            ways = "Try --dtype bfloat16, --device cpu, or a smaller model."
+            raise LoadError("out_of_memory", message, ways) from error
+        raise LoadError("load_failed", f"{name} cannot be loaded: {first_sentence(error)}", hint) from error
+    wrong = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
+    if wrong:  # transformers fills these with random numbers
+        message = f"{name} lacks {len(wrong)} of the weights that its config.json describes, such as {wrong[0]}."
+        raise LoadError("load_failed", message, hint)
+    return model
+
+
+@contextmanager
+def _reporting(progress: FractionProgress) -> Iterator[None]:
+    """Report what transformers would show with a progress bar."""
+
+    def bar(factory: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if options.get("desc") == BAR_OF_WEIGHTS and arguments and isinstance(arguments[0], Sized):
+            return _counted(arguments[0], progress)
+        return factory(*arguments, **options)
+
+    before = logging.set_tqdm_hook(bar)
+    try:
+        yield
+    finally:
+        logging.set_tqdm_hook(before)
+
+
+def _unpacking(file: GgufFile) -> dict[str, Any]:
+    """Arguments that make transformers unpack a GGUF file. Refuses one with tensors that the model has no place for."""
+    config = gguf_config(file)
+    if file.architecture not in GGUF_ARCHS:  # transformers reads those in another way, which skips no tensor silently
+        check_tensors(file, *_places(file, config))
+    how = GgufConfig(gguf_file=str(file.path), dequantize=True)
+    return {"gguf_file": str(file.path), "config": config, "quantization_config": how}
+
+
+def _places(file: GgufFile, config: Any) -> tuple[dict[str, str], dict[str, int]]:
+    """Which weight each tensor of a file goes into, and the size of each weight of the model."""
+    rules: Any = modeling_gguf_pytorch_utils.TENSOR_PROCESSORS
+    names: Any = get_gguf_hf_weights_map  # which transformers leaves untyped
+    try:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+        rule = rules.get(file.architecture, TensorProcessor)
+        places: dict[str, str] = names(model, rule(config=config.to_dict()))
+    except Exception as error:  # reading what others wrote, the libraries raise anything
+        raise unreadable(file, error) from error
+    return places, {name: weight.numel() for name, weight in model.state_dict().items()}
+
+
+@contextmanager
+def _reporting_unpacking(progress: FractionProgress) -> Iterator[None]:
+    """As `_reporting`, for GGUF files, whose progress bar does not go through transformers' hook."""
+    reader: Any = modeling_gguf_pytorch_utils
+    before = reader.tqdm
+    reader.tqdm = lambda tensors, **_: _counted(tensors, progress)
+    try:
+        yield
+    finally:
+        reader.tqdm = before
+
+
+def _counted(items: Any, progress: FractionProgress) -> Iterator[Any]:
+    for index, item in enumerate(items):
+        progress(index / len(items))
+        yield item
+    progress(1.0)

@@ -1,0 +1,162 @@
+"""A model shared by several processes: the runner of rank 0 has the workers do what it does."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from ladechat.decoder.runner import Capabilities
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.parallel.workers import Workers
+from ladechat.model.runners.kv_cache import SlabCache
+from ladechat.model.runners.single_token import SingleTokenRunner
+from ladechat.model.runners.tree import TreeRunner
+
+AnyRunner = TreeRunner | SingleTokenRunner
+
+
+@dataclass(frozen=True)
+class Prefill:
+    """Begin with a prompt: read its first chunk."""
+
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReadOn:
+    """Read the next chunk of the prompt."""
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Run a pass. A worker drops the logits."""
+
+    tree: SlotTree
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Commit slots of the last pass."""
+
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SaveMemory:
+    """Give back the cache."""
+
+
+class Rank0Runner:
+    """The `ladechat.decoder.runner.Runner` of the process that talks the protocol.
+
+    Nobody above it needs to know of the workers: their caches hold the same tokens as the one here, each for its own
+    heads. An order is sent before it is carried out here, because the passes of all processes wait for each other.
+
+    Args:
+        runner: of the shard of this process.
+        workers: the other processes; their runners are like this one.
+
+    Attributes:
+        pass_sizes: (); passes are not filled up.
+    """
+
+    pass_sizes: tuple[int, ...] = ()
+
+    def __init__(self, runner: AnyRunner, workers: Workers) -> None:
+        self._runner = runner
+        self._workers = workers
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See `Runner.capabilities`."""
+        return self._runner.capabilities
+
+    @property
+    def device(self) -> torch.device:
+        """Where the shard of this process is."""
+        return self._runner.device
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """See `Runner.tokens`."""
+        return self._runner.tokens
+
+    @property
+    def context_length(self) -> int:
+        """See `Runner.context_length`."""
+        return self._runner.context_length
+
+    @property
+    def max_positions(self) -> int:
+        """See `Runner.max_positions`."""
+        return self._runner.max_positions
+
+    @property
+    def cache(self) -> SlabCache | None:
+        """Keys and values of the heads of this process."""
+        return self._runner.cache
+
+    def cached_prefix(self, tokens: Sequence[int]) -> int:
+        """How many of the first of these tokens need not be read again."""
+        return self._runner.cached_prefix(tokens)
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
+        """See `Runner.prefill`."""
+        with self._together():
+            self._workers.send(Prefill(tuple(tokens)))
+            reading = self._runner.prefill(tokens)
+            done = next(reading, None)
+        while done is not None:
+            yield done
+            with self._together():
+                self._workers.send(ReadOn())
+                done = next(reading, None)
+
+    def forward(self, tree: SlotTree) -> torch.Tensor:
+        """See `Runner.forward`."""
+        with self._together():
+            self._workers.send(Forward(tree))
+            return self._runner.forward(tree)
+
+    def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """See `Runner.argmax`. Every process has all logits of a pass, so the workers are not needed."""
+        return self._runner.argmax(logits)
+
+    def commit(self, slots: Sequence[int]) -> None:
+        """See `Runner.commit`."""
+        with self._together():
+            self._workers.send(Commit(tuple(slots)))
+            self._runner.commit(slots)
+
+    def save_memory(self) -> None:
+        """See `TreeRunner.save_memory`; for memory that was used up outside of a pass."""
+        with self._together():
+            self._workers.send(SaveMemory())
+            self._runner.save_memory()
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """An error in one process leaves the others in the middle of a pass, so no error can be recovered from."""
+        try:
+            yield
+        except Exception as error:  # whatever a model raises, the others are out of step by it
+            self._workers.on_error(error)
+
+
+def follow_orders(runner: AnyRunner, orders: Iterator[object]) -> None:
+    """Do with a worker's runner what a `Rank0Runner` orders, until the orders end."""
+    reading: Iterator[int] = iter(())
+    for order in orders:
+        match order:
+            case Prefill(tokens):
+                reading = runner.prefill(tokens)
+                next(reading, None)
+            case ReadOn():
+                next(reading, None)
+            case Forward(tree):
+                runner.forward(tree)
+            case Commit(slots):
+                runner.commit(slots)
+            case SaveMemory():
+                runner.save_memory()

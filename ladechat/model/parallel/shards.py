@@ -1,0 +1,193 @@
+"""A model shared by several processes of this machine, by the plan that transformers has for its type.
+
+Each process has a part of the heads and of the MLP's inner columns of every layer; the partial results of both are
+summed (Shoeybi et al. 2019, Megatron-LM).
+"""
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from transformers import AutoModelForCausalLM
+from transformers.utils.import_utils import is_accelerate_available
+
+from ladechat.model.checkpoint.files import LoadError, in_words
+from ladechat.model.loading.memory import free_memory, weight_bytes
+from ladechat.model.parallel.workers import Workers
+
+OPTION = "--tensor-parallel"
+LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+
+FAULTY_PLANS = ("doge", "granite_swa", "granitemoe_swa", "hrm_text", "hy_v4", "llama4", "llama4_text", "mimo_v2_flash")
+"""Types whose plan in transformers 5.17 makes them fail, or (hrm_text) compute something else."""
+
+WHOLE = ("mla_kv_a_proj", "replicated_with_grad_allreduce", "sequence_parallel")
+"""Entries of a plan that leave each process the whole parameter."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What a process needs to know to load its shard.
+
+    Attributes:
+        folder, name, dtype, context_length: as rank 0 found them.
+        device: where this shard goes.
+        rank: which of the processes this is; 0 is the engine.
+        processes: how many there are.
+        port: of the process group's store, on this machine.
+    """
+
+    folder: Path
+    name: str
+    dtype: torch.dtype
+    context_length: int
+    device: torch.device
+    rank: int
+    processes: int
+    port: int
+
+
+def devices_for(processes: int, wanted: str) -> list[torch.device]:
+    """The device of each process: a GPU of its own, or the CPU if that is wanted.
+
+    Raises:
+        LoadError: there are fewer GPUs, or the device is another one.
+    """
+    if wanted == "cpu":
+        return [torch.device("cpu")] * processes
+    if wanted not in ("auto", "cuda"):
+        message = f"{OPTION} shares a model among GPUs of one machine, and {wanted!r} does not name those."
+        hint = "Use --device auto, cuda or cpu; CUDA_VISIBLE_DEVICES says which GPUs torch sees."
+        raise LoadError("load_failed", message, hint)
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if found < processes:
+        message = f"{OPTION} {processes} needs {processes} GPUs that torch can use, and there {_are(found)} here."
+        raise LoadError("load_failed", message, f"Use a smaller number, or leave {OPTION} out.")
+    return [torch.device("cuda", index) for index in range(processes)]
+
+
+def check_shards(
+    folder: Path, name: str, config: Any, devices: list[torch.device], dtype: torch.dtype, cache_bytes: int
+) -> None:
+    """Refuse a model that cannot be shared this way, or whose shards do not fit.
+
+    Args:
+        folder: its files, of which only the headers are read.
+        name: what it is called in messages.
+        config: its configuration.
+        devices: one for each process.
+        dtype: what its weights are converted to.
+        cache_bytes: the size of a useful KV cache of all heads.
+
+    Raises:
+        LoadError: with the reason.
+    """
+    processes, text = len(devices), config.get_text_config()
+    if not is_accelerate_available():
+        hint = "Install it beside ladechat: pip install 'ladechat[tensor-parallel]'."
+        message = f"{OPTION} needs the package accelerate, for transformers loads shards with it, and that is not here."
+        raise LoadError("missing_package", message, hint)
+    if getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None):
+        message = f"{name} is quantised, and {OPTION} shares plain weights only."
+        raise LoadError("load_failed", message, f"Use a copy that is not quantised, or leave {OPTION} out.")
+    if not getattr(text, "base_model_tp_plan", None):
+        message = f"transformers has no plan how to share a model of type {config.model_type!r} among processes."
+        raise LoadError("unsupported_architecture", message, f"Leave {OPTION} out, or use another model.")
+    if {config.model_type, text.model_type} & set(FAULTY_PLANS):
+        message = (
+            f"Shared by transformers' plan, a model of type {config.model_type!r} does not compute what it should."
+        )
+        raise LoadError("unsupported_architecture", message, f"Leave {OPTION} out, or use another model.")
+    for what, count in _to_divide(text):
+        if count % processes:
+            message = f"{name} has {count} {what}, which cannot be divided among {processes} processes."
+            raise LoadError("load_failed", message, f"Use {OPTION} with a number that divides it.")
+    weights = int(weight_bytes(folder, dtype)[0] * share_of_each(config, processes))
+    for device in dict.fromkeys(devices):
+        here = devices.count(device)  # on a CPU all of them take from the same memory
+        needed, free = here * (weights + cache_bytes // processes), free_memory(device)
+        if free is not None and needed > free:
+            parts = f"{processes} shards, {in_words(weights)} of weights in each as {str(dtype).removeprefix('torch.')}"
+            message = f"{name} needs {in_words(needed)} of memory on {device} ({parts}), and {in_words(free)} are free."
+            hint = "Share it among more GPUs, use a smaller model, or close what else uses this memory."
+            raise LoadError("out_of_memory", message, hint)
+
+
+def share_of_each(config: Any, processes: int) -> float:
+    """The part of a model's weights that each process holds. Weights outside the plan, as embeddings, count whole."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    held = sum(size / processes if _is_shared(name, model.tp_plan) else size for name, size in sizes.items())
+    return float(held / sum(sizes.values()))
+
+
+def first_shard(
+    workers: Workers, folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int
+) -> DeviceMesh:
+    """Start the workers with their shards and form the process group; the mesh to load rank 0's shard with."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=len(devices))
+    port = listener.getsockname()[1]
+    shards = [
+        Shard(folder, name, dtype, context_length, device, rank, len(devices), port)
+        for rank, device in enumerate(devices)
+    ]
+    workers.start(shards[1:])
+    return join_group(shards[0], listener)
+
+
+def join_group(shard: Shard, listener: socket.socket | None = None) -> DeviceMesh:
+    """Join the process group, and wait for all processes.
+
+    Args:
+        shard: of this process.
+        listener: the socket of the group's store, in rank 0 only.
+    """
+    # Neither the store nor gloo can be reached from other machines.
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
+    os.environ["LOCAL_RANK"] = str(shard.device.index or 0)  # transformers reads the device's number from it
+    store = distributed.TCPStore(  # type: ignore[attr-defined]  # documented, but not marked as exported
+        "127.0.0.1",
+        shard.port,
+        shard.processes,
+        is_master=listener is not None,
+        master_listen_fd=None if listener is None else listener.detach(),
+    )
+    gpu = shard.device if shard.device.type == "cuda" else None
+    if gpu is not None:
+        torch.cuda.set_device(gpu)
+    distributed.init_process_group(
+        "gloo" if gpu is None else "nccl", store=store, rank=shard.rank, world_size=shard.processes, device_id=gpu
+    )
+    return init_device_mesh(shard.device.type, (shard.processes,))
+
+
+def _to_divide(text: Any) -> Iterator[tuple[str, int]]:
+    """What is divided, with its number: each process has equally many whole heads."""
+    queries = getattr(text, "num_attention_heads", None)
+    numbers = {
+        "attention heads": queries,
+        "key/value heads": getattr(text, "num_key_value_heads", None) or queries,
+        "inner columns in a layer": getattr(text, "intermediate_size", None),
+        "tokens in its vocabulary": text.vocab_size,
+    }
+    return ((what, number) for what, number in numbers.items() if isinstance(number, int))
+
+
+def _is_shared(parameter: str, plan: dict[str, str]) -> bool:
+    """Whether a plan divides a parameter. It names it, or its module, with * for the number of a layer."""
+    name = re.sub(r"\.\d+(?=\.|$)", ".*", parameter)
+    way = plan.get(name) or plan.get(name.rpartition(".")[0])
+    return way is not None and way not in WHOLE
+
+
+def _are(count: int) -> str:
+    return "is one" if count == 1 else f"are {count}" if count else "is none"

@@ -1,0 +1,58 @@
+"""The worker processes that hold the other shards of a model, as rank 0 sees them."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import NoReturn
+
+OUT_OF_MEMORY = 3
+"""The exit code of a worker whose memory is used up."""
+
+
+class Workers:
+    """Runs `python -m ladechat.model.parallel.worker` for each shard but the first, and sends all of them orders.
+
+    Orders go through pipes, not through torch's process group: between questions a worker waits at its pipe for as
+    long as it takes, where a collective would time out. The end of the pipe, however rank 0 ends, ends the worker.
+
+    Args:
+        processes: how many share the model, rank 0 included.
+        on_end: called with the exit code when a worker ends; in a thread of its own.
+        on_error: called with an error of a pass here, after which the workers are out of step; does not return.
+    """
+
+    def __init__(
+        self, processes: int, on_end: Callable[[int], None], on_error: Callable[[Exception], NoReturn]
+    ) -> None:
+        self.processes = processes
+        self.on_error = on_error
+        self._on_end = on_end
+        self._pipes: list[Connection] = []
+
+    def start(self, orders: Sequence[object]) -> None:
+        """Start the workers, each with a first order of its own."""
+        for order in orders:
+            theirs, ours = Pipe(duplex=False)
+            # In rank 0's process group and session, so that what ends these as a whole ends the worker too.
+            process = subprocess.Popen(
+                [sys.executable, "-m", "ladechat.model.parallel.worker"], stdin=theirs.fileno(), stdout=2
+            )
+            theirs.close()
+            ours.send(order)
+            self._pipes.append(ours)
+            threading.Thread(target=self._wait_for, args=[process], daemon=True).start()
+
+    def send(self, order: object) -> None:
+        """Send all workers the same order.
+
+        Raises:
+            OSError: one of them has ended.
+        """
+        for pipe in self._pipes:
+            pipe.send(order)
+
+    def _wait_for(self, process: "subprocess.Popen[bytes]") -> None:
+        self._on_end(process.wait())

@@ -1,0 +1,1 @@
+"""Passes over slots: the KV cache, an unmodified model, CUDA graphs."""

@@ -1,0 +1,25 @@
+"""The argmax of the logits of a pass."""
+
+import torch
+from torch import Tensor
+
+
+def argmax(logits: Tensor) -> tuple[list[int], list[float] | None]:
+    """The token with the largest logit in each row of (T, vocabulary) logits, and its log-probability on a GPU.
+
+    A GPU works on its own until something is read, so all that a greedy step needs is read at once. On a CPU the
+    log-probabilities of all slots would be computed for nothing: None.
+    """
+    if logits.device.type == "cpu":
+        tokens: list[int] = logits.argmax(-1).tolist()
+        return tokens, None
+    return argmax_with_log_probabilities(logits)
+
+
+def argmax_with_log_probabilities(logits: Tensor) -> tuple[list[int], list[float]]:
+    """The token with the largest logit in each row, and its log-probability, in one transfer."""
+    exact = logits.float()
+    best = exact.max(-1)
+    # float32 holds every token id, up to 16 million, exactly.
+    both: list[list[float]] = torch.stack([best.indices.float(), best.values - exact.logsumexp(-1)]).tolist()
+    return [int(token) for token in both[0]], both[1]

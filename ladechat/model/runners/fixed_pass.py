@@ -1,0 +1,160 @@
+"""A forward pass with fixed shapes and addresses, so that it can be recorded once and replayed.
+
+What changes from step to step (tokens, positions, mask, number of cached tokens) lies in buffers that all passes share;
+where keys and values go, and which places each slot sees, is computed from them on the device.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from ladechat.model.runners.slots import Slots
+
+
+class Given(NamedTuple):
+    """The inputs of a pass of T slots behind L cached tokens, on its device.
+
+    Attributes:
+        cached: (1,) int64, L.
+        tokens: (1, T) int64.
+        positions: (1, T) int64.
+        sees: (T, T) bool; `sees[i, j]` says that slot i sees slot j.
+    """
+
+    cached: Tensor
+    tokens: Tensor
+    positions: Tensor
+    sees: Tensor
+
+
+class Inputs:
+    """Buffers for the inputs of passes of up to `most` slots."""
+
+    def __init__(self, most: int, device: torch.device) -> None:
+        self._numbers = torch.zeros(1 + 2 * most, dtype=torch.int64, device=device)
+        self._sees = torch.zeros(most * most, dtype=torch.bool, device=device)
+
+    def of(self, slots: int) -> Given:
+        """The buffers as inputs of a pass of so many slots."""
+        cached, tokens, positions = torch.split(self._numbers[: 1 + 2 * slots], [1, slots, slots])
+        return Given(cached, tokens[None], positions[None], self._sees[: slots * slots].view(slots, slots))
+
+    def fill(self, slots: Slots, cached: int) -> None:
+        """Write the slots of a pass behind so many cached tokens. Asynchronous on a GPU."""
+        self._put([cached], slots.tokens, slots.positions + cached, slots.mask)
+
+    def fill_with_dummies(self, slots: int, cached: int) -> None:
+        """Write dummy tokens, for a pass whose result nobody needs."""
+        nothing = np.zeros(slots, np.int64)
+        self._put([cached], nothing, nothing, np.eye(slots, dtype=np.bool_))
+
+    def _put(self, cached: Any, tokens: Any, positions: Any, sees: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        numbers = np.concatenate([cached, tokens, positions]).astype(np.int64, copy=False)
+        for buffer, values in ((self._numbers, numbers), (self._sees, sees.flatten())):
+            source = torch.from_numpy(values)
+            if buffer.is_cuda:  # which the GPU reads by itself; torch keeps the memory until that is done
+                source = source.pin_memory()
+            buffer[: len(values)].copy_(source, non_blocking=True)
+
+
+def places_of(given: Given) -> Tensor:
+    """(T,) int64: where the keys and values of the slots go, behind the cached ones."""
+    return given.cached + torch.arange(given.sees.shape[0], device=given.sees.device)
+
+
+def seen_places(given: Given, context: int, window: int | None) -> Tensor:
+    """(T, context) bool: which places each slot sees; with a `window`, those fewer than so many positions back."""
+    slots = given.sees.shape[0]
+    place = torch.arange(context, device=given.sees.device)
+    slot = place - given.cached
+    old, own = slot < 0, (slot >= 0) & (slot < slots)
+    slot = slot.clamp(0, slots - 1)
+    seen = old | (own & given.sees.index_select(1, slot))
+    if window is not None:
+        at = torch.where(old, place, given.positions[0].index_select(0, slot))
+        seen = seen & (given.positions[0][:, None] - at < window)
+    return seen
+
+
+def as_bias(seen: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to scores: 0 where a place is seen, else -inf."""
+    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, -torch.inf)
+
+
+class Body(Protocol):
+    """A model as a function of tensors alone."""
+
+    def __call__(self, given: Given, rows: Sequence[Tensor], way: str) -> Tensor:
+        """The (T, vocabulary) logits; keys and values of the slots are written to `rows` behind the cached ones.
+
+        Args:
+            given: the inputs.
+            rows: keys and values of each layer in turn, (context, heads, head_dim), all numbers finite.
+            way: how attention is computed, a key of `ladechat.model.runners.attention.WAYS`; a body may ignore it.
+        """
+        ...
+
+
+class ModelBody:
+    """Any decoder-only transformers model as it is, with torch's attention.
+
+    Args:
+        model: loaded for "sdpa" attention.
+        windows: its kinds of layers, and how many positions each looks back; None: all.
+    """
+
+    def __init__(self, model: PreTrainedModel, windows: Mapping[str, int | None]) -> None:
+        self._model = model
+        self._windows = dict(windows) if any(windows.values()) else {"": None}
+
+    def __call__(self, given: Given, rows: Sequence[Tensor], way: str) -> Tensor:
+        """See `Body`. Attention is the model's own."""
+        places = places_of(given)
+        layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]
+        masks = {
+            kind: as_bias(seen_places(given, rows[0].shape[0], window), self._model.dtype)[None, None]
+            for kind, window in self._windows.items()
+        }
+        logits: Tensor = self._model(
+            input_ids=given.tokens,
+            position_ids=given.positions,
+            attention_mask=masks if len(masks) > 1 else next(iter(masks.values())),
+            past_key_values=Cache(layers=layers),
+            use_cache=True,
+        ).logits
+        return logits[0]
+
+
+class _PlacedLayer(CacheLayerMixin):
+    """All places of a layer's keys and values; a pass writes its own to given places."""
+
+    is_sliding = False
+
+    def __init__(self, keys: Tensor, values: Tensor, places: Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+        self._keys, self._values, self._places = keys, values, places
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing to do: the tensors are given."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        for row, states in ((self._keys, key_states), (self._values, value_states)):
+            row.index_copy_(0, self._places, states[0].transpose(0, 1))
+        return self._keys.transpose(0, 1)[None], self._values.transpose(0, 1)[None]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._keys.shape[0], 0
+
+    def get_seq_length(self) -> int:
+        return self._keys.shape[0] - self._places.shape[0]
+
+    def get_max_length(self) -> int:
+        return -1

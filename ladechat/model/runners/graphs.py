@@ -1,0 +1,233 @@
+"""Passes as CUDA graphs: all that a GPU has to do for one, recorded once and started by a single call.
+
+Started one by one, the operations of a pass keep a GPU waiting for Python most of the time. A graph has a fixed shape,
+so there is one for each of some numbers of slots and of places, recorded between two steps once a shape has been used
+twice; until then the model runs as it is. Fewer slots are filled up with slots that no other sees.
+"""
+
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ladechat.model.runners.fixed_pass import Body, Inputs
+from ladechat.model.runners.kv_cache import SlabCache
+from ladechat.model.runners.slots import Slots
+
+SLOT_COUNTS = (1, 8, 16, 32, 64, 96, 128, 192, 256)
+"""The numbers of slots that passes are recorded for. A larger pass goes through the model itself."""
+
+SMALLEST_CONTEXT = 512
+"""Numbers of places go from here on by factors of 3/2 and 4/3, see `context_for`."""
+
+USES_BEFORE_RECORDING = 2
+"""Passes of a number of slots before one is recorded."""
+
+MOST_GRAPHS = 32
+"""Graphs kept; the least recently used one is dropped."""
+
+Replay = Callable[[], None]
+Record = Callable[[Callable[[], None]], Replay]
+"""Runs a function that computes on fixed memory, and returns one that does the same again."""
+
+Choose = Callable[[int, int], str]
+"""How attention is computed, a key of `ladechat.model.runners.attention.WAYS`, for so many slots and places."""
+
+logger = logging.getLogger(__name__)
+
+
+def unrecorded(function: Callable[[], None]) -> Replay:
+    """A `Record` that records nothing and computes anew each time: what a graph must equal."""
+    function()
+    return function
+
+
+class CudaGraphs:
+    """Records CUDA graphs. They share the memory for intermediate results, so one runs at a time."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device)
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, function: Callable[[], None]) -> Replay:
+        """See `Record`.
+
+        Raises:
+            RuntimeError: something in it cannot be recorded, or the memory does not suffice.
+        """
+        with torch.cuda.device(self._device):
+            self._warm_up(function)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
+                function()
+        replay: Replay = graph.replay
+        return replay
+
+    def clock(self, function: Callable[[], object], repeats: int = 5) -> float:
+        """The seconds that it takes in a graph. Its results are dropped."""
+
+        def repeated() -> None:
+            for _ in range(repeats):
+                function()
+
+        replay = self(repeated)
+        replay()
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        began.record()
+        replay()
+        ended.record()
+        ended.synchronize()
+        return float(began.elapsed_time(ended)) / 1000 / repeats
+
+    def _warm_up(self, function: Callable[[], None]) -> None:
+        """What libraries and compilers do at their first call must not be recorded."""
+        current = torch.cuda.current_stream()
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            for _ in range(2):
+                function()
+        current.wait_stream(self._stream)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A graph that was recorded: its shape, how attention is computed in it, and the seconds that recording took."""
+
+    slots: int
+    context: int
+    way: str
+    seconds: float
+
+
+class GraphPasses:
+    """The recorded passes of one model over one cache.
+
+    Args:
+        body: the model as a function of tensors.
+        cache: whose rows the passes read and write. When it grows, all graphs are dropped.
+        vocabulary: the number of logits.
+        dtype: of the model.
+        record: records a graph.
+        choose: how attention is computed in a pass, where the body has a choice.
+
+    Attributes:
+        sizes: the numbers of slots that passes are filled up to.
+        history: all graphs that were recorded.
+    """
+
+    sizes = SLOT_COUNTS
+
+    def __init__(
+        self,
+        body: Body,
+        cache: SlabCache,
+        vocabulary: int,
+        dtype: torch.dtype,
+        record: Record,
+        choose: Choose,
+    ) -> None:
+        device = cache.rows(0, 1)[0].device
+        self.history: list[Recorded] = []
+        self._body, self._cache, self._record, self._choose = body, cache, record, choose
+        self._inputs = Inputs(SLOT_COUNTS[-1], device)
+        self._logits = torch.zeros(SLOT_COUNTS[-1], vocabulary, dtype=dtype, device=device)
+        self._graphs: OrderedDict[tuple[int, int], Replay] = OrderedDict()
+        self._failed: set[tuple[int, int]] = set()
+        self._uses: Counter[int] = Counter()
+        self._latest: int | None = None
+        self._growths = cache.growths
+        cache.wipe()
+
+    @torch.inference_mode()
+    def forward(self, slots: Slots) -> Tensor | None:
+        """The (T, vocabulary) logits of a pass behind the cached tokens, valid until the next one.
+
+        The keys and values of slot i are written to the cache's rows at place L + i, as the model itself does it. None
+        if no graph is recorded for this number of slots and places: then the model itself has to run.
+        """
+        size = next((size for size in self.sizes if size >= len(slots)), None)
+        self._latest = size
+        if size is None:
+            return None
+        self._uses[size] += 1
+        shape = self._shape(size)
+        replay = self._graphs.get(shape)
+        if replay is None:
+            return None
+        self._graphs.move_to_end(shape)
+        self._inputs.fill(slots.filled_up(size), self._cache.length)
+        try:
+            replay()
+        except RuntimeError as error:
+            self._give_up(shape, error)
+            return None
+        return self._logits[: len(slots)]
+
+    def record_all(self) -> None:
+        """Record a graph of each size behind the cached tokens: to be called before the sizes are timed."""
+        for size in self.sizes:
+            self._record_size(size)
+
+    def record_next(self) -> None:
+        """Record the graph that the next pass is likely to need: to be called between two passes."""
+        size, self._latest = self._latest, None
+        if size is not None and self._uses[size] >= USES_BEFORE_RECORDING:
+            self._record_size(size)
+
+    @torch.inference_mode()
+    def _record_size(self, slots: int) -> None:
+        """Record a pass of so many slots behind the cached tokens, unless that was done, or failed."""
+        try:
+            shape = self._shape(slots)
+        except torch.OutOfMemoryError:  # if the slabs have to grow, the next pass raises it itself
+            return
+        if shape in self._graphs or shape in self._failed:
+            return
+        try:
+            self._graphs[shape] = self._recorded(*shape)
+        except Exception as error:  # a compiler may raise anything, and the model itself can always run
+            self._give_up(shape, error)
+        if len(self._graphs) > MOST_GRAPHS:
+            self._graphs.popitem(last=False)
+
+    def _shape(self, slots: int) -> tuple[int, int]:
+        """Slots and places of a pass behind the cached tokens. Makes room for it."""
+        self._cache.reserve(slots)
+        if self._growths != self._cache.growths:  # the graphs have the addresses of slabs that are gone
+            self._growths = self._cache.growths
+            self._graphs.clear()
+            self._cache.wipe()
+        return slots, min(context_for(self._cache.length + slots), self._cache.capacity)
+
+    def _recorded(self, slots: int, context: int) -> Replay:
+        started = time.perf_counter()
+        way = self._choose(slots, context)
+        given, rows = self._inputs.of(slots), self._cache.all_rows(context)
+        logits = self._logits[:slots]
+        # While it is recorded, the pass also runs: behind the cached tokens.
+        self._inputs.fill_with_dummies(slots, self._cache.length)
+        replay = self._record(lambda: _copy(self._body(given, rows, way), logits))
+        self.history.append(Recorded(slots, context, way, time.perf_counter() - started))
+        return replay
+
+    def _give_up(self, shape: tuple[int, int], error: Exception) -> None:
+        self._graphs.pop(shape, None)
+        self._failed.add(shape)
+        logger.warning("The pass of %s slots and %s places has no CUDA graph: %s", *shape, error)
+
+
+def context_for(places: int) -> int:
+    """How many places a pass reads that needs so many: 512, 768, 1024, 1536, 2048, 3072 …"""
+    context = SMALLEST_CONTEXT
+    while context < places:
+        context = context * 3 // 2 if context & (context - 1) == 0 else context * 4 // 3
+    return context
+
+
+def _copy(result: Tensor, target: Tensor) -> None:
+    target.copy_(result)

@@ -1,0 +1,198 @@
+"""Keys and values of one sequence in preallocated slabs, handed to an unmodified transformers model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from ladechat.model.runners.out_of_memory import memory_is_used_up
+
+SMALLEST_CAPACITY = 512
+SMALLEST_GROWTH = 64
+"""The least number of slots that the slabs grow by where the memory does not suffice for doubling."""
+
+
+class SlabLayer(CacheLayerMixin):
+    """One layer of a `SlabCache`: views into its slabs. The model appends to it without a copy of what is there."""
+
+    is_sliding = False
+
+    def __init__(self, cache: "SlabCache", index: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._cache = cache
+        self._index = index
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Nothing to do: the slabs exist before the first pass."""
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write the (1, heads, T, head_dim) states of a pass behind the cached ones; views of all of them."""
+        start, count = self._cache.length, key_states.shape[2]
+        keys, values = self._cache.heads_first(self._index)
+        keys.narrow(2, start, count).copy_(key_states)
+        values.narrow(2, start, count).copy_(value_states)
+        return keys.narrow(2, 0, start + count), values.narrow(2, 0, start + count)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Total length of keys for a pass of `query_length` slots, and the offset of the first."""
+        return self._cache.length + query_length, 0
+
+    def get_seq_length(self) -> int:
+        """How many tokens are cached."""
+        return self._cache.length
+
+    def get_max_length(self) -> int:
+        """No maximum: the slabs grow."""
+        return -1
+
+
+def on_device(numbers: np.ndarray[Any, Any], device: torch.device) -> torch.Tensor:
+    """The numbers as a tensor there. A GPU fetches them itself, from pinned memory: nothing waits for it."""
+    tensor = torch.from_numpy(numbers)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+class SlabCache(Cache):
+    """The KV cache of one sequence.
+
+    Layers whose keys and values have one shape share one slab (layers, capacity, heads, head_dim), so that committing
+    the slots of an accepted path is one gather for all of them. The cached tokens of a layer are contiguous.
+
+    Args:
+        shapes: for each layer the (heads, head_dim) of its keys and of its values.
+        capacity_limit: the most tokens ever cached, slots of a pass included.
+
+    Attributes:
+        length: how many tokens are cached.
+        capacity: how many tokens the slabs hold.
+        growths: how often the slabs were replaced by larger ones.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[tuple[int, int], tuple[int, int]]],
+        dtype: torch.dtype,
+        device: torch.device,
+        capacity_limit: int,
+    ) -> None:
+        super().__init__(layers=[SlabLayer(self, index) for index in range(len(shapes))])
+        self.length = 0
+        self.growths = 0
+        self.capacity = min(SMALLEST_CAPACITY, capacity_limit)
+        self._capacity_limit = capacity_limit
+        rows_by_shape: dict[tuple[int, int], int] = {}
+        self._places: list[list[tuple[tuple[int, int], int]]] = []
+        self._heads_first: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._items: list[np.ndarray[Any, Any]] = []
+        self._on_cpu = device.type == "cpu"
+        for layer_shapes in shapes:
+            places = []
+            for shape in layer_shapes:
+                places.append((shape, rows_by_shape.get(shape, 0)))
+                rows_by_shape[shape] = places[-1][1] + 1
+            self._places.append(places)
+        self._slabs = {
+            (heads, dim): torch.empty(rows, self.capacity, heads, dim, dtype=dtype, device=device)
+            for (heads, dim), rows in rows_by_shape.items()
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the slabs: for `capacity` tokens, cached or not."""
+        return sum(slab.nbytes for slab in self._slabs.values())
+
+    def rows(self, layer: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of the first `end` tokens in a layer, (end, heads, head_dim) each: views."""
+        keys, values = (self._slabs[shape][row, :end] for shape, row in self._places[layer])
+        return keys, values
+
+    def all_rows(self, end: int) -> list[torch.Tensor]:
+        """Keys, values, keys, values …: the `rows` of every layer."""
+        rows = {shape: slab[:, :end].unbind() for shape, slab in self._slabs.items()}
+        return [rows[shape][row] for places in self._places for shape, row in places]
+
+    def heads_first(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of a layer as attention wants them, (1, heads, capacity, head_dim): views."""
+        if not self._heads_first:
+            rows = [row.transpose(0, 1)[None] for row in self.all_rows(self.capacity)]
+            self._heads_first = list(zip(rows[::2], rows[1::2], strict=True))
+        return self._heads_first[layer]
+
+    def reserve(self, slots: int) -> None:
+        """Make room for `slots` slots behind the cached tokens.
+
+        Slabs that are too small are doubled, or where the memory does not suffice for that, made as large as needed.
+
+        Raises:
+            RuntimeError, MemoryError: the memory does not suffice for that either; the cache still holds its tokens.
+        """
+        needed = self.length + slots
+        if needed <= self.capacity:
+            return
+        doubled = max(self.capacity, min(SMALLEST_CAPACITY, self._capacity_limit))
+        while doubled < needed:
+            doubled *= 2
+        if not self.length:  # nothing has to be moved, so old and new need not be there at once
+            self.give_back()
+        try:
+            self._grow(max(needed, min(doubled, self._capacity_limit)))
+            return
+        except (RuntimeError, MemoryError) as error:
+            if not memory_is_used_up(error):
+                raise
+        self._grow(max(needed, min(needed + SMALLEST_GROWTH, self._capacity_limit)))
+
+    def _grow(self, capacity: int) -> None:
+        # All or nothing: where the memory does not suffice, the cache stays as it is.
+        grown = {shape: slab.new_empty(slab.shape[0], capacity, *slab.shape[2:]) for shape, slab in self._slabs.items()}
+        for shape, slab in self._slabs.items():
+            grown[shape][:, : self.length] = slab[:, : self.length]
+        self._slabs, self.capacity = grown, capacity
+        self._heads_first, self._items = [], []
+        self.growths += 1
+
+    @torch.inference_mode()
+    def wipe(self) -> None:
+        """Zero all places behind the cached tokens: a graph reads them too, and 0 · NaN is NaN."""
+        for slab in self._slabs.values():
+            slab[:, self.length :] = 0
+
+    def commit(self, slots: Sequence[int]) -> None:
+        """Append these slots of the last pass, in this order, and forget its others."""
+        if list(slots) != [*range(len(slots))]:
+            self._move(slots)
+        self.length += len(slots)
+
+    def _move(self, slots: Sequence[int]) -> None:
+        """Copy these slots, in this order, to the places right behind the cached tokens."""
+        start, end = self.length, self.length + len(slots)
+        source = np.asarray(slots) + start
+        if self._on_cpu:
+            for numbers in self._in_numpy():
+                numbers[:, start:end] = numbers[:, source]
+            return
+        with torch.inference_mode():
+            for slab in self._slabs.values():
+                slab[:, start:end] = slab.index_select(1, on_device(source, slab.device))
+
+    def _in_numpy(self) -> list[np.ndarray[Any, Any]]:
+        """The slabs as arrays, one item for each row and token: torch takes several times as long for a few slots."""
+        if not self._items:
+            in_bytes = (slab.view(torch.uint8).numpy().reshape(*slab.shape[:2], -1) for slab in self._slabs.values())
+            self._items = [of.view(f"V{of.shape[2]}")[..., 0] for of in in_bytes]
+        return self._items
+
+    def give_back(self) -> None:
+        """Forget everything and free the slabs; `reserve` makes new ones."""
+        self.length = self.capacity = 0
+        self._slabs = {shape: slab.new_empty(slab.shape[0], 0, *slab.shape[2:]) for shape, slab in self._slabs.items()}
+        self._heads_first, self._items = [], []
+
+    def truncate(self, length: int) -> None:
+        """Forget everything from token `length` on."""
+        self.length = min(self.length, length)

@@ -1,0 +1,24 @@
+"""Errors that mean that a device's memory is used up, and giving memory back to the device."""
+
+import gc
+
+import torch
+
+MESSAGES = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
+"""In errors without a class of their own: MPS's, the CPU allocator's, cuBLAS's."""
+
+
+def memory_is_used_up(error: Exception) -> bool:
+    """Whether an error is about memory, on any device."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return any(message in str(error) for message in MESSAGES)
+
+
+def release_memory(device: torch.device) -> None:
+    """Give the device back what torch keeps of freed memory."""
+    gc.collect()  # a failed pass may live on in a circle of frames and tracebacks
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()

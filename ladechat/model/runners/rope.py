@@ -1,0 +1,67 @@
+"""Rotary positions whose angles depend on the length of the text: where they change, and what no pass may cross."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+RECOMPUTED = ("phi3", "phimoe", "phi4_multimodal")
+"""Types whose own generation recomputes the whole text when it outgrows the boundary. Others mix the angles.
+
+transformers 5.17 then loses the text: it drops the cache, and still gives the model the last token only. So the
+reference for these is their generation without a cache, which does what is meant.
+"""
+
+
+@dataclass(frozen=True)
+class RopeBoundary:
+    """Angles that a model chooses for a whole pass by the farthest position in it (`transformers.modeling_rope_utils`).
+
+    A drafted token beyond the boundary would turn the angles of the real tokens before it, so no pass may cross it.
+
+    Attributes:
+        kind: "longrope" has two sets of angles; "dynamic" has other angles for each length beyond the boundary.
+        length: texts of up to this many tokens have the usual angles.
+        recomputes: the whole text is computed anew when it outgrows the boundary.
+    """
+
+    kind: Literal["longrope", "dynamic"]
+    length: int
+    recomputes: bool = False
+
+    def angles(self, length: int) -> int:
+        """Which angles the last pass over a text of `length` tokens has: equal numbers, equal angles."""
+        return max(length, self.length) if self.kind == "dynamic" else int(length > self.length)
+
+    def max_positions(self, position: int) -> int | None:
+        """How many positions, from this one on, share their angles: at least 1; None for all that follow."""
+        if position < self.length:
+            return self.length - position
+        return 1 if self.kind == "dynamic" else None
+
+
+def rope_boundary(config: Any) -> RopeBoundary | None:
+    """The boundary of a language model's configuration; the nearest, where kinds of layers have their own.
+
+    Args:
+        config: of the language part, as transformers standardises it.
+    """
+    found = []
+    for rope in _rope_parameters(config):
+        if rope.get("rope_type") == "longrope":
+            length = rope.get("original_max_position_embeddings") or config.max_position_embeddings
+            found.append(RopeBoundary("longrope", int(length), config.model_type in RECOMPUTED))
+        elif rope.get("rope_type") == "dynamic":
+            found.append(RopeBoundary("dynamic", int(config.max_position_embeddings)))
+    return min(found, key=lambda boundary: boundary.length, default=None)
+
+
+def stretched_context(config: Any, longest: int) -> int:
+    """The positions of a model whose `max_position_embeddings` (`longest`) are those before scaling."""
+    dynamic = (rope for rope in _rope_parameters(config) if rope.get("rope_type") == "dynamic")
+    return int(longest * max((float(rope.get("factor") or 1.0) for rope in dynamic), default=1.0))
+
+
+def _rope_parameters(config: Any) -> list[dict[str, Any]]:
+    rope = getattr(config, "rope_parameters", None) or {}
+    if "rope_type" in rope:
+        return [rope]
+    return [parameters for parameters in rope.values() if isinstance(parameters, dict)]

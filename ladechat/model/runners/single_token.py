@@ -1,0 +1,143 @@
+"""Runs a model one token a pass, in its own way: for models that cannot verify several tokens at once."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from ladechat.decoder.runner import Capabilities
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.runners.argmax import argmax
+from ladechat.model.runners.out_of_memory import release_memory
+
+STATE_ARGUMENTS = {
+    "past_key_values": "past_key_values",
+    "cache_params": "cache_params",
+    "state": "state",
+    "mems": "past_key_values",
+}
+"""What models return to be carried from pass to pass, by name, and the argument that takes it again.
+
+Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""
+
+
+class SingleTokenRunner:
+    """The `ladechat.decoder.runner.Runner` of a model with a recurrent state, ALiBi or another memory of its own.
+
+    The model's own `prepare_inputs_for_generation` makes the inputs of each pass, and a prompt is read in one pass
+    with its last token, as `generate` does it: some of these models read a text in two parts with another result. So
+    the first step of an answer takes the time of the prompt. What a pass has changed cannot be undone: a text that
+    does not continue the last one is read anew.
+
+    Args:
+        model: in evaluation mode, on its device.
+        context_length: the number of positions it may use.
+        reason: why it takes one token a pass, in a sentence.
+
+    Attributes:
+        capabilities: one slot a pass.
+        cache: None; the model has a memory of its own.
+        pass_sizes: (); passes are not filled up.
+    """
+
+    cache = None
+    pass_sizes: tuple[int, ...] = ()
+
+    def __init__(self, model: PreTrainedModel, context_length: int, reason: str) -> None:
+        self._model = model
+        self.context_length = context_length
+        self.capabilities = Capabilities(single_token=reason)
+        self._tokens: list[int] = []
+        self._state: dict[str, Any] = {}
+        self._pending: int | None = None
+        self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._model.device
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """See `Runner.tokens`."""
+        return self._tokens
+
+    @property
+    def max_positions(self) -> int:
+        """See `Runner.max_positions`."""
+        return 1
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
+        """See `Runner.prefill`. Nothing is computed yet: the first `forward` reads the prompt.
+
+        Raises:
+            ValueError: no tokens, or more than the context holds.
+        """
+        if not 0 < len(tokens) <= self.context_length:
+            raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
+        wanted = list(tokens[:-1])
+        if self._pending is not None or wanted != self._tokens:
+            self._tokens, self._state, self._pending = wanted, {}, None
+            yield len(wanted)
+
+    def cached_prefix(self, tokens: Sequence[int]) -> int:
+        """How many of the first of these tokens need not be read again: all that are known, or none."""
+        known = self._pending is None and list(tokens[: len(self._tokens)]) == self._tokens
+        return len(self._tokens) if known and len(tokens) - len(self._tokens) <= 1 else 0
+
+    def forward(self, tree: SlotTree) -> torch.Tensor:
+        """See `Runner.forward`.
+
+        Raises:
+            ValueError: more than one slot, or a position beyond the context.
+        """
+        if len(tree) != 1:
+            raise ValueError(self.capabilities.single_token)
+        if len(self._tokens) >= self.context_length:
+            raise ValueError(f"Position {len(self._tokens)} is beyond a context of {self.context_length} tokens.")
+        if self._pending is not None:  # the last pass was not committed, or it failed half-way
+            self._state = {}
+        return self._pass([*self._tokens, tree.tokens[0]])
+
+    def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """See `Runner.argmax`."""
+        return argmax(logits)
+
+    def commit(self, slots: Sequence[int]) -> None:
+        """See `Runner.commit`.
+
+        Raises:
+            RuntimeError: there was no pass since the last commit.
+        """
+        if self._pending is None:
+            raise RuntimeError("There is no pass whose slots could be committed.")
+        if slots:
+            self._tokens.append(self._pending)
+            self._pending = None
+
+    def save_memory(self) -> None:
+        """Give back the model's state after the memory was used up. The next prompt is read anew."""
+        self._tokens, self._state, self._pending = [], {}, None
+        release_memory(self.device)
+
+    @torch.inference_mode()
+    def _pass(self, text: Sequence[int]) -> torch.Tensor:
+        """A pass over the last token of a text, or over all of it where no state is carried on."""
+        self._pending = text[-1]
+        ids = torch.tensor([text], device=self.device)
+        own = {**self._state, "attention_mask": torch.ones_like(ids)}
+        if self._takes_positions:
+            own["position_ids"] = torch.arange(len(text), device=ids.device)[None]
+        inputs = self._model.prepare_inputs_for_generation(  # type: ignore[operator]  # of a mixin, not seen by mypy
+            ids,
+            next_sequence_length=1 if self._state else None,
+            is_first_iteration=not self._state,
+            use_cache=True,
+            **own,
+        )
+        output = self._model(**inputs, return_dict=True)
+        self._state = {STATE_ARGUMENTS[name]: output[name] for name in STATE_ARGUMENTS if output.get(name) is not None}
+        logits: torch.Tensor = output.logits[0, -1:]
+        return logits

@@ -1,0 +1,281 @@
+"""Runs an unmodified transformers model over the slots of a step."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from ladechat.decoder.runner import Capabilities
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.runners.argmax import argmax
+from ladechat.model.runners.cache_probe import probe_cache, single_token_only
+from ladechat.model.runners.graphs import GraphPasses
+from ladechat.model.runners.kv_cache import SlabCache
+from ladechat.model.runners.out_of_memory import release_memory
+from ladechat.model.runners.rope import rope_boundary
+from ladechat.model.runners.slots import Slots
+
+PREFILL_CHUNK = 512
+SMALL_CHUNK = 64
+"""How many tokens of a prompt go through the model at once when memory is short."""
+
+
+class TreeRunner:
+    """The `ladechat.decoder.runner.Runner` of any decoder-only transformers model with a KV cache.
+
+    Args:
+        model: in evaluation mode, on its device.
+        context_length: the number of positions it may use.
+        chunk: how many tokens of a prompt go through the model at once.
+
+    Attributes:
+        capabilities: any tree of slots.
+        graphs: recorded passes of the model; may be assigned between two passes. Trees that they have no pass for
+            go through the model itself.
+
+    Raises:
+        UnsupportedModel: the model is an encoder-decoder.
+        SingleTokenOnly: it has no KV cache of plain or sliding-window attention layers.
+    """
+
+    capabilities = Capabilities()
+    graphs: GraphPasses | None = None
+
+    def __init__(self, model: PreTrainedModel, context_length: int, chunk: int = PREFILL_CHUNK) -> None:
+        self._model = model
+        self.context_length = context_length
+        self._chunk = chunk
+        self._tokens: list[int] = []
+        self._pending: Slots | None = None
+        self._angles: list[int] = []
+        layers = probe_cache(model)
+        self._window_of = {layer.kind: layer.window for layer in layers}
+        self._slides = any(self._window_of.values())
+        self._all_seen = np.ones((1, 1, 1, 1), np.bool_)
+        if len({layer.window for layer in layers} - {None}) > 1:
+            raise single_token_only(model, "has sliding windows of different lengths")
+        self._rope = rope_boundary(model.config.get_text_config(decoder=True))
+        # Stored, because asking a model for them takes longer than using them.
+        self._device = model.device
+        self._adds_masks = model.config._attn_implementation == "eager"
+        self._cache = SlabCache(
+            [(layer.keys, layer.values) for layer in layers],
+            dtype=layers[0].dtype,
+            device=model.device,
+            capacity_limit=2 * context_length,
+        )
+        last_only = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self._prefill_options: dict[str, Any] = {"logits_to_keep": 1} if last_only else {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._device
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """See `Runner.tokens`."""
+        return self._tokens
+
+    @property
+    def max_positions(self) -> int:
+        """See `Runner.max_positions`."""
+        position = len(self._tokens)
+        room = max(1, self.context_length - position)
+        same_angles = self._rope.max_positions(position) if self._rope else None
+        return room if same_angles is None else min(room, same_angles)
+
+    @property
+    def pass_sizes(self) -> tuple[int, ...]:
+        """The numbers of slots that passes are filled up to, ascending; larger passes, or all if (), are not."""
+        return () if self.graphs is None else self.graphs.sizes
+
+    @property
+    def cache(self) -> SlabCache:
+        """Keys and values."""
+        return self._cache
+
+    @property
+    def windows(self) -> dict[str, int | None]:
+        """The kinds of its layers, and how many positions those of each kind look back; None: all."""
+        return self._window_of
+
+    @property
+    def has_fixed_angles(self) -> bool:
+        """Whether the rotary angles of a position are the same in every text."""
+        return self._rope is None
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
+        """See `Runner.prefill`.
+
+        Raises:
+            ValueError: no tokens, or more than the context holds.
+        """
+        if not 0 < len(tokens) <= self.context_length:
+            raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
+        wanted = list(tokens[:-1])
+        common = min(self.cached_prefix(tokens), len(wanted))
+        if self._rope and not common == len(wanted) == len(self._tokens):
+            self._reset_angles()
+        self._truncate(common)
+        self._cache.reserve(len(wanted) - common)  # once: growing holds the old slabs and the new ones together
+        if self.graphs is not None:  # they read all places, and what an overflow left there must not spoil this answer
+            self._cache.wipe()
+        while len(self._tokens) < len(wanted):
+            self._read(wanted[len(self._tokens) :][: self._chunk], len(tokens))
+            yield len(self._tokens)
+
+    def cached_prefix(self, tokens: Sequence[int]) -> int:
+        """How many of the first of these tokens are cached as a model caches them that reads all of them at once.
+
+        Where angles depend on the length of the text, tokens of a shorter text with other angles do not count; but a
+        text that is just being continued goes on with the ones it has.
+        """
+        known = self._tokens
+        if self._rope:
+            continued = len(known) == len(tokens) - 1
+            angles = self._rope.angles(len(tokens))
+            if not (continued and known == list(tokens[:-1])):
+                known = known[: next((i for i, own in enumerate(self._angles) if own != angles), len(known))]
+        pairs = zip(known, tokens, strict=False)
+        return next(
+            (index for index, (cached, token) in enumerate(pairs) if cached != token),
+            min(len(known), len(tokens)),
+        )
+
+    def forward(self, tree: SlotTree) -> torch.Tensor:
+        """See `Runner.forward`.
+
+        Raises:
+            ValueError: a slot lies beyond the context, or where the rotary angles are others.
+        """
+        slots = Slots.of_tree(tree)
+        last = len(self._tokens) + int(slots.positions.max())
+        if last >= self.context_length:
+            raise ValueError(f"Position {last} is beyond a context of {self.context_length} tokens.")
+        if self._rope and slots.positions.max() >= self.max_positions:
+            raise ValueError(f"A pass from position {len(self._tokens)} may not include {last}: the angles change.")
+        if self._rope and self._rope.recomputes:
+            self._recompute(len(self._tokens) + 1)
+        return self._pass(slots)
+
+    def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        """See `Runner.argmax`."""
+        return argmax(logits)
+
+    def commit(self, slots: Sequence[int]) -> None:
+        """See `Runner.commit`.
+
+        Raises:
+            RuntimeError: there was no pass since the last commit.
+        """
+        if self._pending is None:
+            raise RuntimeError("There is no pass whose slots could be committed.")
+        self._cache.commit(slots)
+        self._tokens += [self._pending.tokens[slot] for slot in slots]
+        if self._rope:
+            last = len(self._tokens) - len(slots) + int(self._pending.positions.max())
+            self._angles.extend([self._rope.angles(last + 1)] * len(slots))
+        self._pending = None
+        if self.graphs is not None:
+            self.graphs.record_next()
+
+    def save_memory(self) -> None:
+        """Give back the cache after the memory was used up, and read prompts in smaller chunks from now on.
+
+        The next prompt is read anew. It is right after any pass that failed, whatever that had done by then.
+        """
+        self._truncate(0)
+        self._pending = None
+        self._cache.give_back()
+        self._chunk = min(self._chunk, SMALL_CHUNK)
+        release_memory(self._device)
+
+    def _read(self, tokens: Sequence[int], length: int) -> None:
+        """Append the next tokens of a prompt of `length` tokens to the cache."""
+        slots = Slots.causal(tokens)
+        if self._rope and self._rope.angles(len(self._tokens) + len(tokens)) != self._rope.angles(length):
+            # A slot at the end of the text, seen by none of the others, gives the pass the angles of the whole.
+            slots = slots.with_fillers(tokens[-1:], [length - 1 - len(self._tokens)])
+        self._model_pass(slots, **self._prefill_options)
+        self.commit(range(len(tokens)))
+
+    def _recompute(self, length: int) -> None:
+        """As the model's own generation does it, when a text of `length` tokens has just outgrown the boundary."""
+        if self._rope is not None and 0 in self._angles and self._rope.angles(length) != 0:
+            tokens = list(self._tokens)
+            self._truncate(0)
+            while len(self._tokens) < len(tokens):
+                self._read(tokens[len(self._tokens) :][: self._chunk], length)
+
+    def _truncate(self, length: int) -> None:
+        del self._tokens[length:]
+        del self._angles[length:]
+        self._cache.truncate(length)
+
+    @torch.inference_mode()
+    def _reset_angles(self) -> None:
+        """Bring back the usual angles: a model with dynamic ones keeps those of the longest text until a short one."""
+        zero = torch.zeros((1, 1), dtype=torch.long, device=self._device)
+        self._model(input_ids=zero, position_ids=zero, use_cache=False)
+
+    def _pass(self, slots: Slots) -> torch.Tensor:
+        if self.graphs is not None and self._tokens:
+            logits = self.graphs.forward(slots)
+            if logits is not None:
+                self._pending = slots
+                return logits
+        return self._model_pass(slots)
+
+    @torch.inference_mode()
+    def _model_pass(self, slots: Slots, **options: Any) -> torch.Tensor:
+        self._cache.reserve(len(slots))
+        self._pending = slots
+        device = self._device
+        output = self._model(
+            input_ids=torch.tensor([slots.tokens], device=device),
+            position_ids=torch.from_numpy(slots.positions + len(self._tokens))[None].to(device),
+            attention_mask=self._attention_mask(slots),
+            past_key_values=self._cache,
+            use_cache=True,
+            **options,
+        )
+        logits: torch.Tensor = output.logits[0]
+        return logits
+
+    def _attention_mask(self, slots: Slots) -> torch.Tensor | dict[str, torch.Tensor]:
+        """The (1, 1, T, L + T) mask over L cached tokens and T slots; for hybrid models, one of each kind of layer."""
+        cached = len(self._tokens)
+        if len(slots) == 1 and not self._slides:
+            return self._as_attention_mask(self._all_visible(cached + 1))
+        visible = np.ones((1, 1, len(slots), cached + len(slots)), np.bool_)
+        visible[..., cached:] = slots.mask
+        if not self._slides:
+            return self._as_attention_mask(visible)
+        positions = slots.positions + cached
+        distance = positions[:, None] - np.concatenate([np.arange(cached), positions])[None, :]
+        masks = {
+            kind: self._as_attention_mask(visible & (distance < window) if window else visible)
+            for kind, window in self._window_of.items()
+        }
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    def _all_visible(self, places: int) -> NDArray[np.bool_]:
+        """The mask of one slot that sees all places: a view of a larger one, which is kept."""
+        if self._all_seen.size < places:
+            self._all_seen = np.ones((1, 1, 1, 2 * places), np.bool_)
+        return self._all_seen[..., :places]
+
+    def _as_attention_mask(self, visible: NDArray[np.bool_]) -> torch.Tensor:
+        mask = torch.from_numpy(visible)
+        if self._device.type != "cpu":
+            mask = mask.to(self._device)
+        if not self._adds_masks:
+            return mask
+        # Eager attention adds its mask to the scores.
+        lowest = torch.finfo(self._model.dtype).min
+        return torch.zeros_like(mask, dtype=self._model.dtype).masked_fill_(~mask, lowest)

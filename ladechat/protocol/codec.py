@@ -1,0 +1,77 @@
+"""Messages to lines and back. Lines of earlier versions are read too: see `ladechat.protocol.earlier`."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ladechat.protocol.earlier import is_earlier, upgraded
+from ladechat.protocol.messages import Command, Event, ProtocolError
+
+COMMANDS: dict[str, type[Command]] = {cls.__struct_config__.tag: cls for cls in Command.__subclasses__()}  # type: ignore[misc]  # our tags are names
+EVENTS: dict[str, type[Event]] = {cls.__struct_config__.tag: cls for cls in Event.__subclasses__()}  # type: ignore[misc]  # as above
+
+
+class _CommandTag(Struct):
+    kind: str = msgspec.field(name="command")
+
+
+class _EventTag(Struct):
+    kind: str = msgspec.field(name="event")
+
+
+_decode_command_tag = msgspec.json.Decoder(_CommandTag).decode
+_decode_event_tag = msgspec.json.Decoder(_EventTag).decode
+_command_decoders = {tag: msgspec.json.Decoder(cls) for tag, cls in COMMANDS.items()}
+_event_decoders = {tag: msgspec.json.Decoder(cls) for tag, cls in EVENTS.items()}
+_encoder = msgspec.json.Encoder()
+_M = TypeVar("_M")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+def encode(message: Command | Event) -> bytes:
+    """One line, its newline included. ASCII only: no character of a model's text can split a line or upset a reader."""
+    line = _encoder.encode(message)
+    if not line.isascii():
+        # Outside ASCII, JSON has nothing but the insides of strings, where an escape means the character itself.
+        line = _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], line.decode()).encode()
+    return line + b"\n"
+
+
+def decode_command(line: bytes) -> Command | None:
+    """The command in one line, or None for a kind that this version does not know.
+
+    Raises:
+        ProtocolError: the line is not JSON, or not a command, or a field it knows has another type or is out of range.
+    """
+    return _decode(line, _decode_command_tag, _command_decoders)
+
+
+def decode_event(line: bytes) -> Event | None:
+    """The event in one line, or None for a kind that this version does not know.
+
+    Raises:
+        ProtocolError: the line is not JSON, or not an event, or a field it knows has another type.
+    """
+    return _decode(line, _decode_event_tag, _event_decoders)
+
+
+def _decode(
+    line: bytes,
+    decode_tag: Callable[[bytes], _CommandTag | _EventTag],
+    decoders: Mapping[str, msgspec.json.Decoder[_M]],
+) -> _M | None:
+    try:
+        decoder = decoders.get(decode_tag(line).kind)
+        if decoder is None:
+            return None
+        if b'"settings"' in line:  # few lines have some, and only those differ from earlier versions
+            message = msgspec.json.decode(line)
+            if is_earlier(message):
+                line = msgspec.json.encode(upgraded(message))
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(str(error)) from error

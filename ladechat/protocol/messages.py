@@ -1,0 +1,294 @@
+"""The contract between an engine and whatever watches it.
+
+Commands travel to the engine, events come back: JSON, UTF-8 (escaped to ASCII), one message a line, lines split on the
+byte ``\\n`` only. The tag of a command is ``"command"``, of an event ``"event"``; its value is the class name in snake
+case. The first event of every stream is its ``Header``, so a stream written to a file is a recording as it stands.
+
+A reader skips kinds and keys that it does not know, and is strict about the types of the fields it does know.
+``docs/protocol.md`` describes every field with its unit.
+"""
+
+import signal
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from ladechat.protocol.values import (
+    DecoderInfo,
+    DraftTree,
+    ExpectedTokens,
+    Memory,
+    Message,
+    MinP,
+    PassCost,
+    Penalty,
+    PoolView,
+    SamplingDefaults,
+    Seed,
+    Settings,
+    Temperature,
+    Timing,
+    TopK,
+    TopP,
+    Value,
+    WindowView,
+)
+
+FORMAT = "ladechat"
+VERSION = "3.0"
+"""Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
+them, raises the major: readers refuse a later one, and read earlier ones."""
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""The longest line a reader must take: a `Generate` carries a whole conversation."""
+
+WHERE = signal.SIGUSR1
+"""An engine that gets this signal, once its header is out, writes the stacks of its threads to its standard error."""
+
+
+class ProtocolError(ValueError):
+    """A line that is not a message of this protocol, or not one this version can read."""
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+class Command(Struct, frozen=True, kw_only=True, tag_field="command"):
+    """Base of everything that is said to an engine."""
+
+
+class Generate(Command, frozen=True, tag="generate"):
+    """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache."""
+
+    turn: int
+    messages: list[Message]
+    max_new_tokens: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Configure(Command, frozen=True, tag="configure"):
+    """Change the settings that are named, between two steps, also of a running generation.
+
+    `None` leaves a setting as it is; so does `parameters` for each parameter that it does not name.
+    """
+
+    decoder: str | None = None
+    parameters: dict[str, Value] | None = None
+    temperature: Temperature | None = None
+    top_k: TopK | None = None
+    top_p: TopP | None = None
+    min_p: MinP | None = None
+    repetition_penalty: Penalty | None = None
+    seed: Seed | None = None
+
+
+class Stop(Command, frozen=True, tag="stop"):
+    """End the running generation after the step, or the prefill chunk, that is under way."""
+
+
+class Shutdown(Command, frozen=True, tag="shutdown"):
+    """End the engine, now."""
+
+
+# --- events ---------------------------------------------------------------------------------------------------------
+
+
+class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
+    """Base of everything that an engine says. `seq` counts from 0 without gaps; `t` is seconds since the header."""
+
+    seq: int = 0
+    t: float = 0.0
+
+
+class Header(Event, frozen=True, tag="header"):
+    """The first line: who writes this stream, and with what it was asked to run."""
+
+    format: str
+    version: str
+    program: str
+    model: str
+    tokenizer: str | None
+    device: str
+    dtype: str
+    settings: Settings
+    seed: int | None
+    started: str
+
+
+class Loading(Event, frozen=True, tag="loading"):
+    """What the engine is doing before it can answer: stage `stage` of `stages`, and how far into it.
+
+    The bytes are those of a download, or of weights being read. A long stage is reported again and again.
+    """
+
+    stage: int
+    stages: int
+    doing: str
+    fraction: float | None = None
+    done_bytes: int | None = None
+    total_bytes: int | None = None
+
+
+class Ready(Event, frozen=True, tag="ready"):
+    """The model is loaded: facts about it, as they were found, and the decoders that it can be run with.
+
+    `single_token` says why each of its passes takes one token, in a sentence; None where they take a tree of them.
+    """
+
+    model: str
+    model_type: str
+    tokenizer: str
+    parameters: int
+    layers: int
+    vocabulary: int
+    context_length: int
+    device: str
+    dtype: str
+    chat_template: Literal["checkpoint", "llama-2 (built in)"]
+    eos_ids: list[int]
+    load_seconds: float
+    settings: Settings
+    quantization: str | None = None
+    sampling_defaults: SamplingDefaults | None = None
+    decoders: list[DecoderInfo] = []
+    single_token: str | None = None
+    memory: Memory | None = None
+
+
+class SettingsApplied(Event, frozen=True, tag="settings_applied"):
+    """The settings from the next step on: as `Configure` wants them, or smaller where the memory was used up."""
+
+    settings: Settings
+
+
+class HistoryTrimmed(Event, frozen=True, tag="history_trimmed"):
+    """Whole turns were left out of the prompt, oldest first, because the conversation outgrew the context."""
+
+    turn: int
+    dropped_turns: int
+    dropped_messages: int
+    tokens_before: int
+    tokens_after: int
+    context_length: int
+
+
+class TurnStarted(Event, frozen=True, tag="turn_started"):
+    """A generation begins: its prompt as it is sent to the model, and how much of that the cache already held."""
+
+    turn: int
+    messages: list[Message]
+    prompt_ids: list[int]
+    cached_tokens: int
+    max_new_tokens: int
+    settings: Settings
+    seed: int | None = None
+
+
+class Prefilling(Event, frozen=True, tag="prefilling"):
+    """Progress of the prompt through the model, after each chunk."""
+
+    turn: int
+    done_tokens: int
+    total_tokens: int
+
+
+class Step(Event, frozen=True, tag="step"):
+    """One forward pass and what it yielded. Complete in itself: a panel draws from one of these.
+
+    `origins` says of each token which drafter foresaw it, by the names of `DraftTree.sources`, or "model" for the
+    model's own next token.
+    """
+
+    turn: int
+    index: int
+    token_ids: list[int]
+    pieces: list[str]
+    logprobs: list[float]
+    origins: list[str]
+    timing: Timing
+    draft: DraftTree | None = None
+    window: WindowView | None = None
+    pool: PoolView | None = None
+
+
+class PolicyChoice(Event, frozen=True, tag="policy_choice"):
+    """Why the adaptive policy drafts as much as it does: what passes cost, what drafts are expected to bring, and the
+    number of slots at which tokens per millisecond are most. Means over the latest steps that drafted.
+
+    Attributes:
+        slots: of a pass, the last token's included; 1 is plain decoding.
+        tokens: expected of a step at so many slots.
+        window: whether the Jacobi window takes part.
+        costs: by slots, rising, the first of one slot.
+        expected: by slots, rising, the first of one slot.
+    """
+
+    turn: int
+    slots: float
+    tokens: float
+    window: bool
+    costs: list[PassCost]
+    expected: list[ExpectedTokens]
+
+
+FinishReason = Literal["eos", "max_new_tokens", "context", "stopped", "failed"]
+
+
+class TurnFinished(Event, frozen=True, tag="turn_finished"):
+    """A generation ended. `text` is what the pieces of its steps concatenate to."""
+
+    turn: int
+    reason: FinishReason
+    text: str
+    token_ids: list[int]
+    steps: int
+    prefill_seconds: float
+    decode_seconds: float
+    estimated_speedup: float | None = None
+    memory: Memory | None = None
+
+
+FailureCode = Literal[
+    "bad_command",
+    "busy",
+    "model_not_found",
+    "gated",
+    "hub_unreachable",
+    "no_safetensors",
+    "unsupported_architecture",
+    "missing_package",
+    "load_failed",
+    "message_too_long",
+    "pool_file",
+    "disk_full",
+    "out_of_memory",
+    "internal",
+]
+
+
+class Failed(Event, frozen=True, tag="failed"):
+    """Something could not be done: what and why in `message`, what to do in `hint`. A fatal one ends the engine."""
+
+    code: FailureCode
+    message: str
+    hint: str
+    turn: int | None = None
+    fatal: bool = False
+
+
+# --- what the user's side adds to a recording -----------------------------------------------------------------------
+# Such a line repeats the `seq` of the engine's line before it. With them, a screen follows from the events alone.
+
+
+class Asked(Event, frozen=True, tag="asked"):
+    """The user asked something. The engine begins with it when it can."""
+
+    turn: int
+    text: str
+
+
+class ConversationCleared(Event, frozen=True, tag="conversation_cleared"):
+    """The user began a new conversation."""
+
+
+class Closed(Event, frozen=True, tag="closed"):
+    """The last line of a recording that was ended on purpose. Without it, the session was interrupted."""

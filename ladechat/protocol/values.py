@@ -1,0 +1,191 @@
+"""The values inside messages: settings, decoders, what a step shows, what the engine takes."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+TEMPERATURE_RANGE = (0.0, 5.0)
+PENALTY_RANGE = (0.1, 10.0)
+
+Temperature = Annotated[float, Meta(ge=TEMPERATURE_RANGE[0], le=TEMPERATURE_RANGE[1])]
+TopK = Annotated[int, Meta(ge=0)]
+TopP = Annotated[float, Meta(gt=0.0, le=1.0)]
+MinP = Annotated[float, Meta(ge=0.0, lt=1.0)]
+Penalty = Annotated[float, Meta(ge=PENALTY_RANGE[0], le=PENALTY_RANGE[1])]
+Seed = Annotated[int, Meta(ge=0, lt=2**53)]
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """A value inside a message."""
+
+
+Value = bool | int
+"""A parameter of a decoder: a whole number, or on and off."""
+
+
+class Parameter(Record, frozen=True):
+    """Something about a decoder that can be set.
+
+    Attributes:
+        name: its key in `Settings.parameters`; decoders that share a name share the value that a user gave.
+        label: a few characters for a slider, such as W.
+        help: one sentence.
+        default: what it is unless it is given; a boolean is on or off and has no range.
+        least, most: the range, both ends included.
+        live: whether it may change while an answer is being written.
+    """
+
+    name: str
+    label: str
+    help: str
+    default: Value
+    least: int = 0
+    most: int = 1
+    live: bool = True
+
+
+class DecoderInfo(Record, frozen=True):
+    """A decoder as it is announced: what it is called, what it does, and what can be set.
+
+    Attributes:
+        name: its key in `Settings.decoder`.
+        label: its name for people.
+        help: one sentence.
+        parameters: in the order of their sliders.
+        tree_attention: whether its passes take several slots, which not every model can.
+        by_hand: for a decoder that chooses by itself, the one whose parameters are set by hand instead.
+    """
+
+    name: str
+    label: str
+    help: str
+    parameters: list[Parameter] = []
+    tree_attention: bool = True
+    by_hand: str | None = None
+
+
+class Settings(Record, frozen=True):
+    """The decoder by its name, its parameters by theirs, and how tokens are drawn.
+
+    What an engine says has a value for each parameter of the decoder. What it is told may lack some, which then keep
+    their value or have their default.
+
+    A temperature of 0 is greedy: the token with the largest logit. `top_k` 0, `top_p` 1, `min_p` 0, a penalty of 1
+    change nothing.
+    """
+
+    decoder: str = "auto"
+    parameters: dict[str, Value] = {}
+    temperature: Temperature = 0.0
+    top_k: TopK = 0
+    top_p: TopP = 1.0
+    min_p: MinP = 0.0
+    repetition_penalty: Penalty = 1.0
+    seed: Seed | None = None
+
+
+class Message(Record, frozen=True):
+    """One turn of the conversation. Past answers carry their token ids, so that the cached prefix matches exactly."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+    token_ids: list[int] | None = None
+
+
+class SamplingDefaults(Record, frozen=True):
+    """How a checkpoint's own generation_config.json would have its tokens drawn. None where it does not say."""
+
+    do_sample: bool
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+
+
+class Memory(Record, frozen=True):
+    """What the engine takes. Each number is None where there is no such thing, or where the system does not report it.
+
+    `peak_bytes` takes the place of `resident_bytes` on systems that report only that.
+    """
+
+    resident_bytes: int | None
+    peak_bytes: int | None
+    device_bytes: int | None
+    reserved_bytes: int | None
+    cache_bytes: int | None
+
+
+Verdict = Literal["accepted", "rejected", "untested"]
+"""`untested`: an ancestor was rejected, so the model never judged this token."""
+
+
+class DraftTree(Record, frozen=True):
+    """The drafts of one step, merged by shared prefix. Node i hangs on node `parents[i]`; -1 is the last token.
+
+    `sources` says which drafter brought each: "window", "prompt", "accepted", "earlier", "suffix", "recycling" …
+    """
+
+    token_ids: list[int]
+    pieces: list[str]
+    parents: list[int]
+    sources: list[str]
+    verdicts: list[Verdict]
+
+
+class WindowView(Record, frozen=True):
+    """The Jacobi window that went into one pass, and the row that came out.
+
+    Row r, column i stands at position r + i after the last accepted token, which is row 0, column 0.
+    """
+
+    rows: list[list[str]]
+    row_ids: list[list[int]]
+    fresh: list[str]
+    fresh_ids: list[int]
+
+
+class Candidate(Record, frozen=True):
+    """One n-gram of the pool that begins with the last accepted token, without that token."""
+
+    token_ids: list[int]
+    pieces: list[str]
+    source: str
+    tried: bool
+    matched: int
+
+
+class PoolView(Record, frozen=True):
+    """The pool at one step: its size, how often it had an answer, and what it holds after the last token.
+
+    `added` counts the n-grams that were new since the step before.
+    """
+
+    ngrams: int
+    lookups: int
+    hits: int
+    added: int
+    after: str
+    candidates: list[Candidate]
+
+
+class Timing(Record, frozen=True):
+    """Where the time of one step went, in milliseconds, and how large its pass was."""
+
+    step_ms: float
+    forward_ms: float
+    slots: int
+    cache_length: int
+    plain_ms: float | None = None
+
+
+class PassCost(Record, frozen=True):
+    """How long a pass of so many slots takes, in milliseconds."""
+
+    slots: int
+    ms: float
+
+
+class ExpectedTokens(Record, frozen=True):
+    """How many tokens a step is expected to emit whose pass has so many slots, filled with the likeliest drafts."""
+
+    slots: int
+    tokens: float

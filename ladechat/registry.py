@@ -1,0 +1,101 @@
+"""The decoders there are: each name of `ladechat.catalog` bound to its drafters and policy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ladechat.decoder.drafters.jacobi_block import JacobiBlockDrafter
+from ladechat.decoder.drafters.ngram_pool import NGramPool
+from ladechat.decoder.drafters.pool import PoolDrafter
+from ladechat.decoder.drafters.prompt_lookup import PromptLookupDrafter
+from ladechat.decoder.drafters.recycling import RecyclingDrafter
+from ladechat.decoder.drafters.suffix import SuffixDrafter
+from ladechat.decoder.drafters.window import WindowDrafter
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.runner import Runner
+from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
+from ladechat.tuning.costs import PassCosts
+
+
+@dataclass
+class Shared:
+    """What the decoders of one model have in common, so that one goes on where another was."""
+
+    costs: PassCosts
+    pool: NGramPool = field(default_factory=NGramPool)
+
+
+Make = Callable[[Runner, Shared], Decoder]
+DECODERS: dict[str, Make] = {}
+
+
+def register(name: str, make: Make) -> None:
+    """Bind a name of the catalog to what makes its decoder.
+
+    Raises:
+        ValueError: it is bound already.
+    """
+    if name in DECODERS:
+        raise ValueError(f"There is a decoder {name!r} already.")
+    DECODERS[name] = make
+
+
+def make(name: str, runner: Runner, shared: Shared | None = None) -> Decoder:
+    """A decoder by its name, with the defaults of its parameters; `configure` sets others.
+
+    Args:
+        name: one of the catalog's.
+        runner: the model.
+        shared: what it has in common with others; by default nothing is known at the start.
+
+    Raises:
+        KeyError: there is no such decoder.
+    """
+    return DECODERS[name](runner, shared or Shared(PassCosts(runner)))
+
+
+def lookahead(
+    runner: Runner,
+    window: int = 5,
+    ngram: int = 3,
+    guesses: int = 5,
+    pool: NGramPool | None = None,
+    pool_prompt: bool = True,
+    pool_accepted: bool = True,
+) -> Decoder:
+    """Lookahead decoding (Fu et al. 2024, arXiv 2402.02057) at fixed W, N and G. Without a window, W 0, a pass only
+    verifies guesses.
+
+    Raises:
+        ValueError: W < 0, N < 2 or G < 0.
+    """
+    for name, value, least in (("W", window, 0), ("N", ngram, 2), ("G", guesses, 0)):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, not {value}.")
+    pool = NGramPool() if pool is None else pool
+    drafters = [WindowDrafter(pool, window, ngram), PoolDrafter(pool, ngram, guesses, pool_prompt, pool_accepted)]
+    return Decoder(runner, drafters, name="Lookahead decoding")
+
+
+AUTO_WINDOW, AUTO_NGRAM, AUTO_GUESSES = 15, 5, 15
+"""W, N and G of `auto` where the window takes part; without it N and G of the pool alone."""
+
+
+def _auto(runner: Runner, shared: Shared) -> Decoder:
+    """All drafters at hand under the adaptive policy; the window takes part where slots are nearly free."""
+    shared.costs.refresh()
+    drafters = [
+        WindowDrafter(shared.pool, AUTO_WINDOW if shared.costs.slots_are_nearly_free else 0, AUTO_NGRAM),
+        PoolDrafter(shared.pool, AUTO_NGRAM, AUTO_GUESSES),
+        SuffixDrafter(MAX_DRAFTS),
+        RecyclingDrafter(MAX_DRAFTS),
+    ]
+    return Decoder(runner, drafters, AdaptivePolicy(shared.costs), name="Drafting")
+
+
+register("auto", _auto)
+register("lookahead", lambda runner, shared: lookahead(runner, pool=shared.pool))
+register("prompt_lookup", lambda runner, _: Decoder(runner, [PromptLookupDrafter()], name="Prompt lookup"))
+register("suffix", lambda runner, _: Decoder(runner, [SuffixDrafter()], name="Suffix matching"))
+register("recycling", lambda runner, _: Decoder(runner, [RecyclingDrafter()], name="Token recycling"))
+register("jacobi", lambda runner, _: Decoder(runner, [JacobiBlockDrafter()], name="Jacobi decoding"))
+register("autoregressive", lambda runner, _: Decoder(runner, name="Plain decoding"))

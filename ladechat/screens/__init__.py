@@ -1,0 +1,1 @@
+"""One screen a file; `view` is what they are composed of."""

@@ -1,0 +1,232 @@
+"""The chat: questions to an engine, its answers, and the keys for both."""
+
+import gc
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import ClassVar
+
+import msgspec
+from textual import on
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from ladechat.keys import APP_KEYS
+from ladechat.protocol import Configure, DecoderInfo, Event, Ready
+from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands
+from ladechat.session.engine_session import EngineSession
+from ladechat.session.recording import default_path
+from ladechat.session.state import State
+from ladechat.widgets.presenter import STARTING
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.slider import Slider
+from ladechat.widgets.sliders import ParameterSlider, SamplingSlider
+from ladechat.widgets.too_small import TooSmall
+
+SLOW_MOTION_FRAMES = 8
+QUIT_SECONDS = 2.0
+
+
+class ChatScreen(Screen[None]):
+    """What the user says to a session, and what the session shows.
+
+    Args:
+        session: the engine's.
+        model: the name that a recording is filed under.
+        welcome: the first notice.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
+
+    def __init__(self, session: EngineSession, model: str, welcome: str = "") -> None:
+        super().__init__()
+        self._session = session
+        self._model = model
+        self._prompt = Prompt(id="prompt")
+        self.view = ConversationView(self._prompt, welcome)
+        self._single_token: str | None = None
+        self._before_plain = ""
+        self._quit_next = False
+        self._warned = False
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield Footer(compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self._session.listener = self
+        self.view.presenter.begin(self._session.wished)
+        self._show_recording()
+        self._prompt.focus()
+        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.set_interval(1.0, self.check_silence)
+        self.call_after_refresh(self._after_first_frame)
+
+    def _after_first_frame(self) -> None:
+        """Start the engine now that the screen is there."""
+        gc.enable()
+        self._session.start()
+
+    def _frame(self) -> None:
+        if self.is_running:  # the widgets go before the timer does
+            self._session.frame()
+
+    def check_silence(self) -> None:
+        """Say so when the engine should have sent something, and has not for long."""
+        seconds = self._session.stuck_for()
+        if seconds is not None:
+            self.view.presenter.warn(f"no word from the engine for {seconds:.0f} s · F5 starts it again")
+        elif self._warned:
+            self.view.presenter.warn("")
+        self._warned = seconds is not None
+
+    # --- what the session says ----------------------------------------------------------------------------------------
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Draw events. The transcript takes all steps of a frame in one go, panels repaint at their own pace."""
+        if self.is_running:
+            self.view.presenter.show(events)
+            for event in events:
+                if isinstance(event, Ready):
+                    self._single_token = event.single_token
+
+    def give_back(self, question: str) -> None:
+        """Offer a question that got no answer, to be sent again."""
+        if self.is_running:
+            self._prompt.offer(question)
+
+    def recording_failed(self, error: OSError) -> None:
+        """Say that the recording has ended early."""
+        if self.is_running:
+            why = f"The recording has ended: {error.strerror or error}. What was written before is kept."
+            self.notify(why, severity="error", timeout=10)
+            self._show_recording()
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    @on(Prompt.Sent)
+    def _take_question(self, event: Prompt.Sent) -> None:
+        if self._session.state is State.ENDED:
+            self._prompt.offer(event.text)
+            self.notify("The engine has ended. F5 starts it again.", severity="warning")
+            return
+        self.view.transcript.anchor()
+        if self._session.asking:
+            self._session.ask_later(event.text)
+            self.notify("Sent as soon as this answer has ended.")
+        else:
+            self._session.ask(event.text)
+
+    def action_stop(self) -> None:
+        """Stop the answer, and slow motion with it; or a download."""
+        self._session.pacer.frames_per_step = 0
+        self._session.stop()
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one stop the answer; without that quit, at the second time."""
+        selected = self._prompt.selected_text or self.get_selected_text()
+        if selected:
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+            self._prompt.move_cursor(self._prompt.cursor_location)
+        elif self._session.asking and not self._quit_next:
+            self.action_stop()
+            self._arm_quit("Stopping. Ctrl+C again quits.")
+        elif self._quit_next:
+            self.app.exit(0)
+        else:
+            self._arm_quit("Ctrl+C again quits.")
+
+    def _arm_quit(self, text: str) -> None:
+        self._quit_next = True
+        self.notify(text, timeout=QUIT_SECONDS)
+        self.set_timer(QUIT_SECONDS, self._disarm_quit)
+
+    def _disarm_quit(self) -> None:
+        self._quit_next = False
+
+    def action_slow_motion(self) -> None:
+        """Show about four steps a second, or as they come."""
+        slow = not self._session.pacer.frames_per_step
+        self._session.pacer.frames_per_step = SLOW_MOTION_FRAMES if slow else 0
+        self.notify("Slow motion: about four steps a second are shown." if slow else "Steps are shown as they come.")
+
+    def action_follow(self) -> None:
+        """To the end of the conversation, and on with it as it grows."""
+        self.view.transcript.anchor()
+
+    def action_new_conversation(self) -> None:
+        """Forget the conversation, once nothing is being answered any more."""
+        if self._session.asking:
+            self.notify("Stop the answer first (Esc).", severity="warning")
+        else:
+            self._session.clear()
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    @on(Slider.Changed)
+    def _slider_moved(self, event: Slider.Changed) -> None:
+        match event.slider:
+            case ParameterSlider() as slider:
+                changed = slider.decoder if slider.decoder != self._session.wished.decoder else None
+                self._session.configure(Configure(decoder=changed, parameters={slider.parameter.name: event.value}))
+            case SamplingSlider() as slider:
+                self._session.configure(msgspec.convert({slider.setting: slider.number}, Configure))
+
+    def action_switch_decoder(self) -> None:
+        """Plain decoding, or the decoder that was used before it, from the next step on."""
+        decoders = self.view.presenter.decoders
+        plain = self._plain_decoder
+        if plain is not None and self._session.wished.decoder != plain.name:
+            self._use_decoder(plain)
+        else:
+            self._use_decoder(decoders.get(self._before_plain) or next(iter(decoders.values())))
+
+    @property
+    def _plain_decoder(self) -> DecoderInfo | None:
+        """The first of the engine's decoders that takes one token a pass."""
+        return next((info for info in self.view.presenter.decoders.values() if not info.tree_attention), None)
+
+    def _use_decoder(self, info: DecoderInfo) -> None:
+        current = self._session.wished.decoder
+        if self._single_token is not None and info.tree_attention:
+            self.notify(f"Plain decoding only: {self._single_token}", severity="warning")
+            return
+        if info is self._plain_decoder and current != info.name:
+            self._before_plain = current
+        self._session.configure(Configure(decoder=info.name))
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """For the command palette: the actions of all keys, and every decoder."""
+        yield from commands(self.app, self, APP_KEYS)
+        for info in self.view.presenter.decoders.values():
+            yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
+
+    # --- the engine and the recording ---------------------------------------------------------------------------------
+
+    def action_restart_engine(self) -> None:
+        """End the engine and start a new one. The conversation stays."""
+        if self._session.restart():
+            self.view.presenter.say(STARTING)
+
+    def action_record(self) -> None:
+        """Begin or end a recording."""
+        recorder = self._session.recorder
+        if recorder.path is not None:
+            path = recorder.path
+            self._session.stop_recording()
+            self.notify(f"Recorded: {path}")
+        else:
+            path = default_path(self._model)
+            try:
+                recorder.start(path)
+            except OSError as error:
+                self.recording_failed(error)
+            else:
+                self.notify(f"Recording to {path}. F7 ends it.")
+        self._show_recording()
+
+    def _show_recording(self) -> None:
+        self.view.show_recording(self._session.recorder.path is not None)

@@ -1,0 +1,191 @@
+"""The replay: a recording in place of an engine."""
+
+import gc
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import ClassVar
+
+from rich.markup import escape
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from ladechat.keys import REPLAY_KEYS
+from ladechat.protocol import ConversationCleared, Event, Step, TurnStarted
+from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, welcome
+from ladechat.session.replay import Player, Recording
+from ladechat.widgets.cells import shorten
+from ladechat.widgets.presenter import Bookmark
+from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.transport import Transport
+
+QUESTION_CELLS = 60
+
+
+class ReplayScreen(Screen[None]):
+    """A recorded session, at its own pace or step by step.
+
+    Args:
+        recording: what is shown.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(REPLAY_KEYS)
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()
+        self.add_class("-replay")
+        self.player = Player(recording)
+        self.recording = recording
+        self._transport = Transport(id="transport")
+        self.view = ConversationView(self._transport, welcome(recording.header.model))
+        self._bookmarks: dict[int, Bookmark] = {}
+        steps = [0]
+        for event in recording.events:
+            steps.append(steps[-1] + isinstance(event, Step))
+        self._steps_before = steps
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield Footer(compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self.view.presenter.begin(self.recording.header.settings)
+        self._transport.focus()
+        self.view.show_recording(False)
+        self.query_one("#sliders").disabled = True  # they show what was, and move nothing
+        for notice in self.recording.notices:
+            self.notify(notice, severity="warning", timeout=10)
+        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.call_after_refresh(gc.enable)
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    def _frame(self) -> None:
+        if self.is_running:
+            first = self.player.position
+            self._show(self.player.due(time.monotonic()), first)
+
+    def _show(self, events: Sequence[Event], first: int) -> None:
+        """Show the events from number `first` on, with a bookmark before each turn that starts."""
+        begin = 0
+        for place, event in enumerate(events):
+            if isinstance(event, TurnStarted):
+                self.view.presenter.show(events[begin:place])
+                self._bookmarks[first + place] = self.view.presenter.bookmark()
+                begin = place
+        self.view.presenter.show(events[begin:])
+        self._show_place()
+
+    def go(self, position: int) -> None:
+        """Show the state in which `position` events have been shown, and stay there."""
+        self.player.playing = False
+        before = self.player.position
+        self.player.seek(position)
+        if self.player.position < before:
+            before = self._rewind(before)
+        self._show(self.recording.events[before : self.player.position], before)
+
+    def _rewind(self, before: int) -> int:
+        """From position `before`, go back to the start of the turn that is to be shown, or of everything.
+
+        Returns:
+            The position reached, at or before the player's.
+        """
+        start = max((place for place in self._bookmarks if place < self.player.position), default=None)
+        between = self.recording.events[start or 0 : before]
+        if start is None or any(isinstance(event, ConversationCleared) for event in between):
+            self.view.presenter.begin(self.recording.header.settings)
+            return 0
+        self.view.presenter.return_to(self._bookmarks[start])
+        return start
+
+    def _show_place(self) -> None:
+        player = self.player
+        mark = "▶" if player.playing else "■" if player.at_end else "‖"
+        turn = player.turn
+        now, whole = _clock(player.seconds), _clock(self.recording.seconds)
+        self._transport.state = f"{mark} {player.speed:g}×"
+        self._transport.facts = (
+            f"{now} of {whole}",
+            f"step {self._steps_before[player.position]:,} of {self._steps_before[-1]:,}",
+            f"turn {turn.number if turn else 0} of {len(self.recording.turns)}",
+        )
+        self._transport.fraction = player.position / len(self.recording.events)
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        """Pause, or go on; at the end, from the beginning."""
+        playing = not self.player.playing
+        if playing and self.player.at_end:
+            self.go(0)
+        self.player.playing = playing
+        self._show_place()
+
+    def action_step_forward(self) -> None:
+        """One step on."""
+        self.go(self.player.step_forward())
+
+    def action_step_back(self) -> None:
+        """One step back."""
+        self.go(self.player.step_back())
+
+    def action_next_turn(self) -> None:
+        """To the next question."""
+        self._jump(self.player.next_turn())
+
+    def action_previous_turn(self) -> None:
+        """To the question before."""
+        self._jump(self.player.previous_turn())
+
+    def action_to_start(self) -> None:
+        """To the beginning."""
+        self._jump(0)
+
+    def action_to_end(self) -> None:
+        """To the end of the recording."""
+        self._jump(len(self.recording.events))
+
+    def _jump(self, position: int) -> None:
+        """Go somewhere else, and go on from there if it was going on."""
+        playing = self.player.playing
+        self.go(position)
+        self.player.playing = playing and not self.player.at_end
+        self._show_place()
+
+    def action_faster(self) -> None:
+        """Faster."""
+        self.player.change_speed(1)
+        self._show_place()
+
+    def action_slower(self) -> None:
+        """Slower."""
+        self.player.change_speed(-1)
+        self._show_place()
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one leave."""
+        selected = self.get_selected_text()
+        if selected:
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+        else:
+            self.app.exit(0)
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """For the command palette: the actions of all keys, and every question of the recording, to jump to."""
+        yield from commands(self.app, self, REPLAY_KEYS)
+        for turn in self.recording.turns:
+            question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
+            jump = partial(self._jump, turn.position + 1)
+            yield SystemCommand(f"Turn {turn.number}: {escape(question)}", "Jump there.", jump)
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, as 4:05; with hours where there are any."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -1,0 +1,78 @@
+"""What a chat and its replay are composed of: conversation, panels, status line, and the presenter that draws them."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Label
+
+from ladechat.palette import Palette
+from ladechat.widgets.presenter import Presenter
+from ladechat.widgets.side import SidePanels
+from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.transcript import Transcript
+
+FRAMES_PER_SECOND = 30
+WELCOME = (
+    "Ask the bundled model about what you see, for instance: What is the n-gram pool? How do I choose W, N and G? "
+    "Write a Python function that reverses a string."
+)
+IN_PALETTE_ALREADY = ("quit", "interrupt")
+
+
+def welcome(model: str) -> str:
+    """The first notice of a conversation: how to begin with the bundled model."""
+    return WELCOME if model == "demo" else ""
+
+
+class ConversationView(Vertical):
+    """A conversation at the left, at the right how its answers come about, and below what controls them.
+
+    Args:
+        controls: what stands below the conversation.
+        welcome: the first notice.
+    """
+
+    def __init__(self, controls: Widget, welcome: str = "") -> None:
+        super().__init__()
+        self.transcript = Transcript(id="transcript")
+        self.side = SidePanels(id="side")
+        self._status = StatusLine(id="status")
+        self._controls = controls
+        self._recording = Label("● rec", id="recording")
+        self.presenter = Presenter(self.transcript, self.side, self._status, welcome)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="body"):
+            yield self.transcript
+            yield self.side
+        yield self._controls
+        with Horizontal(id="status-bar"):
+            yield self._status
+            yield self._recording
+
+    def on_mount(self) -> None:
+        self.watch(self.app, "palette", self._show_palette)
+
+    def _show_palette(self, palette: Palette) -> None:
+        self.side.palette = self.transcript.palette = palette
+
+    def show_recording(self, running: bool) -> None:
+        """Show or hide the mark of a recording."""
+        self._recording.display = running
+
+    def toggle_panels(self) -> None:
+        """Show or hide the panels."""
+        self.side.display = not self.side.display
+
+
+def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding]) -> Iterable[SystemCommand]:
+    """The action of every key, by name, for the command palette."""
+    for binding in keys:
+        if binding.id not in IN_PALETTE_ALREADY:
+            action = partial(app.run_action, binding.action, screen)
+            yield SystemCommand(binding.description, binding.tooltip, action)

@@ -1,0 +1,159 @@
+"""Events, settings, sizes and times as text."""
+
+from collections.abc import Mapping, Sequence
+
+from ladechat import catalog
+from ladechat.protocol import (
+    DecoderInfo,
+    Failed,
+    HistoryTrimmed,
+    Loading,
+    Memory,
+    Ready,
+    SamplingDefaults,
+    Settings,
+    TurnFinished,
+)
+
+REASONS = {
+    "stopped": "stopped",
+    "max_new_tokens": "the token limit was reached",
+    "context": "the model's context is full",
+    "failed": "broken off",
+}
+
+
+def describe_finish(event: TurnFinished) -> str:
+    """One line below an answer: its figures, and why it ended if it did not end by itself."""
+    parts = figures(event)
+    if event.reason in REASONS:
+        parts.append(REASONS[event.reason])
+    return " · ".join(parts)
+
+
+def figures(event: TurnFinished) -> list[str]:
+    """Tokens, steps, tokens a step (S) and tokens per second of an answer, as far as there are any."""
+    tokens = len(event.token_ids)
+    parts = [f"{tokens} tokens"]
+    if event.steps:
+        parts += [f"{event.steps} steps", f"S {tokens / event.steps:.2f}"]
+    if event.decode_seconds:
+        parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
+    return parts
+
+
+def duration(seconds: float) -> str:
+    """A measured time: "48 ms", and from a second on "1.2 s"."""
+    milliseconds = round(1000 * seconds)
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{seconds:.1f} s"
+
+
+def describe_trimming(event: HistoryTrimmed) -> str:
+    """What is missing from the prompt, and why."""
+    turns = "the oldest turn was" if event.dropped_turns == 1 else f"the oldest {event.dropped_turns} turns were"
+    return (
+        f"The conversation outgrew the context of {event.context_length:,} tokens: {turns} left out of this prompt "
+        f"({event.tokens_before:,} → {event.tokens_after:,} tokens)."
+    )
+
+
+def describe_failure(event: Failed) -> str:
+    """What went wrong, and what to do."""
+    return f"{event.message} {event.hint}"
+
+
+def describe_loading(event: Loading) -> str:
+    """What is being done, and how far: a download in bytes, anything else by its stage."""
+    if event.done_bytes is not None and event.total_bytes:
+        share = _percent(event.done_bytes / event.total_bytes)
+        return f"{event.doing} · {_bytes(event.done_bytes, event.total_bytes)} · {share} · Esc stops"
+    share = f" · {_percent(event.fraction)}" if event.fraction is not None else ""
+    return f"{event.doing}{share} ({event.stage}/{event.stages}) …"
+
+
+def describe_model(event: Ready) -> str:
+    """The facts that the status line has room for: size, quantisation and context."""
+    return f"{_size(event)} · context {event.context_length:,}"
+
+
+def describe_memory(memory: Memory | None) -> str:
+    """The memory that the engine takes, on a GPU or else in RAM, and the part of it that is the KV cache."""
+    if memory is None:
+        return ""
+    parts = []
+    if memory.reserved_bytes is not None:
+        parts.append(f"GPU memory {_size_of(memory.reserved_bytes)}")
+    elif memory.resident_bytes is not None:
+        parts.append(f"memory {_size_of(memory.resident_bytes)}")
+    elif memory.peak_bytes is not None:
+        parts.append(f"memory at most {_size_of(memory.peak_bytes)}")
+    if memory.cache_bytes is not None:
+        parts.append(f"cache {_size_of(memory.cache_bytes)}")
+    return ", ".join(parts)
+
+
+def introduce(event: Ready) -> str:
+    """The model and where it runs; and its own sampling settings, which are not used."""
+    name = event.model.rstrip("/").rsplit("/", 1)[-1]
+    facts = f"{name}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
+    if event.single_token is not None:
+        facts += f" Plain decoding only: {event.single_token}"
+    own = event.sampling_defaults
+    if own is None or not own.do_sample:
+        return facts
+    return f"{facts} The checkpoint's own sampling defaults are {_sampling(own)}; here the sliders T and P decide."
+
+
+def _size(event: Ready) -> str:
+    millions = event.parameters / 1e6
+    size = f"{millions / 1000:.1f}B" if millions >= 1000 else f"{millions:.1f}M"
+    return f"{size} parameters" + (f", {event.quantization}" if event.quantization else "")
+
+
+def _sampling(own: SamplingDefaults) -> str:
+    named = (("temperature", own.temperature), ("top-p", own.top_p), ("top-k", own.top_k))
+    return ", ".join(f"{name} {value:g}" for name, value in named if value is not None) or "temperature 1"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+def _bytes(done: int, total: int) -> str:
+    """Both numbers in the unit that suits the larger one."""
+    unit, size, digits = _unit(total)
+    return f"{done / size:.{digits}f} of {total / size:.{digits}f} {unit}"
+
+
+def _size_of(count: int) -> str:
+    unit, size, digits = _unit(count)
+    return f"{count / size:.{digits}f} {unit}"
+
+
+def _unit(count: int) -> tuple[str, float, int]:
+    """The unit for a number of bytes, how many bytes it has, and how many decimals to show."""
+    units = (("GB", 1e9, 1), ("MB", 1e6, 1), ("kB", 1e3, 1))
+    return next((unit for unit in units if count >= unit[1]), ("B", 1, 0))
+
+
+def announced(decoders: Sequence[DecoderInfo]) -> Mapping[str, DecoderInfo]:
+    """The decoders by name: those that an engine has announced, or, before it has, those of this version."""
+    return {info.name: info for info in decoders} or catalog.DECODERS
+
+
+def info_of(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:
+    """What is known of a decoder; of one that nobody has announced, that is a name to show."""
+    return decoders.get(name) or DecoderInfo(name=name, label=name.replace("_", " "), help="")
+
+
+def describe_settings(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str:
+    """A decoder and its parameters: "lookahead W 5 N 3 G 5". What is on or off is named where it is not as usual."""
+    info = info_of(settings.decoder, decoders)
+    parts = [info.label]
+    for parameter in info.parameters:
+        value = settings.parameters.get(parameter.name, parameter.default)
+        if not isinstance(parameter.default, bool):
+            parts.append(f"{parameter.label} {value}")
+        elif value != parameter.default:
+            parts.append(f"{parameter.label} {'on' if value else 'off'}")
+    return " ".join(parts)

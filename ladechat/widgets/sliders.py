@@ -1,0 +1,122 @@
+"""The sliders: one for each number that can be set about the decoder while it runs, and two for sampling."""
+
+from collections.abc import Mapping
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widget import Widget
+
+from ladechat.protocol import DecoderInfo, Parameter, Settings, Value
+from ladechat.widgets.cells import cell_len, fit, printable
+from ladechat.widgets.flow import safe
+from ladechat.widgets.slider import Slider
+
+TEMPERATURE_HELP = "Temperature: 0 takes the likeliest token, above it tokens are drawn."
+TOP_P_HELP = "Top-p: tokens are drawn from the likeliest ones that have this probability together."
+MOST_LABEL_CELLS = 8
+
+
+class ParameterSlider(Slider):
+    """A slider that sets a parameter of a decoder.
+
+    Args:
+        parameter: what it sets.
+        decoder: the name of the decoder that has it.
+    """
+
+    def __init__(self, parameter: Parameter, decoder: str) -> None:
+        super().__init__("", int(parameter.default), parameter.least, parameter.most)
+        self.adopt(parameter, decoder, 0)
+
+    def adopt(self, parameter: Parameter, decoder: str, label_cells: int) -> None:
+        """Set this parameter from now on, behind a label of so many cells."""
+        self.parameter, self.decoder = parameter, decoder
+        self.minimum, self.maximum = parameter.least, max(parameter.least, parameter.most)
+        self.label = fit(parameter.label, label_cells)
+        self.tooltip = Content(safe(parameter.help))
+        self.refresh()
+
+
+class SamplingSlider(Slider):
+    """A slider that sets a field of `Settings`.
+
+    Args:
+        setting: the name of the field.
+        label, value, minimum, maximum, unit, tooltip: see `Slider`.
+    """
+
+    def __init__(
+        self, setting: str, label: str, value: int, minimum: int, maximum: int, *, unit: float, tooltip: str
+    ) -> None:
+        super().__init__(label, value, minimum, maximum, unit=unit, tooltip=tooltip, id=f"slider-{setting}")
+        self.setting = setting
+
+
+class Sliders(Vertical):
+    """Shows the settings that are in force, and lets them be moved.
+
+    A decoder that chooses by itself has no parameters of its own; then the sliders are those of the decoder that is
+    set by hand instead, drawn idle, and moving one changes over to that.
+    """
+
+    DEFAULT_CSS = """
+    Sliders, Sliders > Vertical { height: auto; }
+    Sliders > Vertical { max-height: 8; overflow-y: auto; scrollbar-size-vertical: 1; }
+    Sliders > Horizontal { height: 1; }
+    Sliders #slider-top_p { margin-left: 2; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Vertical()
+        with Horizontal():
+            yield SamplingSlider("temperature", "T", 0, 0, 20, unit=0.1, tooltip=TEMPERATURE_HELP)
+            yield SamplingSlider("top_p", "P", 20, 1, 20, unit=0.05, tooltip=TOP_P_HELP)
+
+    def show(
+        self, settings: Settings, info: DecoderInfo, by_hand: DecoderInfo | None, known: Mapping[str, Value]
+    ) -> None:
+        """Bring the sliders where the engine says they are.
+
+        Args:
+            settings: what is in force.
+            info: the decoder.
+            by_hand: the decoder whose parameters are shown instead, if there is one.
+            known: the last value of each parameter of any decoder.
+        """
+        owner = by_hand or info
+        self._offer([one for one in owner.parameters if one.live and not isinstance(one.default, bool)], owner.name)
+        for slider in self.parameter_sliders:
+            value = settings.parameters.get(slider.parameter.name, known.get(slider.parameter.name))
+            slider.show(slider.parameter.default if value is None else value)
+            slider.set_class(by_hand is not None, "-idle")
+        for sampling in self.query(SamplingSlider):
+            sampling.show(getattr(settings, sampling.setting))
+            sampling.disabled = settings.temperature == 0 and sampling.setting == "top_p"
+            sampling.set_class(sampling.disabled, "-idle")
+
+    @property
+    def parameter_sliders(self) -> list[ParameterSlider]:
+        """Those that are shown, from the top."""
+        return [slider for slider in self.query(ParameterSlider) if slider.display]
+
+    def _offer(self, parameters: list[Parameter], decoder: str) -> None:
+        """Show a slider for each of these, in this order. Sliders are kept, so that a focused one stays so."""
+        rows = self.query_one(Vertical)
+        kept = {slider.parameter.name: slider for slider in rows.query(ParameterSlider)}
+        cells = min(max((cell_len(printable(one.label)) for one in parameters), default=0), MOST_LABEL_CELLS)
+        for parameter in parameters:
+            slider = kept.pop(parameter.name, None)
+            if slider is None:
+                slider = ParameterSlider(parameter, decoder)
+                rows.mount(slider)
+            slider.adopt(parameter, decoder, cells)
+            slider.display = True
+        for slider in kept.values():
+            slider.display = False
+        order = {parameter.name: place for place, parameter in enumerate(parameters)}
+
+        def place(child: Widget) -> int:
+            return order.get(child.parameter.name, len(order)) if isinstance(child, ParameterSlider) else len(order)
+
+        rows.sort_children(key=place)

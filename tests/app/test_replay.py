@@ -1,0 +1,376 @@
+"""The replay on the screen: step by step what the live app showed, and what each key does."""
+
+import random
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.strip import Strip
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
+
+from ladechat.app import LadechatApp
+from ladechat.protocol import Configure, Step, TurnFinished
+from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.view import welcome
+from ladechat.session.recording import Recorder
+from ladechat.session.replay import Recording
+from ladechat.widgets.panel import Panel
+from ladechat.widgets.sliders import Sliders
+from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transport import Transport
+from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.fake_engine import FakeEngine
+from tests.session.streams import GOLDEN
+
+Cells = list[list[tuple[str, str]]]
+SIZES = [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)]
+
+
+def screen_of(app: LadechatApp) -> Cells:
+    """Conversation and panels as they are on the terminal, each stretch of text with its style; and the status line,
+    which has less room where the mark of a recording stands beside it, by its parts."""
+    strips: list[Strip] = app.screen._compositor.render_strips()
+    body = app.query_one("#body").region
+    status = app.query_one(StatusLine)
+    parts = ("model", "device", "dtype", "decoder", "facts", "memory", "activity")
+    return [
+        *([(segment.text, str(segment.style)) for segment in strips[y].simplify()] for y in body.line_range),
+        [(part, getattr(status, part)) for part in parts],
+    ]
+
+
+async def settled(pilot: Pilot[int]) -> None:
+    """Until nothing waits to be painted."""
+    await wait_until(pilot, lambda: all(panel._next_draw is None for panel in pilot.app.query(Panel)))
+    await pilot.pause()
+
+
+class RecordedSession:
+    """A live session of many turns, and what its screen showed after each step."""
+
+    def __init__(self, path: Path, size: tuple[int, int]) -> None:
+        self.path = path
+        self.size = size
+        self.screens: list[Cells] = []
+        self.stage = Stage(
+            FakeEngine(answers=("First answer, and it is short.", "A second answer: 漢字 and\ttabs."), hold_steps=True),
+            FakeEngine(answers=("After the restart there is more to say.",), hold_steps=True),
+            welcome=welcome("demo"),
+            system="Be brief.",
+            recorder=Recorder(),
+        )
+
+    async def play(self) -> None:
+        stage = self.stage
+        stage.recorder.start(self.path)
+        async with stage.app.run_test(size=self.size) as pilot:
+            await ask(pilot, "One?")
+            await self._steps(pilot, 3)
+            await stage.engine.send(Configure(decoder="lookahead", parameters={"window": 9}))
+            await self._steps(pilot, 99)
+            stage.engine.trim_next = True
+            await ask(pilot, "Two?")
+            await self._steps(pilot, 2)
+            await pilot.press("escape")
+            await wait_until(pilot, lambda: not stage.asking)
+            stage.engine.fail_next = "message_too_long"
+            await ask(pilot, "Far too long?")
+            await wait_until(pilot, lambda: stage.prompt == "Far too long?")
+            stage.engine.die()
+            await wait_until(pilot, lambda: "F5" in stage.activity)
+            await pilot.press("f5")
+            await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+            await ask(pilot, "Three?")
+            await self._steps(pilot, 99)
+            await pilot.press("ctrl+l")
+            for decoder in ("suffix", "autoregressive", "auto", "lookahead"):
+                await stage.engine.send(Configure(decoder=decoder, parameters={"ngram": 4}))
+                await ask(pilot, f"With {decoder}?")
+                await self._steps(pilot, 99)
+
+    async def _steps(self, pilot: Driver, most: int) -> None:
+        """Let steps go one by one, and look at the screen after each; behind the last one the answer ends."""
+        engine, stage = self.stage.engine, self.stage
+        await wait_until(pilot, lambda: engine._turn is not None)
+        speed = stage.app.query_one(SpeedPanel)
+        for _ in range(min(most, len(engine._coming))):
+            self._hold_the_end(engine)
+            engine.release(1)
+            await wait_until(pilot, lambda: speed._steps == engine.steps_done)
+            await settled(pilot)
+            self.screens.append(screen_of(stage.app))
+        if not engine._coming:
+            engine._finish("eos")
+            await wait_until(pilot, lambda: not stage.asking)
+            engine.hold()
+
+    @staticmethod
+    def _hold_the_end(engine: FakeEngine) -> None:
+        engine.hold_end = True
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["80x24", "160x48"])
+async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Path, size: tuple[int, int]) -> None:
+    session = RecordedSession(tmp_path / "talk.jsonl", size)
+    await session.play()
+    recording = Recording.read(session.path)
+    assert recording.notices == []
+    assert len(session.screens) == sum(isinstance(event, Step) for event in recording.events) > 20
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("space", "home")
+        for number, live in enumerate(session.screens):
+            await pilot.press("right")
+            await settled(pilot)
+            assert screen_of(app) == live, f"step {number}"
+        for number, live in reversed(list(enumerate(session.screens[:-1]))):
+            await pilot.press("left")
+            await settled(pilot)
+            assert screen_of(app) == live, f"back at step {number}"
+        steps = [place for place, event in enumerate(recording.events) if isinstance(event, Step)]
+        for number in random.Random(3).sample(range(len(steps)), len(steps)):
+            screen.go(steps[number] + 1)
+            await settled(pilot)
+            assert screen_of(app) == session.screens[number], f"jumped to step {number}"
+
+
+@pytest.fixture
+async def recording(tmp_path: Path) -> Recording:
+    """Two questions and their answers, a second between any two events."""
+    stage = Stage(FakeEngine(answers=("First answer.", "Second answer.")), recorder=Recorder())
+    stage.recorder.start(tmp_path / "talk.jsonl")
+    async with stage.app.run_test() as pilot:
+        for number, question in enumerate(("One?", "Two?"), start=1):
+            await answered(pilot, stage, question, times=number)
+    return Recording.read(tmp_path / "talk.jsonl")
+
+
+def text_of(app: LadechatApp) -> str:
+    return "\n".join(line.text for line in app.query_one(Transcript)._lines)
+
+
+async def test_space_pauses_and_goes_on(recording: Recording) -> None:
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        transport = app.query_one(Transport)
+        await pilot.press("space")
+        paused = screen.player.playing, transport.state
+        recording.times[:] = [second / 1000 for second in recording.times]
+        await pilot.pause(0.2)
+        still_there = screen.player.position
+        recording.times[:] = [second * 1000 for second in recording.times]
+        await pilot.press("space")
+        going = screen.player.playing, transport.state
+        assert paused == (False, "‖ 1×")
+        assert still_there < len(recording.events)
+        assert going == (True, "▶ 1×")
+
+
+async def test_at_full_speed_it_comes_to_its_end_and_space_begins_anew(recording: Recording) -> None:
+    recording.times[:] = [second / 1000 for second in recording.times]
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await wait_until(pilot, lambda: screen.player.at_end)
+        assert "First answer." in text_of(app) and "Second answer." in text_of(app)
+        assert app.query_one(Transport).state.startswith("■")
+        recording.times[:] = [second * 1e6 for second in recording.times]
+        await pilot.press("space")
+        assert screen.player.playing and "First answer." not in text_of(app)
+
+
+async def test_questions_can_be_jumped_to(recording: Recording) -> None:
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.press("space", "home", "n")
+        assert "One?" in text_of(app) and "Two?" not in text_of(app)
+        await pilot.press("n")
+        assert "Two?" in text_of(app) and "Second" not in text_of(app)
+        assert "turn 2 of 2" in app.query_one(Transport).facts
+        await pilot.press("p")
+        assert "Two?" not in text_of(app)
+        names = [command.title for command in app.get_system_commands(app.screen)]
+        assert {"Turn 1: One?", "Turn 2: Two?"} <= set(names)
+        jump = next(command for command in app.get_system_commands(app.screen) if command.title == "Turn 2: Two?")
+        jump.callback()
+        assert "Two?" in text_of(app) and "Second" not in text_of(app)
+
+
+async def test_a_question_that_looks_like_markup_is_listed_as_it_is(recording: Recording) -> None:
+    turn = recording.turns[0]
+    recording.turns[0] = replace(turn, question="Why [/b] [red]? \x1b[2J")
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.press("space", "ctrl+p")
+        await pilot.pause(0.3)
+        await pilot.press(*"Turn 1")
+        await wait_until(pilot, lambda: "[/b] [red]? ␛[2J" in app.export_screenshot().replace("&#160;", " "))
+
+
+async def test_speed_is_shown_and_bounded(recording: Recording) -> None:
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.press("plus")
+        assert "2×" in app.query_one(Transport).state
+        await pilot.press(*["minus"] * 20)
+        assert "0.1×" in app.query_one(Transport).state
+
+
+async def test_sliders_show_what_was_and_cannot_be_moved(recording: Recording) -> None:
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.press("end")
+        slider = app.query_one(Sliders).parameter_sliders[0]
+        value = slider.value
+        await pilot.click(slider)
+        slider.focus()
+        await pilot.press("home")
+        assert slider.value == value and not slider.has_focus
+
+
+async def test_damage_of_the_file_is_told(tmp_path: Path, recording: Recording) -> None:
+    recording.path.write_bytes(recording.path.read_bytes() + b"{torn")
+    app = LadechatApp(ReplayScreen(Recording.read(recording.path)))
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        notices = [notice.message for notice in app._notifications]
+        assert any("the last line is not complete" in notice for notice in notices)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
+async def test_keys_that_leave(recording: Recording, key: str) -> None:
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.press(key)
+    assert app.return_code == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_footer_has_room_for_its_keys(recording: Recording, size: tuple[int, int]) -> None:
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test(size=size) as pilot:
+        await wait_until(pilot, lambda: bool(app.query(FooterKey)))
+        keys = list(app.query_one(Footer).query(FooterKey))
+        assert keys[0].description == "Pause"
+        for one, other in pairwise(keys):
+            assert one.region.right <= other.region.x
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
+async def test_the_golden_recording_of_every_version_plays_forward_and_back(path: Path) -> None:
+    screen = ReplayScreen(Recording.read(path))
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.press("space", "end")
+        whole = text_of(app)
+        await pilot.press(*["left"] * 20, "home", "end")
+        assert text_of(app) == whole
+        finished = [event for event in screen.recording.events if isinstance(event, TurnFinished)]
+        assert all(event.text.split()[0] in whole for event in finished)
+
+
+FROM_THE_FUTURE = """
+{"event":"header","format":"ladechat","version":"3.7","program":"ladechat 9","model":"m","tokenizer":null,
+"device":"cpu","dtype":"int3","settings":{"decoder":"oracle","parameters":{"depth":4,"calm":true}},"seed":null,"started":"2031-01-01"}
+{"event":"ready","seq":1,"model":"m","model_type":"llama","tokenizer":"t","parameters":1,"layers":1,"vocabulary":9,
+"context_length":64,"device":"cpu","dtype":"int3","chat_template":"checkpoint","eos_ids":[],"load_seconds":1,
+"settings":{"decoder":"oracle","parameters":{"depth":4,"calm":true}},"decoders":[{"name":"oracle","label":"the oracle",
+"help":"It knows.","mood":"calm","parameters":[{"name":"depth","label":"depth","help":"How far.","default":2,"most":8},
+{"name":"a b!","label":"\\u001b[2J","help":"[/b]","default":1},{"name":"a-b","label":"漢字漢字漢字","help":"",
+"default":0},{"name":"calm","label":"calm","help":"","default":false}]}]}
+{"event":"prophecy","seq":2}
+{"event":"asked","seq":2,"turn":1,"text":"When?"}
+{"event":"turn_started","seq":3,"turn":1,"messages":[],"prompt_ids":[],"cached_tokens":0,"max_new_tokens":9,
+"settings":{"decoder":"oracle","parameters":{"depth":4,"calm":true}}}
+{"event":"step","seq":4,"turn":1,"index":0,"token_ids":[1,2,3],"pieces":["To","mor","row"],"logprobs":[0,0,0],
+"origins":["vision","dream","model"],"timing":{"step_ms":9,"forward_ms":8,"slots":4,"cache_length":2},
+"draft":{"token_ids":[1,2,7],"pieces":["To","mor","row!"],"parents":[-1,0,1],"sources":["vision","dream",""],
+"verdicts":["accepted","accepted","rejected"]}}
+{"event":"settings_applied","seq":5,"settings":{"decoder":"unheard of","parameters":{"x":1}}}
+{"event":"closed","seq":5}
+"""
+
+
+async def test_a_recording_of_decoders_parameters_and_sources_that_nobody_knows_plays(tmp_path: Path) -> None:
+    path = tmp_path / "future.jsonl"
+    path.write_text(FROM_THE_FUTURE.strip().replace(",\n", ",") + "\n")
+    screen = ReplayScreen(Recording.read(path))
+    app = LadechatApp(screen)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("space", "home", "right")
+        await settled(pilot)
+        assert "Tomorrow" in text_of(app)
+        assert app.query_one(StatusLine).decoder == "the oracle"
+        sliders = app.query_one(Sliders).parameter_sliders
+        assert [(slider.parameter.name, slider.number) for slider in sliders] == [("depth", 4), ("a b!", 1), ("a-b", 0)]
+        drafts = [strip.text for strip in app.query_one("#pool").render_lines(app.query_one("#pool").size.region)]
+        assert any("✓✓✗" in line and "row!" in line for line in drafts)
+        await pilot.press("end")
+        assert app.query_one(StatusLine).decoder == "unheard of"
+        assert app.query_one(Sliders).parameter_sliders == []
+
+
+# --- recording in the app ---------------------------------------------------------------------------------------------
+
+
+async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.screens.chat.default_path", lambda _: tmp_path / "talk.jsonl")
+    stage = Stage(FakeEngine(answers=("An answer.",)))
+    async with stage.app.run_test() as pilot:
+        mark = stage.app.query_one("#recording")
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        shown = [mark.display]
+        await pilot.press("f7")
+        shown.append(mark.display)
+        assert "talk.jsonl" in stage.notices[-1]
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: not stage.asking and "An answer." in stage.text)
+        await pilot.press("f7")
+        shown.append(mark.display)
+    assert shown == [False, True, False]
+    recording = Recording.read(tmp_path / "talk.jsonl")
+    assert recording.closed and recording.notices == []
+    finished = [event for event in recording.events if isinstance(event, TurnFinished)]
+    assert [event.text for event in finished] == ["An answer."]
+
+
+async def test_a_recording_that_cannot_be_written_is_told_of_and_the_conversation_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.screens.chat.default_path", lambda _: tmp_path)
+    stage = Stage(FakeEngine(answers=("An answer.",)))
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f7")
+        assert "recording has ended" in stage.notices[-1]
+        assert not stage.app.query_one("#recording").display
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: not stage.asking and "An answer." in stage.text)
+
+
+async def test_leaving_ends_the_recording_in_order(tmp_path: Path) -> None:
+    stage = Stage(FakeEngine(hold_steps=True), recorder=Recorder())
+    stage.recorder.start(tmp_path / "talk.jsonl")
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        stage.engine.release(2)
+        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == 2)
+        await pilot.press("ctrl+q")
+    recording = Recording.read(tmp_path / "talk.jsonl")
+    assert recording.closed
+    assert sum(isinstance(event, Step) for event in recording.events) == 2

@@ -1,0 +1,210 @@
+"""What takes part answers as plain decoding does, and says truly what that took."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers.generation.streamers import BaseStreamer
+
+from ladechat import registry
+from ladechat.bench.methods import Answer, Ours, Transformers, make_methods
+from ladechat.bench.options import Refused, method_names
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.sampler import Sampler
+from ladechat.decoder.step import Draft, Limits, Step
+from ladechat.model.load import LoadedModel, load
+from ladechat.tuning.adaptive import AdaptivePolicy
+from ladechat.tuning.costs import PassCosts
+from tests.engine.tokenizers import sentencepiece
+from tools.tiny_models import tiny_model
+
+SETTINGS = ((3, 3, 3), (5, 4, 2))
+LIMITS = Limits(24)
+
+
+@pytest.fixture
+def prompt(loaded: LoadedModel) -> list[int]:
+    """Some text and what the model goes on with, so that there is something to look up in it."""
+    start = list(loaded.tokenizer.encode("the pool keeps the n-grams of the pool, the window"))
+    steps = Decoder(loaded.runner).run(start, Limits(60))
+    return start + [token for step in steps for token in step.tokens]
+
+
+def test_lookahead_takes_part_once_for_each_of_its_settings(loaded: LoadedModel) -> None:
+    names = [method.name for method in make_methods(loaded, method_names(), SETTINGS)]
+    assert len(names) == len(set(names)) == len(method_names()) + 1
+    assert {"lookahead 3,3,3", "lookahead 5,4,2"} <= set(names)
+
+
+def test_every_method_answers_as_plain_decoding_does_also_to_the_end_of_the_text(
+    loaded: LoadedModel, prompt: list[int]
+) -> None:
+    plain, *others = make_methods(loaded, method_names(), SETTINGS)
+    expected = plain.answer(prompt, LIMITS).tokens
+    assert len(expected) == LIMITS.max_new_tokens
+    early = Limits(LIMITS.max_new_tokens, frozenset([expected[9]]))
+    until = expected[: expected.index(expected[9]) + 1]
+    for method in others:
+        assert method.answer(prompt, LIMITS).tokens == expected, method.name
+        assert method.answer(prompt, early).tokens == until, method.name
+
+
+def test_plain_decoding_of_both_kinds_takes_one_pass_a_token(loaded: LoadedModel, prompt: list[int]) -> None:
+    for method in make_methods(loaded, ("autoregressive", "transformers"), SETTINGS):
+        answer = method.answer(prompt, LIMITS)
+        assert answer.passes == answer.slots == len(answer.tokens) and answer.first_tokens == 1
+
+
+class Chunks(BaseStreamer):
+    """How many tokens `generate` brings at a time: the prompt, then one lot for each step."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def put(self, value: torch.Tensor) -> None:
+        self.sizes.append(value.numel())
+
+    def end(self) -> None:
+        pass
+
+
+def test_the_passes_of_transformers_are_the_lots_in_which_its_tokens_come(
+    loaded: LoadedModel, prompt: list[int]
+) -> None:
+    chunks = Chunks()
+    answer = Transformers("lookup", loaded.model, prompt_lookup_num_tokens=10, streamer=chunks).answer(prompt, LIMITS)
+    read, *lots = chunks.sizes
+    assert read == len(prompt) and sum(lots) == len(answer.tokens) > len(lots)
+    assert answer.passes == len(lots) and answer.first_tokens == lots[0] > 1
+
+
+def test_an_answer_of_one_step_has_all_its_tokens_in_the_first(loaded: LoadedModel, prompt: list[int]) -> None:
+    for method in make_methods(loaded, method_names(), SETTINGS):
+        answer = method.answer(prompt, Limits(1))
+        assert (answer.passes, answer.first_tokens, len(answer.tokens)) == (1, 1, 1)
+
+
+def test_a_checkpoints_own_generation_settings_have_no_say_and_stay(loaded: LoadedModel, prompt: list[int]) -> None:
+    model: Any = loaded.model
+    own = model.generation_config
+    method = Transformers("transformers", loaded.model)
+    expected = method.answer(prompt, LIMITS).tokens
+    own.repetition_penalty = 50.0
+    try:
+        assert method.answer(prompt, LIMITS).tokens == expected
+        assert model.generation_config is own
+    finally:
+        own.repetition_penalty = None
+
+
+def test_every_answer_begins_with_an_empty_cache(loaded: LoadedModel, prompt: list[int]) -> None:
+    read: list[int] = []
+
+    def note(_module: object, _arguments: object, options: dict[str, Any]) -> None:
+        read.append(options["input_ids"].shape[1])
+
+    for method in make_methods(loaded, method_names(), SETTINGS):
+        method.answer(prompt, Limits(2))
+        read.clear()
+        with loaded.model.register_forward_pre_hook(note, with_kwargs=True):
+            method.answer(prompt, Limits(2))
+        assert read[0] >= len(prompt) - 1, method.name
+
+
+def test_nothing_of_an_answer_helps_with_the_same_one_again(loaded: LoadedModel, prompt: list[int]) -> None:
+    fixed = [name for name in registry.DECODERS if name != "auto"]  # that learns rates, and so may draft otherwise
+    for method in make_methods(loaded, fixed, SETTINGS):
+        first, again = (method.answer(prompt, LIMITS) for _ in range(2))
+        assert (first.passes, first.slots, first.tested) == (again.passes, again.slots, again.tested), method.name
+
+
+def test_auto_goes_on_with_the_rates_and_costs_that_it_has_learnt(
+    loaded: LoadedModel, prompt: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies: list[object] = []
+    run = Decoder.run
+
+    def note(self: Decoder, *given: Any) -> Iterator[Step]:
+        policies.append(self.policy)
+        return run(self, *given)
+
+    monkeypatch.setattr(Decoder, "run", note)
+    [method] = make_methods(loaded, ["auto"])
+    for _ in range(2):
+        method.answer(prompt, LIMITS)
+    assert policies[0] is policies[1] and isinstance(policies[0], AdaptivePolicy)
+
+
+class Made:
+    """Stands in for a decoder; a benchmark sets its parameters and its policy."""
+
+    policy: object = None
+
+    def configure(self, parameters: dict[str, int]) -> None:
+        pass
+
+
+class Drafting(Made):
+    """A decoder of two steps with known verdicts."""
+
+    def run(
+        self, prompt: Sequence[int], limits: Limits, sampler: Sampler | None = None, generated: int = 0
+    ) -> Iterator[Step]:
+        path = (0,)  # so that the others were rejected, rejected and never judged
+        draft = Draft((7, 8, 9, 10), (-1, 0, -1, 2), ("window", "window", "prompt", "prompt"), path)
+        for tokens in ((7, 4), (5,)):
+            yield Step(tokens, (0.0,) * len(tokens), ("model",) * len(tokens), 5, 3, 0.1, draft)
+
+
+def answer_of(made: Made, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    monkeypatch.setitem(registry.DECODERS, "made up", lambda runner, shared: made)
+    costs = PassCosts(loaded.runner)
+    return Ours("made up", loaded.runner, "made up", {}, costs, loaded.model.device).answer([1, 2, 3], LIMITS)
+
+
+def test_drafts_are_counted_by_source_and_those_never_judged_are_left_out(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = answer_of(Drafting(), loaded, monkeypatch)
+    assert answer.tokens == (7, 4, 5) and answer.passes == 2 and answer.slots == 10 and answer.first_tokens == 2
+    assert answer.tested is not None and dict(answer.tested) == {"window": 4, "prompt": 2}
+    assert {source: answer.accepted[source] for source in answer.tested} == {"window": 2, "prompt": 0}
+
+
+class Busy(Made):
+    """A decoder that is given a clock, works between its two steps and goes on working behind the last."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def run(
+        self, prompt: Sequence[int], limits: Limits, sampler: Sampler | None = None, generated: int = 0
+    ) -> Iterator[Step]:
+        for token, seconds in ((7, 2.0), (8, 3.0)):
+            self.now += seconds
+            yield Step((token,), (0.0,), ("model",), 1, 3, seconds)
+            self.now += 4.0
+
+
+def test_an_answer_is_timed_until_its_last_token_is_there(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Busy()
+    monkeypatch.setattr(time, "perf_counter", lambda: busy.now)
+    answer = answer_of(busy, loaded, monkeypatch)
+    assert (answer.first_seconds, answer.rest_seconds) == (2.0, 4.0 + 3.0)
+
+
+def test_a_model_that_takes_one_token_a_pass_can_be_measured_against_transformers_and_drafters_are_refused(
+    tmp_path: Path, prompt: list[int]
+) -> None:
+    tokenizer = sentencepiece()
+    tiny_model("mamba", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    single_token = load(tmp_path, "mamba", "cpu", "float32", lambda stage: None, lambda fraction: None)
+    methods = make_methods(single_token, ("autoregressive", "transformers"), SETTINGS)
+    ours, theirs = (method.answer([5, 8, 13], Limits(6)) for method in methods)
+    assert ours.tokens == theirs.tokens
+    with pytest.raises(Refused, match=r"one token a pass.*without jacobi, transformers-prompt-lookup"):
+        make_methods(single_token, ("autoregressive", "jacobi", "transformers-prompt-lookup"), SETTINGS)

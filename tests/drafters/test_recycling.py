@@ -1,0 +1,165 @@
+"""Token recycling: the table that every slot writes, and the tree that is read off it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ladechat.decoder.drafters.drafter import Outcome, Room
+from ladechat.decoder.drafters.recycling import CHANCES, RecyclingDrafter, largest
+from ladechat.decoder.verify_mask import SlotTree
+from tests.drafters.trees import PLENTY, branches, drafts, paths
+
+VOCABULARY = 40
+RANKS = len(CHANCES)
+
+
+def ranked(*likeliest: int, vocabulary: int = VOCABULARY) -> torch.Tensor:
+    """(vocabulary,) logits with these tokens on top, the likeliest first."""
+    logits = torch.full((vocabulary,), -10.0)
+    for rank, token in enumerate(likeliest):
+        logits[token] = 10.0 - rank
+    return logits
+
+
+def show(drafter: RecyclingDrafter, tree: SlotTree, logits: Sequence[torch.Tensor]) -> None:
+    """A pass in which nothing was accepted."""
+    rows = torch.stack(list(logits))
+    argmax = rows.argmax(-1).tolist()
+    drafter.observe(Outcome(tree, rows, argmax, (), (argmax[0],), 0.0), [])
+
+
+def successors(drafter: RecyclingDrafter, token: int) -> list[int]:
+    """Those in the table, the likeliest first."""
+    drafter.configure({"nodes": RANKS})
+    drafter.begin([token], 1)
+    return [node.token for node in drafter.propose(Room(tokens=2, positions=2)).nodes]
+
+
+def test_before_any_pass_nothing_is_proposed() -> None:
+    assert drafts(RecyclingDrafter(8), [1, 2, 3]) == []
+
+
+def test_successors_of_successors_are_proposed() -> None:
+    the, cat, dog, sat = range(4)
+    drafter = RecyclingDrafter(3)
+    show(drafter, SlotTree.chain([the, cat]), [ranked(cat, dog), ranked(sat)])
+    drafter.begin([9, the], 2)
+    assert set(paths(drafter.propose(PLENTY).nodes)) == {(cat,), (cat, sat), (dog,)}
+
+
+def test_every_slot_writes_the_table_rejected_ones_too() -> None:
+    drafter, tree = RecyclingDrafter(), SlotTree(1)
+    for token in (2, 3, 4):
+        tree.add(0, token)
+    show(drafter, tree, [ranked(10, 20), ranked(11, 21), ranked(12, 22), ranked(13, 23)])
+    assert [successors(drafter, token)[:2] for token in (1, 2, 3, 4)] == [[10, 20], [11, 21], [12, 22], [13, 23]]
+    assert successors(drafter, 5) == []
+
+
+def test_a_later_pass_overwrites_what_an_earlier_one_said() -> None:
+    drafter = RecyclingDrafter()
+    show(drafter, SlotTree(1), [ranked(10, 20, 30)])
+    show(drafter, SlotTree(1), [ranked(11, 10)])
+    assert successors(drafter, 1)[:2] == [11, 10]
+    assert 30 not in successors(drafter, 1)[:3]
+
+
+def test_of_a_token_that_stands_twice_in_a_pass_the_last_slot_counts() -> None:
+    drafter = RecyclingDrafter()
+    show(drafter, SlotTree.chain([1, 2, 1]), [ranked(10), ranked(11), ranked(12)])
+    assert successors(drafter, 1)[0] == 12
+
+
+def test_what_was_learnt_in_one_text_is_known_in_the_next() -> None:
+    drafter = RecyclingDrafter(1)
+    drafter.begin([1], 1)
+    show(drafter, SlotTree(1), [ranked(10)])
+    assert drafts(drafter, [7, 7, 1]) == [(10,)]
+
+
+def test_a_small_vocabulary_has_fewer_successors() -> None:
+    drafter = RecyclingDrafter()
+    show(drafter, SlotTree(1), [ranked(2, 0, 1, vocabulary=3)])
+    assert successors(drafter, 1) == [2, 0, 1]
+
+
+def test_drafts_are_as_many_and_as_long_as_there_is_room_for() -> None:
+    drafter = RecyclingDrafter()
+    show(
+        drafter,
+        SlotTree.chain(list(range(VOCABULARY))),
+        [ranked(token + 1) for token in range(VOCABULARY - 1)] * 1 + [ranked(0)],
+    )
+    drafter.begin([3], 1)
+    for nodes, tokens, positions in [(1, 9, 9), (20, 3, 9), (20, 9, 4), (30, 1, 9), (64, 20, 20)]:
+        drafter.configure({"nodes": nodes})
+        proposed = drafter.propose(Room(tokens, positions)).nodes
+        assert len(proposed) <= nodes
+        assert all(len(path) < min(tokens, positions) for path in paths(proposed))
+        assert bool(proposed) == (min(tokens, positions) > 1)
+
+
+@given(st.integers(0, 1 << 30), st.integers(1, 12), st.integers(2, 5), st.integers(3, 9))
+@settings(max_examples=60)
+def test_the_tree_is_the_likeliest_there_is_by_the_chances_of_ranks(
+    seed: int, nodes: int, room: int, vocabulary: int
+) -> None:
+    """Against all paths through the table. Some tokens were never seen."""
+    dice = torch.Generator().manual_seed(seed)
+    seen = [token for token in range(vocabulary) if token == 0 or torch.rand((), generator=dice) < 0.8]
+    logits = torch.randn(len(seen), vocabulary, generator=dice)
+    drafter, tree = RecyclingDrafter(nodes), SlotTree(seen[0])
+    for token in seen[1:]:
+        tree.add(0, token)
+    show(drafter, tree, list(logits))
+    table = {token: row.argsort(descending=True)[:RANKS].tolist() for token, row in zip(seen, logits, strict=True)}
+
+    level: dict[tuple[int, ...], float] = {(): 1.0}
+    chances: dict[tuple[int, ...], float] = {}
+    for _ in range(room - 1):
+        level = {
+            (*path, token): chance * CHANCES[rank]
+            for path, chance in level.items()
+            for rank, token in enumerate(table.get(path[-1] if path else 0, []))
+        }
+        chances |= level
+    drafter.begin([0], 1)
+    proposed = drafter.propose(Room(room, room)).nodes
+    mine = sorted((chances[path] for path in paths(proposed)), reverse=True)
+    assert mine == pytest.approx(sorted(chances.values(), reverse=True)[:nodes])
+    assert len(set(paths(proposed))) == len(proposed)
+    for path, node in zip(paths(proposed), proposed, strict=True):
+        rank = table[path[-2] if len(path) > 1 else 0].index(node.token)
+        assert node.chance == CHANCES[rank]
+    assert len(branches(proposed)) <= nodes
+
+
+@pytest.mark.parametrize("vocabulary", [1, 5, 63, 64, 65, 97, 512, 576, 640, 1000, 4096, 32_000, 49_152])
+@pytest.mark.parametrize("rows", [1, 3, 64])
+def test_the_largest_logits_are_those_of_topk(rows: int, vocabulary: int) -> None:
+    for count in sorted({1, min(3, vocabulary), min(8, vocabulary)}):
+        logits = torch.randn(rows, vocabulary, generator=torch.Generator().manual_seed(rows * vocabulary + count))
+        found = largest(logits, count)
+        assert found.shape == (rows, count)
+        assert np.array_equal(found, logits.topk(count).indices.numpy())
+
+
+@given(st.integers(0, 1 << 30), st.integers(1, 8), st.sampled_from([torch.float32, torch.bfloat16]))
+@settings(max_examples=60)
+def test_among_equal_logits_any_may_come_but_each_once(seed: int, count: int, dtype: torch.dtype) -> None:
+    dice = torch.Generator().manual_seed(seed)
+    logits = torch.randint(0, 4, (3, 64 * 12), generator=dice).to(dtype)
+    logits[0, 5:] = float("-inf")
+    found = largest(logits, count)
+    values = logits.gather(1, torch.from_numpy(found.copy()))
+    assert torch.equal(values, logits.topk(count).values)
+    assert all(len(set(row)) == count for row in found.tolist())
+
+
+def test_logits_may_be_a_view() -> None:
+    logits = torch.randn(2, 2048)[:, :1024]
+    assert np.array_equal(largest(logits, 8), logits.topk(8).indices.numpy())

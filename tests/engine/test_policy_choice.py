@@ -1,0 +1,82 @@
+"""What is told of `auto` is what it does, and the time that it takes to time passes belongs to no step."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ladechat.engine.turn import Emit, Service, answer
+from ladechat.model.load import load
+from ladechat.protocol import Event, Generate, Message, PolicyChoice, Settings, Step
+from tests.engine.tokenizers import byte_level
+from tests.tiny import random_model
+
+TIMING_SECONDS = 1.0
+
+
+class ToAuto:
+    """Turns to `auto` before a step, counted from 0."""
+
+    def __init__(self, service: Service, before: int) -> None:
+        self._service, self._left = service, before
+
+    def stop_wanted(self) -> bool:
+        return False
+
+    def apply_changes(self, _emit: Emit) -> None:
+        if self._left == 0:
+            self._service.decoders.apply(Settings(decoder="auto"))
+        self._left -= 1
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
+    random_model(5, vocab_size=len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """Its passes cost next to nothing more the more slots they have, which takes a second to find out."""
+    loaded = load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None)
+    service = Service.of(loaded, Settings(decoder="lookahead"))
+    costs = service.decoders._shared.costs
+
+    def refresh() -> None:
+        if not costs.measured:
+            time.sleep(TIMING_SECONDS)
+            costs.timed_seconds += TIMING_SECONDS
+            costs._set({1: 0.001, 64: 0.0011})
+
+    monkeypatch.setattr(costs, "refresh", refresh)
+    return service
+
+
+def events_of(service: Service, to_auto_before: int) -> list[Event]:
+    events: list[Event] = []
+    asked = Generate(turn=1, messages=[Message(role="user", content="again and again")], max_new_tokens=40)
+    answer(service, asked, lambda *new: events.extend(new), ToAuto(service, to_auto_before))
+    return events
+
+
+@pytest.mark.parametrize("before", [0, 5], ids=["at the beginning", "in the middle"])
+def test_the_time_that_timing_passes_takes_is_no_steps_time(service: Service, before: int) -> None:
+    steps = [event for event in events_of(service, before) if isinstance(event, Step)]
+    assert service.decoders.timed_seconds == TIMING_SECONDS
+    for step in steps:
+        assert step.timing.forward_ms <= step.timing.step_ms + 1e-3 < 1000 * TIMING_SECONDS / 2
+
+
+def test_the_window_is_told_to_take_part_exactly_where_it_does(service: Service) -> None:
+    """It is chosen at the beginning, by what passes cost then; what is seen of costs later does not bring it back."""
+    service.decoders.apply(Settings(decoder="auto"))
+    service.decoders.prepare()
+    costs = service.decoders._shared.costs
+    for now in ({1: 0.001, 64: 0.1}, {1: 0.001, 64: 0.001}):
+        costs._set(now)
+        events = events_of(service, -1)
+        shown = any(step.window is not None for step in events if isinstance(step, Step))
+        told = {event.window for event in events if isinstance(event, PolicyChoice)}
+        assert told == {shown} == {True}

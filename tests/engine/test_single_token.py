@@ -1,0 +1,26 @@
+"""An engine whose model cannot verify several tokens at once answers all the same, one token a step, and says why."""
+
+from pathlib import Path
+
+from ladechat.protocol import Configure, SettingsApplied
+from tests.engine.tokenizers import sentencepiece
+from tests.engine.wire import started
+from tools.tiny_models import tiny_model
+
+
+def test_a_model_with_a_recurrent_state_is_decoded_plainly_whatever_decoder_is_wanted(tmp_path: Path) -> None:
+    tokenizer = sentencepiece()
+    tiny_model("mamba", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    wire, ready = started("--model", str(tmp_path), "--decoder", "lookahead")
+    assert ready.single_token is not None and "one token a pass" in ready.single_token
+    assert [info.name for info in ready.decoders] == ["autoregressive"]
+    assert ready.settings.decoder == "autoregressive"
+    steps, finished = wire.ask("What is it?", max_new_tokens=6)
+    assert [len(step.token_ids) for step in steps] == [1] * len(finished.token_ids)
+    wire.send(Configure(decoder="jacobi", parameters={"window": 9}))
+    applied = wire.until(SettingsApplied).settings
+    assert (applied.decoder, applied.parameters) == ("autoregressive", {})
+    steps, finished = wire.ask("And now?", max_new_tokens=6)
+    assert finished.reason in ("eos", "max_new_tokens") and steps
+    wire.close()

@@ -1,0 +1,67 @@
+"""Costs of passes that are made up: what the adaptive policy is tested with, on any machine, without a clock."""
+
+import random
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ladechat.decoder.drafters.ngram_pool import NGramPool
+from ladechat.registry import Shared
+from ladechat.tuning.costs import PassCosts
+
+Curve = Callable[[int], float]
+"""Seconds of a pass, by its slots."""
+
+
+def free(slots: int) -> float:
+    """However many slots: as on an idle GPU."""
+    return 1.0
+
+
+def dear(slots: int) -> float:
+    """Every slot costs as much as a plain pass."""
+    return float(slots)
+
+
+def moderate(slots: int) -> float:
+    """Ten slots more double the price."""
+    return 1.0 + slots / 10
+
+
+def drawn(seed: int) -> Curve:
+    """Without any sense, and other ones at every step: so choices vary as much as they can."""
+    dice = random.Random(seed)
+    return lambda slots: dice.uniform(0.1, 1.0) * (1 + dice.choice([0.0, 0.02, 0.3]) * slots)
+
+
+class MadeUpCosts(PassCosts):
+    """Costs that follow a curve, measured by nobody and corrected by nothing.
+
+    Args:
+        curve: seconds by slots.
+        window: whether the window of `auto` takes part.
+    """
+
+    def __init__(self, curve: Curve, window: bool = False) -> None:
+        super().__init__(cast(Any, None))
+        self._curve, self._window = curve, window
+
+    def refresh(self) -> None:
+        """They are known."""
+
+    def curve(self, most: int) -> NDArray[np.float64]:
+        return np.array([self._curve(slots) for slots in range(1, most + 1)])
+
+    @property
+    def slots_are_nearly_free(self) -> bool:
+        return self._window
+
+    def observe(self, slots: int, seconds: float) -> None:
+        """A clock says nothing here."""
+
+
+def shared(curve: Curve, window: bool = False, pool: NGramPool | None = None) -> Shared:
+    """What decoders have in common, with these costs; unless one is given, an empty pool."""
+    return Shared(MadeUpCosts(curve, window), NGramPool() if pool is None else pool)

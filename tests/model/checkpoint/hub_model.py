@@ -1,0 +1,46 @@
+"""A model on the hub of the tests: its files, how it is fetched, and where its weights go."""
+
+import hashlib
+import json
+import random
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from ladechat.model.checkpoint.files import INDEX, LoadError
+from ladechat.model.checkpoint.hub import download
+
+NAME = "owner/model"
+WEIGHTS = random.Random(0).randbytes(200_000)
+SMALL = {"config.json": b"{}", "tokenizer.json": b'{"model": {}}', "chat_template.jinja": b"hello"}
+FILES = {**SMALL, "model.safetensors": WEIGHTS}
+PARTS = {"model-00001-of-00002.safetensors": WEIGHTS[:120_000], "model-00002-of-00002.safetensors": WEIGHTS[120_000:]}
+SHARDED = {
+    **SMALL,
+    **PARTS,
+    INDEX: json.dumps({"weight_map": {f"layer.{number}": file for number, file in enumerate(PARTS)}}).encode(),
+}
+
+Seen = list[tuple[int, int]]
+
+
+def fetched(seen: Seen | None = None) -> Path:
+    return download(NAME, lambda done, total: seen.append((done, total)) if seen is not None else None)
+
+
+def refusal() -> LoadError:
+    with pytest.raises(LoadError) as caught:
+        fetched()
+    return caught.value
+
+
+def blob() -> Path:
+    """Where the weights go."""
+    folder = Path(constants.HF_HUB_CACHE) / "models--owner--model" / "blobs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / hashlib.sha256(WEIGHTS).hexdigest()
+
+
+def partial() -> Path:
+    return blob().with_name(f"{blob().name}.ladechat.incomplete")

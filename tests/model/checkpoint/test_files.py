@@ -1,0 +1,105 @@
+"""What is no checkpoint is refused in one sentence, with a way out, before torch is even imported."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ladechat.model.checkpoint import hub
+from ladechat.model.checkpoint.fetch import fetch
+from ladechat.model.checkpoint.files import DEMO, LoadError, in_words, local_folder, tokenizer_fingerprint
+from tests.model.refusals import assert_told
+from tests.tiny import DEMO as DEMO_FOLDER
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that has all that `fetch` asks for, and nothing that could be loaded."""
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    return tmp_path
+
+
+def quiet(done: int, total: int) -> None:
+    """For tests that do not look at the bytes."""
+
+
+def refusal(name: str) -> LoadError:
+    with pytest.raises(LoadError) as caught:
+        fetch(name, quiet)
+    return caught.value
+
+
+def test_the_bundled_model_is_found_by_its_name() -> None:
+    assert fetch(DEMO, quiet).samefile(DEMO_FOLDER)
+
+
+def test_a_folder_is_found_by_its_path(folder: Path) -> None:
+    assert fetch(str(folder), quiet) == folder
+
+
+def test_a_tilde_is_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert local_folder(f"~/{folder.name}") == folder
+
+
+@pytest.mark.parametrize(
+    "name", ["/no/such/folder", "./missing", "../missing", "~/missing", "a/b/c", "missing", "a/b/"]
+)
+def test_a_path_without_a_folder_is_refused_and_no_hub_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*args: object) -> Path:
+        raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr(hub, "download", ask)
+    assert_told(refusal(name), "model_not_found", f"no folder {name}")
+
+
+def test_a_folder_without_config_is_refused(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    assert_told(refusal(str(folder)), "model_not_found", "no config.json")
+
+
+@pytest.mark.parametrize("file", ["pytorch_model.bin", "consolidated.00.pth", "model.pt", "last.ckpt"])
+def test_weights_that_can_run_code_are_refused_by_name(folder: Path, file: str) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / file).write_bytes(b"")
+    error = refusal(str(folder))
+    assert_told(error, "no_safetensors", file)
+    assert "save_pretrained" in error.hint
+
+
+def test_a_folder_without_weights_is_refused(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    assert_told(refusal(str(folder)), "no_safetensors", "no weights")
+
+
+def test_equal_tokenizers_have_equal_fingerprints(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "abc"]
+    for folder, text in zip(folders, ["one", "one", "two"], strict=True):
+        folder.mkdir()
+        (folder / "tokenizer.json").write_text(text)
+    first, second, third = map(tokenizer_fingerprint, folders)
+    assert first == second != third
+
+
+def test_a_folder_without_a_tokenizer_has_no_fingerprint(tmp_path: Path) -> None:
+    assert tokenizer_fingerprint(tmp_path) is None
+
+
+def test_finding_a_checkpoint_needs_no_torch() -> None:
+    code = (
+        "import sys; from ladechat.model.checkpoint.fetch import fetch; fetch('demo', print); "
+        "import ladechat.model.checkpoint.hub, ladechat.model.checkpoint.gguf_file; "
+        "print([name for name in ('torch', 'transformers') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (13_476_831_232, "13.5 GB"), (5_000_000, "5.0 MB")],
+)
+def test_bytes_are_told_as_disks_are_sold(count: int, words: str) -> None:
+    assert in_words(count) == words

@@ -1,0 +1,190 @@
+"""What the kernels compute is what torch computes, at every shape and on every kind of processor."""
+
+import platform
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+
+from ladechat.model.kernels.build import built
+from ladechat.model.kernels.library import COLUMNS, MOST_SLOTS, Library, pack
+
+# The width of registers decides how the kernels are written: 16, 8 or 4 numbers.
+PROCESSORS = ("native", "haswell", "x86-64") if platform.machine() == "x86_64" else ("native",)
+
+
+@pytest.fixture(scope="module", params=PROCESSORS)
+def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CXX", raising=False)
+        return Library(built(tmp_path_factory.mktemp("kernels"), request.param), threads=2)
+
+
+def drawn(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def large_for(kept_in: torch.dtype, weight: torch.Tensor) -> torch.Tensor:
+    """Weights that this type holds exactly; for bfloat16, those that float16 does not."""
+    return (weight * (2.0**20 if kept_in == torch.bfloat16 else 1.0)).to(kept_in).float()
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    rows=st.lists(st.integers(1, 11), min_size=1, max_size=2),
+    inner=st.integers(1, 70),
+    columns=st.integers(1, 300),
+    kept_in=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
+)
+def test_a_packed_linear_layer_is_the_product_with_its_weights(
+    kernels: Library, seed: int, rows: list[int], inner: int, columns: int, kept_in: torch.dtype
+) -> None:
+    weight = large_for(kept_in, drawn(seed, columns, inner))
+    x = drawn(seed + 1, *rows, inner)
+    packed = pack(weight)
+    assert packed.dtype.itemsize <= kept_in.itemsize  # a few numbers may happen to fit into fewer bits
+    y = kernels.product(packed, columns)(x)
+    torch.testing.assert_close(y, x @ weight.T, atol=1e-4 * float(weight.abs().max()), rtol=1e-4)
+
+
+@given(seed=st.integers(0, 2**31), rows=st.integers(2, 20), columns=st.integers(1, 300))
+def test_a_row_comes_out_the_same_whatever_stands_beside_it(
+    kernels: Library, seed: int, rows: int, columns: int
+) -> None:
+    packed, x = pack(drawn(seed, columns, 33).half().float()), drawn(seed + 1, rows, 33)
+    together = kernels.product(packed, columns)(x)
+    alone = [kernels.product(packed, columns)(row[None]) for row in x]
+    assert torch.equal(together, torch.cat(alone))
+
+
+@pytest.mark.parametrize("kept_in", [torch.float16, torch.bfloat16])
+def test_weights_are_kept_in_16_bits_where_that_is_exact_and_only_there(kept_in: torch.dtype) -> None:
+    weight = large_for(kept_in, drawn(1, 40, 7))
+    packed = pack(weight)
+    assert packed.dtype == kept_in and packed.shape == (2, 7, COLUMNS)
+    assert torch.equal(packed.float().transpose(1, 2).reshape(-1, 7)[:40], weight)
+    weight[3, 5] *= 1 + 1e-6
+    assert pack(weight).dtype == torch.float32
+
+
+def test_numbers_that_16_bits_hold_at_their_edges_come_out_as_they_are(kernels: Library) -> None:
+    edges = torch.tensor([65504.0, -65504.0, 2**-14, 2**-24, -(2**-24), 0.0, -0.0, 1.0])
+    weight = edges.repeat(4, 1)
+    assert pack(weight).dtype == torch.float16
+    y = kernels.product(pack(weight), 4)(torch.eye(8))
+    assert torch.equal(y, weight.T)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    groups=st.integers(1, 3),
+    shared_by=st.integers(1, 3),
+    slots=st.integers(1, 11),
+    cached=st.integers(0, 70),
+    dims=st.tuples(st.integers(1, 70), st.integers(1, 70)),
+    scale=st.floats(0.05, 3.0),
+)
+def test_attention_is_that_of_torch(
+    kernels: Library,
+    seed: int,
+    groups: int,
+    shared_by: int,
+    slots: int,
+    cached: int,
+    dims: tuple[int, int],
+    scale: float,
+) -> None:
+    key_dim, value_dim = dims
+    tokens = cached + slots
+    query = drawn(seed, 1, groups * shared_by, slots, key_dim)
+    keys = drawn(seed + 1, tokens, groups, key_dim).transpose(0, 1)[None]  # as they lie in the cache
+    values = drawn(seed + 2, tokens, groups, value_dim).transpose(0, 1)[None]
+    mask = drawn(seed + 3, 1, 1, slots, tokens) > 0
+    mask[..., cached:] |= torch.eye(slots, dtype=torch.bool)  # every slot sees itself at least
+    ours = kernels.attention(query, keys, values, mask, scale)
+    every_key, every_value = (part.repeat_interleave(shared_by, dim=1) for part in (keys, values))
+    theirs = scaled_dot_product_attention(query, every_key, every_value, attn_mask=mask, scale=scale).transpose(1, 2)
+    assert ours.is_contiguous()
+    torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
+
+
+def test_what_a_slot_does_not_see_changes_nothing_even_if_it_is_no_number(kernels: Library) -> None:
+    keys, values = drawn(1, 9, 2, 16), drawn(2, 9, 2, 16)
+    query, mask = drawn(3, 1, 2, 1, 16), torch.ones(1, 1, 1, 9, dtype=torch.bool)
+    mask[..., 4] = False
+    before = kernels.attention(query, keys.transpose(0, 1)[None], values.transpose(0, 1)[None], mask, 1.0)
+    keys[4] = torch.nan
+    after = kernels.attention(query, keys.transpose(0, 1)[None], values.transpose(0, 1)[None], mask, 1.0)
+    assert torch.equal(before, after)
+
+
+def test_scores_far_apart_neither_overflow_nor_vanish(kernels: Library) -> None:
+    keys = torch.tensor([0.0, 1000.0, -1000.0, 999.0]).view(1, 1, 4, 1)
+    values = torch.tensor([1.0, 2.0, 4.0, 8.0]).view(1, 1, 4, 1)
+    mask = torch.ones(1, 1, 1, 4, dtype=torch.bool)
+    ours = kernels.attention(torch.ones(1, 1, 1, 1), keys, values, mask, 1.0)
+    theirs = scaled_dot_product_attention(torch.ones(1, 1, 1, 1), keys, values, attn_mask=mask, scale=1.0)
+    torch.testing.assert_close(ours.flatten(), theirs.flatten())
+
+
+def test_tensors_of_other_types_or_shapes_are_refused(kernels: Library) -> None:
+    packed = pack(drawn(1, 8, 8))
+    for x in (torch.zeros(2, 8, dtype=torch.float64), torch.zeros(2, 7)):
+        with pytest.raises(RuntimeError, match="packed linear layer of 8 inputs does not take"):
+            kernels.product(packed, 8)(x)
+    with pytest.raises(RuntimeError, match="32 packed columns, and not 33"):
+        kernels.product(packed, 33)
+    for x in (torch.zeros(2, 8, dtype=torch.float64), torch.zeros(2, 7)):
+        with pytest.raises(RuntimeError, match=r"norm of \(8,\) weights does not take"):
+            kernels.norm(x, torch.ones(8), 1e-6)
+
+
+@given(seed=st.integers(0, 2**31), rows=st.integers(1, 9), width=st.integers(1, 200), scale=st.floats(1e-3, 1e3))
+def test_a_norm_is_that_of_torch(kernels: Library, seed: int, rows: int, width: int, scale: float) -> None:
+    x, weight = scale * drawn(seed, 1, rows, width), drawn(seed + 1, width)
+    torch.testing.assert_close(kernels.norm(x, weight, 1e-6), torch.rms_norm(x, (width,), weight, 1e-6))
+
+
+def test_attention_is_taken_for_a_few_slots_of_one_sequence_in_float32(kernels: Library) -> None:
+    query, mask = drawn(2, 1, 1, 2, 8), torch.ones(1, 1, 2, 2, dtype=torch.bool)
+    assert kernels.takes(query, query, query, mask)
+    for wrong in (None, mask.float(), mask[..., :1], mask[:, :, :1], mask.expand(1, 2, 2, 2)):
+        assert not kernels.takes(query, query, query, wrong)
+    assert not kernels.takes(query.double(), query, query, mask)
+    assert not kernels.takes(query, query, query[:, :, :1], mask)
+    assert not kernels.takes(query.expand(2, 1, 2, 8), query, query, mask)
+    many = drawn(2, 1, 1, MOST_SLOTS + 1, 8)
+    all_seen = torch.ones(1, 1, len(many[0, 0]), len(many[0, 0]), dtype=torch.bool)
+    assert not kernels.takes(many, many, many, all_seen)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9, 97, 300])
+def test_a_product_is_the_same_on_any_number_of_threads(build_path: Path, rows: int) -> None:
+    packed, x = pack(drawn(1, 700, 256)), drawn(2, rows, 256)
+    one, *others = (Library(build_path, threads).product(packed, 700)(x) for threads in (1, 2, 5))
+    assert all(torch.equal(one, other) for other in others)
+
+
+def test_calls_from_several_python_threads_do_not_disturb_each_other(build_path: Path) -> None:
+    kernels, packed = Library(build_path, 3), pack(drawn(1, 700, 256))
+    inputs = [drawn(seed, 20, 256) for seed in range(4)]
+    expected = [kernels.product(packed, 700)(x) for x in inputs]
+    equal: list[bool] = []
+
+    def many(index: int) -> None:
+        equal.extend(torch.equal(kernels.product(packed, 700)(inputs[index]), expected[index]) for _ in range(200))
+
+    threads = [threading.Thread(target=many, args=[index]) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(equal) == 800 and all(equal)
+
+
+def test_the_check_at_load_passes_here(kernels: Library) -> None:
+    assert kernels.is_right()

@@ -1,0 +1,126 @@
+"""A model with the kernels in it computes what it computes without, and its weights are there once."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from ladechat.decoder.loop import Decoder
+from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.library import Library, pack
+from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, swap, use_kernels
+from ladechat.registry import lookahead
+from tests.tiny import demo_model, demo_prompt, generated, random_model, run, runner_for, tokens_of
+from tools.tiny_models import tiny_model
+
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "llama": {"num_key_value_heads": 4},
+    "llama, tied": {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True},
+    "gemma3": {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6, "tie_word_embeddings": True},
+    "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2, "tie_word_embeddings": True},
+    "stablelm": {"model_type": "stablelm"},
+    "qwen3_moe": {"model_type": "qwen3_moe"},
+}
+
+
+def swapped(model: PreTrainedModel, library: Library) -> PreTrainedModel:
+    """A copy of a model with the kernels in it."""
+    ours = copy.deepcopy(model)
+    swap(ours, library)
+    return ours
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("kind", [nn.Linear, Conv1D])
+def test_a_packed_layer_computes_what_the_layer_did(kind: Any, bias: bool, library: Library) -> None:
+    layer = nn.Linear(20, 45, bias=bias) if kind is nn.Linear else Conv1D(45, 20)
+    weight = layer.weight if kind is nn.Linear else layer.weight.t()
+    x = torch.randn(1, 6, 20, generator=torch.Generator().manual_seed(1))
+    packed = PackedLinear(pack(weight.detach()), layer, library)
+    with torch.inference_mode():
+        torch.testing.assert_close(packed(x), layer(x), atol=1e-5, rtol=1e-5)
+    assert torch.equal(packed.weight, layer.weight)
+    assert (packed.in_features, packed.out_features) == (20, 45)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_model_computes_the_same_with_the_kernels(architecture: str, library: Library) -> None:
+    model = random_model(3, **ARCHITECTURES[architecture])
+    ours = swapped(model, library)
+    tokens = torch.tensor([[5, 9, 3, 17, 4, 8, 11, 30]])
+    mask = torch.ones(1, 1, 8, 8, dtype=torch.bool).tril()
+    kinds = set(getattr(model.config, "layer_types", None) or ["full_attention"])
+    masks = mask if len(kinds) == 1 else dict.fromkeys(kinds, mask)
+    with torch.inference_mode():
+        found, expected = (one(input_ids=tokens, attention_mask=masks, use_cache=False).logits for one in (ours, model))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    assert any(isinstance(part, PackedLinear) for part in ours.modules())
+    assert not any(type(part) in (nn.Linear, Conv1D) for part in ours.modules())
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_text_is_what_generate_writes_with_the_model_as_it_was(architecture: str, library: Library) -> None:
+    model = random_model(3, **ARCHITECTURES[architecture])
+    ours, prompt = swapped(model, library), [5, 8, 13, 21, 34, 55, 8, 13, 21]
+    expected = generated(model, prompt, 40)
+    assert tokens_of(run(Decoder(runner_for(ours)), prompt, 40)) == expected
+    assert tokens_of(run(lookahead(runner_for(ours), 6, 4, 6), prompt, 40)) == expected
+
+
+def test_the_bundled_model_writes_the_same_text(library: Library) -> None:
+    ours, prompt = swapped(demo_model(), library), demo_prompt("What is the n-gram pool?")
+    assert tokens_of(run(lookahead(runner_for(ours)), prompt, 60)) == generated(demo_model(), prompt, 60)
+
+
+@pytest.mark.parametrize("architecture", ["llama, tied", "gemma3", "gpt2"])
+def test_tied_weights_are_there_once(architecture: str, library: Library) -> None:
+    ours = swapped(random_model(3, **ARCHITECTURES[architecture]), library)
+    embedding, head = ours.get_input_embeddings(), ours.get_output_embeddings()
+    assert isinstance(embedding, PackedEmbedding) and isinstance(head, PackedLinear)
+    assert embedding.packed is head.packed
+    assert torch.equal(embedding.weight, head.weight)
+    assert not any(parameter.dim() > 1 and "wpe" not in name for name, parameter in ours.named_parameters())
+
+
+def test_an_embedding_of_its_own_stays_as_it_is(library: Library) -> None:
+    ours = swapped(random_model(3), library)
+    assert type(ours.get_input_embeddings()) is nn.Embedding
+
+
+def test_attention_is_only_swapped_where_the_model_asks_for_it_by_name(library: Library) -> None:
+    assert swapped(random_model(3), library).config._attn_implementation == ATTENTION
+    eager = swapped(random_model(3, attn_implementation="eager"), library)
+    assert eager.config._attn_implementation == "eager"
+    assert swapped(tiny_model("deepseek_v32"), library).config._attn_implementation == "sdpa"
+
+
+def test_a_model_in_another_type_is_left_alone(build: Build) -> None:
+    model = copy.deepcopy(random_model(1)).double()
+    assert not use_kernels(model, build, threads=1)
+    assert not any(isinstance(part, PackedLinear) for part in model.modules())
+
+
+class NoBuild(Build):
+    """A build that has failed."""
+
+    def __init__(self) -> None:
+        pass
+
+    def library(self) -> Any:
+        raise BuildError("There is no C++ compiler.")
+
+
+def test_without_kernels_torch_computes_the_model_and_the_log_says_why(
+    build: Build, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = copy.deepcopy(random_model(1))
+    assert not use_kernels(model, NoBuild(), threads=1)
+    assert "There is no C++ compiler" in caplog.text
+    monkeypatch.setattr("ladechat.model.kernels.swap.Library.is_right", lambda _: False)
+    assert not use_kernels(model, build, threads=1)
+    assert "compute something else" in caplog.text
+    assert not any(isinstance(part, PackedLinear) for part in model.modules())

@@ -1,0 +1,118 @@
+"""Before a model is shared among processes: what cannot be is refused in one sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig
+
+from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
+from ladechat.model.parallel import shards
+from ladechat.model.parallel.shards import check_shards, devices_for, share_of_each
+from tests.model.refusals import assert_told
+from tests.tiny import SHAPE, random_model
+
+EVEN = {**SHAPE, "vocab_size": 96}
+
+
+@pytest.fixture(autouse=True)
+def _with_accelerate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "is_accelerate_available", lambda: True)
+
+
+def refusal(refused: Callable[..., object], *arguments: Any) -> LoadError:
+    with pytest.raises(LoadError) as caught:
+        refused(*arguments)
+    return caught.value
+
+
+def check(folder: Path, processes: int, model_type: str = "llama", cache_bytes: int = 0, **changes: Any) -> None:
+    config = AutoConfig.for_model(model_type, **{**EVEN, **changes})
+    check_shards(folder, "the model", config, [torch.device("cpu")] * processes, torch.float32, cache_bytes)
+
+
+def test_a_model_whose_heads_can_be_divided_is_not_refused(tmp_path: Path) -> None:
+    check(tmp_path, 2)
+
+
+@pytest.mark.parametrize(
+    ("processes", "changes", "says"),
+    [
+        (3, {}, "4 attention heads, which cannot be divided among 3 processes"),
+        (4, {}, "2 key/value heads, which"),
+        (2, {"vocab_size": 97}, "97 tokens in its vocabulary, which"),
+        (2, {"intermediate_size": 49}, "49 inner columns in a layer, which"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused_by_its_number(
+    processes: int, changes: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    error = refusal(lambda: check(tmp_path, processes, **changes))
+    assert_told(error, "load_failed", says)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "code", "says"),
+    [
+        ("gpt2", {}, "unsupported_architecture", "no plan how to share a model of type 'gpt2'"),
+        ("doge", {}, "unsupported_architecture", "a model of type 'doge' does not compute what it should"),
+        ("llama", {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "load_failed", "shares plain weights"),
+    ],
+)
+def test_a_model_that_cannot_be_shared_is_refused(
+    model_type: str, changes: dict[str, Any], code: LoadErrorCode, says: str, tmp_path: Path
+) -> None:
+    assert_told(refusal(lambda: check(tmp_path, 2, model_type, **changes)), code, says)
+
+
+def test_the_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(shards, "is_accelerate_available", lambda: False)
+    error = refusal(check, tmp_path, 2)
+    assert_told(error, "missing_package", "accelerate")
+    assert "ladechat[tensor-parallel]" in error.hint
+
+
+def test_shards_that_do_not_fit_are_refused_by_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_model(0, vocab_size=96).save_pretrained(tmp_path)
+    bytes_of_all = 4 * random_model(0, vocab_size=96).num_parameters()
+    monkeypatch.setattr(shards, "free_memory", lambda device: bytes_of_all)
+    error = refusal(check, tmp_path, 2)  # on a CPU both have the embeddings, in one memory
+    assert_told(error, "out_of_memory", "2 shards")
+    monkeypatch.setattr(shards, "free_memory", lambda device: 2 * bytes_of_all)
+    check(tmp_path, 2)
+    assert_told(refusal(check, tmp_path, 2, "llama", 2 * bytes_of_all), "out_of_memory", "2 shards")
+
+
+def test_each_process_holds_its_part_of_the_layers_and_the_whole_of_the_embeddings() -> None:
+    model = random_model(0, vocab_size=96)
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    whole = sum(size for name, size in sizes.items() if "norm" in name or "embed_tokens" in name)
+    expected = (whole + (sum(sizes.values()) - whole) / 2) / sum(sizes.values())
+    assert share_of_each(model.config, 2) == pytest.approx(expected)
+    assert share_of_each(model.config, 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"), [("mps", "'mps' does not name those"), ("cuda:1", "'cuda:1' does not name those")]
+)
+def test_a_device_that_is_no_group_of_gpus_is_refused(wanted: str, says: str) -> None:
+    assert_told(refusal(devices_for, 2, wanted), "load_failed", says)
+
+
+@pytest.mark.parametrize(("found", "says"), [(0, "there is none here"), (1, "is one here"), (3, "there are 3 here")])
+def test_fewer_gpus_than_asked_for_are_told_with_how_many_there_are(
+    found: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: found > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
+    for wanted in ("auto", "cuda"):
+        assert_told(refusal(devices_for, 4, wanted), "load_failed", says)
+
+
+def test_each_process_has_a_gpu_of_its_own_and_on_a_cpu_all_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert devices_for(2, "auto") == [torch.device("cuda", 0), torch.device("cuda", 1)]
+    assert devices_for(2, "cpu") == [torch.device("cpu"), torch.device("cpu")]

@@ -1,0 +1,174 @@
+"""One engine session without a screen: its states, its questions, its settings."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import pytest
+
+from ladechat import protocol
+from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop
+from ladechat.session.conversation import Conversation
+from ladechat.session.engine_session import EngineSession
+from ladechat.session.state import TRANSITIONS, State, Trigger, following
+from tests.fake_engine import FakeEngine
+
+
+class Screen:
+    """What the session shows and gives back."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.given_back: list[str] = []
+
+    def show(self, events: Sequence[Event]) -> None:
+        self.events += events
+
+    def give_back(self, question: str) -> None:
+        self.given_back.append(question)
+
+    def recording_failed(self, error: OSError) -> None:
+        raise AssertionError(error)
+
+
+class Room:
+    """A session with scripted engines, and its screen."""
+
+    def __init__(self, *engines: FakeEngine) -> None:
+        self.engines = list(engines)
+        self.settings: list[Settings] = []
+        self.screen = Screen()
+        self.session = EngineSession(self._new_engine, Settings(), Conversation())
+        self.session.listener = self.screen
+        self.session.start()
+
+    def _new_engine(self, settings: Settings) -> FakeEngine:
+        self.settings.append(settings)
+        engine = self.engines[len(self.settings) - 1]
+        engine.settings = settings
+        return engine
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        for _ in range(2000):
+            self.session.frame()
+            if true():
+                return
+            await asyncio.sleep(0)
+        raise AssertionError(f"never came true; the state is {self.session.state}")
+
+    @property
+    def state(self) -> State:
+        return self.session.state
+
+    async def reach(self, state: State) -> None:
+        await self.until(lambda: self.session.state is state)
+
+
+def test_every_trigger_leads_somewhere_from_every_state() -> None:
+    assert set(TRANSITIONS) == set(Trigger)
+    assert {following(state, trigger) for state, trigger in product(State, Trigger)} == set(State)
+
+
+def test_whatever_an_engine_sends_while_it_is_being_replaced_changes_nothing() -> None:
+    triggers = set(Trigger) - {Trigger.RESTARTED}
+    assert {following(State.RESTARTING, trigger) for trigger in triggers} == {State.RESTARTING}
+
+
+async def test_from_the_start_to_an_answer_and_its_end() -> None:
+    engine = FakeEngine(hold_loading=True, hold_steps=True)
+    room = Room(engine)
+    assert room.state is State.STARTING
+    await room.reach(State.LOADING)
+    engine._say(Loading(stage=1, stages=2, doing="fetching", done_bytes=1, total_bytes=2))
+    await room.reach(State.DOWNLOADING)
+    engine._say(Loading(stage=2, stages=2, doing="reading"))
+    await room.reach(State.LOADING)
+    engine.finish_loading()
+    await room.reach(State.READY)
+    room.session.ask("One?")
+    await room.reach(State.ANSWERING)
+    engine.release(2)
+    room.session.stop()
+    assert room.session.state == State.STOPPING
+    await room.reach(State.READY)
+    assert engine.commands.count(Stop()) == 1
+    assert not room.session.asking
+    await room.session.close()
+    assert engine.closed
+
+
+async def test_an_engine_that_ends_shows_all_that_it_has_sent_and_gives_the_question_back() -> None:
+    engine = FakeEngine(hold_steps=True)
+    room = Room(engine)
+    await room.reach(State.READY)
+    room.session.pacer.frames_per_step = 1000  # slow motion
+    room.session.ask("One?")
+    await room.until(lambda: room.session.state is State.ANSWERING)
+    engine.release(3)
+    engine.die()
+    await room.reach(State.ENDED)
+    assert sum(isinstance(event, Step) for event in room.screen.events) == 3
+    assert isinstance(room.screen.events[-1], Failed)
+    assert room.screen.given_back == ["One?"]
+    await room.session.close()
+
+
+async def test_a_restart_keeps_the_wishes_and_the_queue_and_waits_for_the_old_engine() -> None:
+    old, new = FakeEngine(hold_steps=True), FakeEngine()
+    room = Room(old, new)
+    await room.reach(State.READY)
+    room.session.configure(Configure(decoder="lookahead", parameters={"window": 9}))
+    room.session.configure(Configure(decoder="jacobi", temperature=0.5))
+    room.session.ask("One?")
+    room.session.ask_later("Two?")
+    assert room.session.restart()
+    assert room.state is State.RESTARTING
+    assert not room.session.restart()
+    await room.until(lambda: len(new.questions) == 2 and not room.session.asking)
+    assert old.closed
+    assert room.settings[1] == Settings(decoder="jacobi", parameters={"window": 9}, temperature=0.5)
+    assert [question.messages[-1].content for question in new.questions] == ["One?", "Two?"]
+    await room.session.close()
+
+
+async def test_leaving_in_the_middle_of_a_restart_ends_both_engines() -> None:
+    old, new = FakeEngine(), FakeEngine()
+    room = Room(old, new)
+    await room.reach(State.READY)
+    room.session.restart()
+    await room.session.close()
+    assert old.closed and new.closed
+
+
+async def test_settings_that_the_engine_had_to_shrink_are_those_of_the_next_engine_too() -> None:
+    engine = FakeEngine()
+    room = Room(engine)
+    await room.reach(State.READY)
+    room.session.configure(Configure(decoder="lookahead", parameters={"window": 20, "nodes": 3}))
+    await room.until(lambda: isinstance(room.screen.events[-1], protocol.SettingsApplied))
+    assert room.session.wished.parameters == {"window": 20, "nodes": 3}
+    engine._say(Failed(code="out_of_memory", message="Full.", hint="Less.", turn=None))
+    smaller = Settings(decoder="lookahead", parameters={"window": 10})
+    engine._say(protocol.SettingsApplied(settings=smaller))
+    await room.until(lambda: room.screen.events[-1] == engine_event(room, protocol.SettingsApplied))
+    assert room.session.wished.parameters == {"window": 10, "nodes": 3}
+    await room.session.close()
+
+
+def engine_event(room: Room, kind: type[Event]) -> Event | None:
+    found = [event for event in room.screen.events if isinstance(event, kind)]
+    return found[-1] if len(found) == 2 else None
+
+
+@pytest.mark.parametrize("patience", [-1.0, 1000.0])
+async def test_a_stuck_engine_is_asked_for_its_stacks_once(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.session.engine_session.SILENCE_SECONDS", dict.fromkeys(State, patience))
+    engine = FakeEngine(hold_steps=True)
+    room = Room(engine)
+    await room.reach(State.READY)
+    room.session.ask("One?")
+    await room.reach(State.ANSWERING)
+    seconds = [room.session.stuck_for() for _ in range(3)]
+    assert [each is not None for each in seconds] == [patience < 0] * 3
+    assert engine.stack_dumps == (patience < 0)
+    await room.session.close()

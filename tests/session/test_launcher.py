@@ -1,0 +1,64 @@
+"""The command line of an engine says all that its options say."""
+
+import sys
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ladechat import catalog
+from ladechat.protocol import Settings
+from ladechat.session.launcher import EngineOptions
+
+
+def test_an_engine_is_this_python_running_ladechat() -> None:
+    assert EngineOptions().command()[:4] == [sys.executable, "-m", "ladechat", "engine"]
+
+
+def test_only_parameters_that_were_given_are_passed() -> None:
+    arguments = list(EngineOptions(settings=Settings(parameters={"window": 7, "pool_prompt": False})).arguments())
+    assert arguments[arguments.index("--window") + 1] == "7"
+    assert "--no-pool-prompt" in arguments
+    given = {f"--{name.replace('_', '-')}" for name in catalog.parameters()} & set(arguments)
+    assert given == {"--window"}
+
+
+def test_a_parameter_that_nobody_knows_is_left_out() -> None:
+    assert "--magic" not in EngineOptions(settings=Settings(parameters={"magic": 3})).arguments()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(decoder="autoregressive"),
+        Settings(decoder="lookahead", parameters={"window": 9, "ngram": 4, "guesses": 0, "pool_accepted": False}),
+        Settings(decoder="suffix", parameters={"nodes": 4}),
+        Settings(decoder="jacobi", temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, repetition_penalty=1.2, seed=5),
+    ],
+    ids=lambda settings: settings.decoder,
+)
+@pytest.mark.parametrize(("gpus", "quantize"), [(1, None), (2, None), (1, "int8")])
+def test_the_command_says_all_that_the_options_say(
+    settings: Settings, gpus: int, quantize: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ladechat import cli
+    from ladechat.engine import server
+
+    started: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(server, "serve", lambda *options: started.append(options))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    options = EngineOptions(
+        model="some/where",
+        device="cuda:1",
+        dtype="bfloat16",
+        quantize=quantize,
+        pool="a pool",
+        tensor_parallel=gpus,
+        settings=settings,
+    )
+    result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])
+    assert result.exit_code == 0, result.output
+    [served] = started
+    assert served[:3] == ("some/where", "cuda:1", "bfloat16")
+    assert settings in served

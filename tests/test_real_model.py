@@ -1,0 +1,124 @@
+"""A real chat model (`make real-model`): every decoder writes what plain decoding writes, in as few passes as is known.
+
+The counts of passes need the field's common questions too, which are not part of the project: a file of Spec-Bench's
+form, at LADECHAT_QUESTIONS or beside the project in shared/real.
+"""
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ladechat import registry
+from ladechat.decoder.drafters.recycling import RecyclingDrafter
+from ladechat.decoder.drafters.suffix import SuffixDrafter
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.sampler import Sampler, Sampling
+from ladechat.decoder.step import Limits
+from ladechat.model.kernels.build import Build
+from ladechat.model.load import LoadedModel, load
+from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
+from tests.made_up_costs import moderate, shared
+from tests.tiny import tokens_of
+
+ROOT = Path(__file__).parent.parent
+CHECKPOINT = ROOT / "build" / "real-model" / "SmolLM2-135M-Instruct"
+QUESTIONS = Path(os.environ.get("LADECHAT_QUESTIONS", ROOT.parent / "shared" / "real" / "questions.jsonl"))
+IDS = (84, 94, 104, 114, 124, 134, 144, 154, 164, 244, 324, 404, 484)
+"""One question of each of the 13 categories of Spec-Bench."""
+OWN = (
+    "Write a Python function that reverses a string.",
+    "Repeat after me: the cat sat on the mat.",
+    "Why is the sky blue?",
+)
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(not CHECKPOINT.exists(), reason="make real-model has not been run"),
+    pytest.mark.xdist_group("real model"),
+]
+
+
+@cache
+def real_model() -> LoadedModel:
+    """With the kernels where this machine can build them, as the engine loads it."""
+    return load(CHECKPOINT, "real", "cpu", "float32", lambda _: None, lambda _: None, kernels=Build())
+
+
+def prompt_of(question: str) -> list[int]:
+    tokenizer = real_model().tokenizer
+    messages = [{"role": "user", "content": question}]
+    text = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+def answer(decoder: Decoder, prompt: list[int], limit: int, sampler: Sampler | None = None) -> tuple[list[int], int]:
+    """The text and the number of passes."""
+    steps = list(decoder.run(prompt, Limits(limit, real_model().eos_ids), sampler))
+    return tokens_of(steps), len(steps)
+
+
+@cache
+def plain(question: str, limit: int) -> list[int]:
+    return answer(Decoder(real_model().runner), prompt_of(question), limit)[0]
+
+
+@pytest.mark.parametrize("name", registry.DECODERS)
+@pytest.mark.parametrize("question", OWN)
+def test_every_decoder_writes_what_plain_decoding_writes(name: str, question: str) -> None:
+    decoder = registry.make(name, real_model().runner, shared(moderate))
+    assert answer(decoder, prompt_of(question), 96)[0] == plain(question, 96)
+
+
+@pytest.mark.parametrize("name", registry.DECODERS)
+def test_every_decoder_samples_what_plain_decoding_samples(name: str) -> None:
+    prompt = prompt_of(OWN[0])
+
+    def sampler() -> Sampler:
+        return Sampler(prompt, Sampling(sample=True, generator=torch.Generator().manual_seed(5)))
+
+    expected, _ = answer(Decoder(real_model().runner), prompt, 64, sampler())
+    decoder = registry.make(name, real_model().runner, shared(moderate))
+    assert answer(decoder, prompt, 64, sampler())[0] == expected
+
+
+class FreeUpTo:
+    """Costs of passes in which so many drafts are free, and more are out of the question."""
+
+    def __init__(self, drafts: int) -> None:
+        self._drafts = drafts
+
+    def curve(self, most: int) -> NDArray[np.float64]:
+        return np.where(np.arange(most) <= self._drafts, 1.0, 1e9)
+
+    def observe(self, slots: int, seconds: float) -> None:
+        """A clock says nothing here."""
+
+
+def suffix_and_recycling(drafts: int) -> Decoder:
+    drafters = [SuffixDrafter(MAX_DRAFTS), RecyclingDrafter(MAX_DRAFTS)]
+    return Decoder(real_model().runner, drafters, AdaptivePolicy(FreeUpTo(drafts)))
+
+
+@pytest.mark.skipif(not QUESTIONS.exists(), reason="the common questions are not here")
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("lookahead 15,5,15", 2.1), ("suffix and recycling, 16", 1.9), ("suffix and recycling, 32", 2.15)],
+)
+def test_tokens_per_step_on_the_fields_questions(name: str, least: float) -> None:
+    questions = {one["id"]: one for one in map(json.loads, QUESTIONS.read_text(encoding="utf-8").splitlines())}
+    tokens = passes = 0
+    for number in IDS:
+        question = questions[number]["turns"][0]
+        drafts = int(name[-2:])
+        runner = real_model().runner
+        decoder = suffix_and_recycling(drafts) if "suffix" in name else registry.lookahead(runner, 15, 5, 15)
+        text, count = answer(decoder, prompt_of(question), 128)
+        assert text == plain(question, 128)
+        tokens, passes = tokens + len(text), passes + count
+    assert tokens / passes >= least

@@ -1,0 +1,303 @@
+"""The adaptive policy: what is likely enough for what its slots cost, merged, and pauses where nothing pays."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby, pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Node, Outcome, Proposal
+from ladechat.decoder.policy import NOT_TAKEN, Choice
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
+from tests.made_up_costs import Curve, MadeUpCosts, dear, free, moderate
+
+LAST, THE, CAT, SAT, DOG, RAN = range(6)
+NEVER = 99
+"""A token that nobody proposes."""
+
+
+def node(parent: int, token: int, chance: float, kind: str | None = None) -> Node:
+    """A node of a kind of its own, so that its chance is what it says; or of a named kind, whose rate is learnt."""
+    return Node(parent, token, "test", kind or (parent, token, chance), chance)
+
+
+def chain(tokens: Sequence[int], chance: float, whole: bool = False, kind: str | None = None) -> Proposal:
+    return Proposal([node(i - 1 if i else ROOT, token, chance, kind) for i, token in enumerate(tokens)], whole)
+
+
+def up_to(most: int) -> Curve:
+    """So many slots are free, and no more."""
+    return lambda slots: 1.0 if slots <= most else 100.0
+
+
+def choose(curve: Curve, *proposals: Proposal) -> Choice:
+    return AdaptivePolicy(MadeUpCosts(curve)).choose(LAST, proposals)
+
+
+def paths(tree: SlotTree) -> set[tuple[int, ...]]:
+    """The drafted texts of a tree, one for each slot but the first."""
+    texts: list[tuple[int, ...]] = [()]
+    for parent, token in zip(tree.parents[1:], tree.tokens[1:], strict=True):
+        texts.append((*texts[parent], token))
+    return set(texts[1:])
+
+
+def step(policy: AdaptivePolicy, proposals: Sequence[Proposal], text: Sequence[int] = (NEVER,)) -> tuple[bool, Choice]:
+    """One pass of the loop, with a model that goes on with `text`. Whether there were drafts, and what was chosen."""
+    drafting = policy.drafting()
+    asked = proposals if drafting else [NOTHING] * len(proposals)
+    choice = policy.choose(LAST, asked)
+    path, slot = [], 0
+    for token in text:
+        child = choice.tree.child(slot, token)
+        if child is None:
+            break
+        path.append(slot := child)
+    tokens = (*text, NEVER)[: len(path) + 1]
+    slots = len(choice.tree)
+    policy.observe(Outcome(choice.tree, torch.zeros(slots, 1), [0] * slots, tuple(path), tokens, 0.0), asked)
+    return drafting, choice
+
+
+# --- how many, and which ----------------------------------------------------------------------------------------------
+
+
+def test_where_slots_are_free_everything_likely_goes_in() -> None:
+    tree = choose(free, chain([THE, CAT, SAT], 0.5), chain([DOG, RAN], 0.2)).tree
+    assert paths(tree) == {(THE,), (THE, CAT), (THE, CAT, SAT), (DOG,), (DOG, RAN)}
+
+
+def test_where_every_slot_costs_a_plain_pass_nothing_goes_in() -> None:
+    choice = choose(dear, chain([THE, CAT, SAT], 0.9), chain([DOG, RAN], 0.8))
+    assert len(choice.tree) == 1
+    assert [list(slots) for slots in choice.slots] == [[NOT_TAKEN] * 3, [NOT_TAKEN] * 2]
+
+
+def test_drafts_enter_by_falling_chance_whoever_brought_them() -> None:
+    """On the path a chance falls: 0.9, 0.45; so `dog`, 0.6, comes between."""
+    cat = Proposal([node(ROOT, THE, 0.9), node(0, CAT, 0.5)])
+    for slots, expected in [(2, {(THE,)}), (3, {(THE,), (DOG,)}), (4, {(THE,), (DOG,), (THE, CAT)})]:
+        tree = choose(up_to(slots), cat, chain([DOG], 0.6)).tree
+        assert paths(tree) == expected
+
+
+def test_equal_paths_of_two_drafters_share_a_slot() -> None:
+    first, second = chain([THE, CAT, SAT], 0.5), chain([THE, CAT, DOG], 0.4)
+    tree, slots = choose(free, first, second)
+    assert len(tree) == 5
+    assert slots[0][:2] == slots[1][:2] and slots[0][2] != slots[1][2]
+
+
+def test_what_two_drafters_propose_is_counted_once() -> None:
+    """A slot of chance 0.3 pays here, at 1.25 times a plain pass, and one of 0.2 does not, however many propose it."""
+    curve = {1: 1.0, 2: 1.25}
+    price: Curve = lambda slots: curve.get(slots, 100.0)  # noqa: E731
+    assert len(choose(price, chain([THE], 0.3)).tree) == 2
+    assert len(choose(price, chain([THE], 0.2), chain([THE], 0.2)).tree) == 1
+
+
+def test_a_slot_has_the_source_of_the_drafter_that_was_surest() -> None:
+    sure = Proposal([Node(ROOT, THE, "sure", "sure", 0.8)])
+    unsure = Proposal([Node(ROOT, THE, "unsure", "unsure", 0.1)])
+    for proposals in ((sure, unsure), (unsure, sure)):
+        assert choose(free, *proposals).tree.sources == ["", "sure"]
+
+
+def test_a_pass_has_no_more_drafts_than_it_may() -> None:
+    many = Proposal([node(ROOT, token, 0.5) for token in range(3 * MAX_DRAFTS)])
+    assert len(choose(free, many).tree) == MAX_DRAFTS + 1
+
+
+def test_drafts_that_are_hardly_ever_right_take_no_slot_even_where_slots_are_free() -> None:
+    assert len(choose(free, chain([THE], 1e-6)).tree) == 1
+
+
+Trees = list[list[tuple[int, int, float]]]
+
+
+@st.composite
+def proposals_of_several(draw: st.DrawFn) -> list[Proposal]:
+    """Up to three proposals with up to four nodes each. Tokens are few, so that they agree now and then."""
+    found = []
+    for number in range(draw(st.integers(1, 3))):
+        nodes: list[Node] = []
+        for index in range(draw(st.integers(0, 4))):
+            token, chance = draw(st.integers(1, 3)), draw(st.floats(0.25, 1.0))
+            nodes.append(Node(draw(st.integers(-1, index - 1)), token, "test", (number, index), chance))
+        found.append(Proposal(nodes))
+    return found
+
+
+def chances_of(proposals: Sequence[Proposal]) -> dict[tuple[int, ...], float]:
+    """For each drafted text how likely it is, by the drafter that is surest of it."""
+    best: dict[tuple[int, ...], float] = {}
+    for proposal in proposals:
+        known: list[tuple[tuple[int, ...], float]] = []
+        for one in proposal.nodes:
+            text, chance = ((), 1.0) if one.parent == ROOT else known[one.parent]
+            known.append(((*text, one.token), chance * one.chance))
+            best[known[-1][0]] = max(known[-1][1], best.get(known[-1][0], 0.0))
+    return best
+
+
+@given(proposals_of_several(), st.lists(st.floats(0.0, 2.0), min_size=13, max_size=13))
+def test_no_other_tree_is_expected_to_yield_more_for_its_cost(proposals: list[Proposal], more: list[float]) -> None:
+    """Against all trees there are. The costs rise as they like."""
+    cost: Curve = lambda slots: 1.0 + sum(more[: slots - 1])  # noqa: E731
+    chances = chances_of(proposals)
+    best = 1.0
+    texts = sorted(chances)
+    for chosen in range(1 << len(texts)):
+        subset = {text for bit, text in enumerate(texts) if chosen >> bit & 1}
+        if all(len(text) == 1 or text[:-1] in subset for text in subset):
+            best = max(best, (1 + sum(chances[text] for text in subset)) / cost(1 + len(subset)))
+    tree, slots = choose(cost, *proposals)
+    taken = paths(tree)
+    assert len(taken) == len(tree) - 1
+    assert (1 + sum(chances[text] for text in taken)) / cost(len(tree)) == pytest.approx(best)
+    for proposal, own in zip(proposals, slots, strict=True):
+        for one, slot in zip(proposal.nodes, own, strict=True):
+            if slot != NOT_TAKEN:
+                parent = 0 if one.parent == ROOT else own[one.parent]
+                assert (tree.tokens[slot], tree.parents[slot]) == (one.token, parent)
+
+
+# --- proposals that are taken as a whole ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("curve", [free, moderate, dear])
+def test_a_whole_proposal_is_always_in_the_pass(curve: Curve) -> None:
+    window = chain([THE, CAT, SAT], 0.01, whole=True)
+    tree, slots = choose(curve, window, chain([DOG], 0.05))
+    assert {(THE,), (THE, CAT), (THE, CAT, SAT)} <= paths(tree)
+    assert list(slots[0]) == [1, 2, 3]
+
+
+def test_a_draft_that_a_whole_proposal_holds_already_costs_nothing() -> None:
+    tree, slots = choose(dear, chain([THE, CAT], 0.01, whole=True), chain([THE, CAT], 0.9))
+    assert len(tree) == 3
+    assert list(slots[1]) == [1, 2]
+
+
+def test_beside_a_whole_proposal_another_slot_has_to_pay_for_itself_alone() -> None:
+    """Ten slots are there already: an eleventh costs little beside them."""
+    window = chain(list(range(10, 20)), 0.01, whole=True)
+    assert len(choose(dear, window, chain([DOG], 0.5)).tree) == 12
+    assert len(choose(dear, chain([DOG], 0.5)).tree) == 1
+
+
+# --- what is learnt ---------------------------------------------------------------------------------------------------
+
+
+def test_a_drafter_that_is_always_wrong_loses_its_slots_and_one_that_is_right_gets_them() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    wrong, right = chain([DOG, RAN], 0.6, kind="wrong"), chain([THE, CAT], 0.02, kind="right")
+    for _ in range(100):
+        step(policy, [wrong, right], [THE, CAT])
+    assert paths(step(policy, [wrong, right], [THE, CAT])[1].tree) == {(THE,), (THE, CAT)}
+
+
+def test_drafts_that_were_left_out_are_judged_too() -> None:
+    """So nothing has to be drafted only to learn what it is worth."""
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    unlikely = chain([THE], 0.01, kind="unlikely")
+    assert len(step(policy, [unlikely], [THE])[1].tree) == 1
+    for _ in range(12):
+        step(policy, [unlikely], [THE])
+    assert len(policy.choose(LAST, [unlikely]).tree) == 2
+
+
+def test_every_pass_is_told_to_the_costs() -> None:
+    seen: list[tuple[int, float]] = []
+
+    class Costs(MadeUpCosts):
+        def observe(self, slots: int, seconds: float) -> None:
+            seen.append((slots, seconds))
+
+    policy = AdaptivePolicy(Costs(free))
+    step(policy, [chain([THE, CAT], 0.9)])
+    step(policy, [NOTHING])
+    assert seen == [(3, 0.0), (1, 0.0)]
+
+
+def test_what_is_expected_can_be_shown() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    for _ in range(300):
+        step(policy, [Proposal([node(ROOT, THE, 0.8), node(0, CAT, 0.5), node(1, SAT, 0.01)])], [NEVER])
+    slots, tokens, by_slots = policy.expectation
+    assert len(by_slots) == MAX_DRAFTS + 1
+    assert by_slots[0] == pytest.approx(1)
+    assert (np.diff(by_slots) >= -1e-9).all()
+    assert 1 <= slots <= 4 and 1 <= tokens <= by_slots[-1] + 1e-9
+
+
+# --- pauses -----------------------------------------------------------------------------------------------------------
+
+
+def pauses(drafting: Sequence[bool]) -> list[int]:
+    """How long each pause was that has ended."""
+    runs = [(on, len(list(steps))) for on, steps in groupby(drafting)]
+    return [length for on, length in runs[:-1] if not on]
+
+
+def worthless() -> list[Proposal]:
+    return [chain([DOG, RAN], 0.01, kind="worthless")]
+
+
+def test_where_nothing_pays_drafting_pauses_for_longer_and_longer_up_to_a_longest() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(dear))
+    drafting = [step(policy, worthless())[0] for _ in range(1500)]
+    seen = pauses(drafting)
+    assert drafting[0] and len(seen) > 6
+    assert seen[0] == 1
+    longest = max(seen)
+    for before, after in pairwise(seen):
+        assert after == min(2 * before + 1, longest)
+    assert seen[-1] == seen[-2] == longest
+    assert sum(drafting[-500:]) < 0.1 * 500
+
+
+def test_it_pauses_where_drafters_find_nothing_too() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(free))
+    assert pauses([step(policy, [NOTHING])[0] for _ in range(500)])
+
+
+def test_a_pause_ends_and_drafts_that_pay_go_on_without_another() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    for _ in range(500):
+        step(policy, worthless())
+    paying = [chain([THE, CAT], 0.9, kind="paying")]
+    drafting = [step(policy, paying, [THE, CAT])[0] for _ in range(300)]
+    assert len(pauses(drafting)) <= 1
+    assert all(drafting[100:])
+
+
+def test_after_drafts_have_paid_pauses_begin_short_again() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    for _ in range(500):
+        step(policy, worthless())
+    for _ in range(100):
+        step(policy, [chain([THE, CAT], 0.9, kind="paying")], [THE, CAT])
+    assert pauses([step(policy, worthless())[0] for _ in range(300)])[:2] == [1, 3]
+
+
+@pytest.mark.parametrize("text", [[THE, CAT], [NEVER]])
+def test_drafts_that_are_expected_to_pay_are_never_paused(text: list[int]) -> None:
+    policy = AdaptivePolicy(MadeUpCosts(free))
+    assert all(step(policy, [chain([THE, CAT], 0.5, kind="a"), chain([DOG], 0.5)], text)[0] for _ in range(300))
+
+
+def test_a_window_is_never_paused() -> None:
+    """It has to move on with every pass."""
+    policy = AdaptivePolicy(MadeUpCosts(dear))
+    window = [chain([DOG, RAN], 0.01, whole=True, kind="window")]
+    assert all(step(policy, window)[0] for _ in range(300))
+
+
+def test_without_proposals_a_pass_is_a_plain_one() -> None:
+    every: Callable[[Curve], int] = lambda curve: len(choose(curve, NOTHING, NOTHING).tree)  # noqa: E731
+    assert [every(curve) for curve in (free, moderate, dear)] == [1, 1, 1]

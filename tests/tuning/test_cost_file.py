@@ -1,0 +1,76 @@
+"""What passes cost, from session to session."""
+
+from pathlib import Path
+
+import pytest
+from platformdirs import user_cache_path
+
+from ladechat.tuning.cost_file import FILES_KEPT, costs_file, read_costs, write_costs
+
+COSTS = {1: 0.01, 4: 0.02}
+
+
+def test_what_was_kept_comes_back(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "costs.json"
+    write_costs(file, COSTS)
+    assert read_costs(file) == COSTS
+    assert [file] == list(file.parent.iterdir())
+
+
+def test_nothing_is_known_where_there_is_no_file(tmp_path: Path) -> None:
+    assert read_costs(tmp_path / "costs.json") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        '{"seconds": []}',
+        '{"seconds": {}}',
+        '{"seconds": {"1": 1}}',
+        '{"seconds": {"4": 2, "8": 3}}',
+        '{"seconds": {"1": -1, "4": 2}}',
+        '{"seconds": {"1": 0, "4": 2}}',
+        '{"seconds": {"0": 1, "1": 1, "4": 2}}',
+        '{"seconds": {"1": NaN, "4": 2}}',
+        '{"seconds": {"1": 1, "4": Infinity}}',
+        '{"seconds": {"1": "soon", "4": 2}}',
+        '{"seconds": {"1": null, "4": 2}}',
+        '{"seconds": {"few": 1, "4": 2}}',
+        '{"seconds": {"1": 0.01, "4": 0.0',
+        "\x00\x00\x00\x00",
+    ],
+)
+def test_what_makes_no_sense_is_as_good_as_nothing(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "costs.json"
+    file.write_text(text)
+    assert read_costs(file) is None
+
+
+def test_a_file_that_is_no_text_is_as_good_as_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "costs.json"
+    file.write_bytes(b"\xff\xfe\x80")
+    assert read_costs(file) is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    write_costs(tmp_path / "taken" / "costs.json", COSTS)
+
+
+def test_old_files_make_room(tmp_path: Path) -> None:
+    for number in range(FILES_KEPT + 5):
+        write_costs(tmp_path / f"{number}.json", COSTS)
+    assert len(list(tmp_path.iterdir())) == FILES_KEPT
+    assert (tmp_path / f"{FILES_KEPT + 4}.json").exists()
+
+
+def test_each_model_as_it_runs_has_a_file_of_its_own() -> None:
+    about = {"config": {"layers": 2}, "device": "cpu", "dtype": "float32", "threads": 2}
+    others = [about | {"config": {"layers": 3}}, about | {"dtype": "bfloat16"}, about | {"threads": 1}]
+    files = {costs_file(**one) for one in (about, *others)}
+    assert len(files) == 4 and {file.parent for file in files} == {user_cache_path("ladechat") / "costs"}
+    assert costs_file(**dict(reversed(about.items()))) == costs_file(**about)

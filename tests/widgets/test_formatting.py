@@ -1,0 +1,91 @@
+"""Events in words."""
+
+from typing import Any
+
+import pytest
+
+from ladechat.protocol import Loading, Memory, Ready, SamplingDefaults, Settings
+from ladechat.widgets.formatting import describe_loading, describe_memory, describe_model, duration, introduce
+
+LLAMA = Ready(
+    model="meta-llama/Llama-2-7b-chat-hf",
+    model_type="llama",
+    tokenizer="0",
+    parameters=6_738_415_616,
+    layers=32,
+    vocabulary=32_000,
+    context_length=4096,
+    device="cuda:0 (NVIDIA H200)",
+    dtype="float16",
+    chat_template="checkpoint",
+    eos_ids=[2],
+    load_seconds=12.0,
+    settings=Settings(),
+    sampling_defaults=SamplingDefaults(do_sample=True, temperature=0.6, top_p=0.9),
+)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.0004, "0 ms"), (0.048, "48 ms"), (0.9994, "999 ms"), (0.9996, "1.0 s"), (1.0, "1.0 s"), (75.26, "75.3 s")],
+)
+def test_a_time_has_digits_enough_to_say_something(seconds: float, told: str) -> None:
+    assert duration(seconds) == told
+
+
+def loading(**fields: Any) -> Loading:
+    return Loading(stage=1, stages=4, doing="fetching", **fields)
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (loading(), "fetching (1/4) …"),
+        (loading(fraction=0.256), "fetching · 26 % (1/4) …"),
+        (
+            loading(fraction=0.237, done_bytes=3_200_000_000, total_bytes=13_476_839_424),
+            "fetching · 3.2 of 13.5 GB · 24 % · Esc stops",
+        ),
+        (loading(done_bytes=0, total_bytes=2_000_000), "fetching · 0.0 of 2.0 MB · 0 % · Esc stops"),
+        (loading(done_bytes=7, total_bytes=900), "fetching · 7 of 900 B · 1 % · Esc stops"),
+    ],
+)
+def test_loading_says_how_far_it_is(event: Loading, words: str) -> None:
+    assert describe_loading(event) == words
+
+
+def memory(**fields: int) -> Memory:
+    return Memory(**{**dict.fromkeys(Memory.__struct_fields__), **fields})
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (memory(resident_bytes=612_345_678, cache_bytes=2_097_152), "memory 612.3 MB, cache 2.1 MB"),
+        (memory(peak_bytes=1_500_000_000, cache_bytes=0), "memory at most 1.5 GB, cache 0 B"),
+        (
+            memory(
+                resident_bytes=900_000_000,
+                device_bytes=13_476_839_424,
+                reserved_bytes=14_000_000_000,
+                cache_bytes=10**9,
+            ),
+            "GPU memory 14.0 GB, cache 1.0 GB",
+        ),
+        (memory(resident_bytes=612_345_678), "memory 612.3 MB"),
+        (memory(), ""),
+        (None, ""),
+    ],
+)
+def test_memory_is_that_of_the_gpu_or_else_that_of_the_process_and_a_peak_is_called_so(
+    told: Memory | None, words: str
+) -> None:
+    assert describe_memory(told) == words
+
+
+def test_a_model_is_introduced_with_what_it_is_and_with_what_is_not_used_of_it() -> None:
+    assert introduce(LLAMA) == (
+        "Llama-2-7b-chat-hf: 6.7B parameters, context 4,096, float16 on cuda:0 (NVIDIA H200). The checkpoint's own "
+        "sampling defaults are temperature 0.6, top-p 0.9; here the sliders T and P decide."
+    )
+    assert describe_model(LLAMA) == "6.7B parameters · context 4,096"

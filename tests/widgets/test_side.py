@@ -1,0 +1,42 @@
+"""The panels beside the conversation come when they are needed, and do not flicker from step to step."""
+
+import msgspec
+
+from ladechat import catalog
+from ladechat.protocol import Step
+from ladechat.widgets.side import Arrangement
+from tests.widgets.sample_steps import answer, plain_step
+
+FULL = answer(5, 3, 5)[2]
+POOL_ONLY = msgspec.structs.replace(FULL, window=None)
+DRAFTS_ONLY = msgspec.structs.replace(POOL_ONLY, pool=None)
+WINDOW_ONLY = msgspec.structs.replace(FULL, pool=None, draft=None)
+
+
+def after(decoder: str, *steps: Step) -> list[tuple[bool, bool]]:
+    """Whether the window and the drafts are shown, before the first step and after each."""
+    arrangement = Arrangement().for_decoder(catalog.DECODERS[decoder])
+    shown = [(arrangement.window, arrangement.drafts)]
+    for step in steps:
+        arrangement = arrangement.after_step(step)
+        shown.append((arrangement.window, arrangement.drafts))
+    return shown
+
+
+def test_the_first_step_of_a_decoder_says_which_panels_it_needs() -> None:
+    assert after("suffix", DRAFTS_ONLY) == [(True, True), (False, True)]
+    assert after("jacobi", WINDOW_ONLY) == [(True, True), (True, False)]
+    assert after("lookahead", FULL) == [(True, True), (True, True)]
+
+
+def test_a_step_that_has_nothing_for_a_panel_does_not_take_it_away() -> None:
+    assert after("lookahead", FULL, POOL_ONLY, plain_step(), FULL) == [(True, True)] * 5
+    assert after("auto", plain_step(), POOL_ONLY, FULL, POOL_ONLY) == [(False, True)] * 3 + [(True, True)] * 2
+
+
+def test_a_turn_begins_with_the_panels_that_the_turn_before_used() -> None:
+    arrangement = Arrangement().for_decoder(catalog.DECODERS["auto"]).after_step(FULL).for_turn()
+    assert arrangement.window
+    arrangement = arrangement.after_step(POOL_ONLY)
+    assert arrangement.window
+    assert not arrangement.for_turn().window
