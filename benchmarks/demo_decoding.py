@@ -20,11 +20,11 @@ from rich.table import Table
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from ladechat.bench.machine import describe
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.step import Decoder, Limits
-from ladechat.model.eager import EagerRunner
-from ladechat.model.loading import leave_a_core_free
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.step import Limits
+from ladechat.model.loading.threads import leave_a_core_free
+from ladechat.model.runners.tree import TreeRunner
+from ladechat.registry import lookahead
 
 ROOT = Path(__file__).parent.parent
 BUNDLED, REFERENCE = ROOT / "ladechat" / "demo", ROOT / "tests" / "reference"
@@ -94,13 +94,13 @@ def answered(model: Any, prompts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def measure(model: PreTrainedModel, prompts: list[dict[str, Any]], rounds: int) -> dict[str, Tally]:
     """Every decoder on every prompt, its pool empty each time, `rounds` times after one round to warm up."""
-    runner = EagerRunner(model, model.config.max_position_embeddings)
+    runner = TreeRunner(model, model.config.max_position_embeddings)
 
     def decoders() -> dict[str, Decoder]:
-        by_name: dict[str, Decoder] = {"autoregressive": AutoregressiveDecoder(runner)}
+        by_name: dict[str, Decoder] = {"autoregressive": Decoder(runner)}
         for settings in SETTINGS:
             name = "lookahead " + ",".join(map(str, settings))
-            by_name[name] = LookaheadDecoder(runner, LookaheadSettings(*settings))
+            by_name[name] = lookahead(runner, *settings)
         return by_name
 
     tallies = {name: Tally() for name in decoders()}
@@ -116,7 +116,7 @@ def measure(model: PreTrainedModel, prompts: list[dict[str, Any]], rounds: int) 
     return tallies
 
 
-def run_one(runner: EagerRunner, decoder: Decoder, prompt: dict[str, Any], tally: Tally) -> float:
+def run_one(runner: TreeRunner, decoder: Decoder, prompt: dict[str, Any], tally: Tally) -> float:
     """One answer; seconds of its decoding."""
     for _ in runner.prefill(prompt["prompt_ids"]):
         pass

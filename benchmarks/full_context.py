@@ -14,15 +14,15 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from benchmarks.demo_decoding import BUNDLED, REFERENCE, answered
 from ladechat.bench.machine import describe
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.step import Decoder, Limits
-from ladechat.model.eager import EagerRunner
-from ladechat.model.loading import leave_a_core_free
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.step import Limits
+from ladechat.model.loading.threads import leave_a_core_free
+from ladechat.model.runners.tree import TreeRunner
+from ladechat.registry import lookahead
 
 STEPS = 24
 """Steps that are timed at each length; those of lookahead may yield several tokens each."""
@@ -38,22 +38,22 @@ def main() -> None:
     arguments = parser.parse_args()
     leave_a_core_free()
     model = AutoModelForCausalLM.from_pretrained(BUNDLED, dtype=torch.float32).eval()
-    runner = EagerRunner(model, model.config.max_position_embeddings)
-    rows = measure(runner, arguments.rounds)
+    runner = TreeRunner(model, model.config.max_position_embeddings)
+    rows = measure(runner, model, arguments.rounds)
     show(rows)
     if arguments.json:
         report = {"machine": describe(), "threads": torch.get_num_threads(), "dtype": "float32", "steps": rows}
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def measure(runner: EagerRunner, rounds: int) -> list[dict[str, Any]]:
+def measure(runner: TreeRunner, model: PreTrainedModel, rounds: int) -> list[dict[str, Any]]:
     """Milliseconds of a step by decoder and cached tokens: the median over rounds, after one to warm up."""
     full = runner.context_length - ROOM
-    [prompt] = answered(runner.model, json.loads((REFERENCE / "reference.json").read_text())["prompts"][:1])
+    [prompt] = answered(model, json.loads((REFERENCE / "reference.json").read_text())["prompts"][:1])
     text = (prompt["prompt_ids"] + prompt["greedy_ids"]) * (full // len(prompt["prompt_ids"]) + 1)
     decoders: dict[str, Decoder] = {
-        "autoregressive": AutoregressiveDecoder(runner),
-        "lookahead 5,3,5": LookaheadDecoder(runner, LookaheadSettings(5, 3, 5)),
+        "autoregressive": Decoder(runner),
+        "lookahead 5,3,5": lookahead(runner, 5, 3, 5),
     }
     rows = []
     for length in (32, full // 2, full):
@@ -71,7 +71,7 @@ def measure(runner: EagerRunner, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def step_ms(runner: EagerRunner, decoder: Decoder, prompt: list[int]) -> float:
+def step_ms(runner: TreeRunner, decoder: Decoder, prompt: list[int]) -> float:
     """The median milliseconds of a step behind this prompt."""
     for _ in runner.prefill(prompt):
         pass

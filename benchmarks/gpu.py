@@ -35,14 +35,14 @@ from benchmarks.gpu_ways import (
     ways_of,
     write,
 )
-from ladechat.bench.contenders import clock
 from ladechat.bench.machine import describe
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder
+from ladechat.bench.methods import clock
+from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Step
-from ladechat.decoder.verify_mask import causal_layout
-from ladechat.model.eager import EagerRunner
-from ladechat.model.graphs import GraphPasses
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.runners.graphs import GraphPasses
+from ladechat.model.runners.tree import TreeRunner
+from ladechat.registry import lookahead
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,12 +112,12 @@ def passes(plan: Plan, ways: Ways, floor: Callable[[int, int], float]) -> list[d
         for _ in runner.prefill(random_text(plan, cached + 1)):
             pass
         recorded = ways.recorded()
-        recorded.prepare()
+        recorded.record_all()
         how: dict[str, GraphPasses | None] = {"eager": None, "graph": recorded}
         times: dict[tuple[str, int], list[float]] = {(name, slots): [] for slots in plan.slots for name in how}
         for number in range(-1, plan.passes):
             for name, slots in times:
-                runner.compiled = how[name]
+                runner.graphs = how[name]
                 seconds = pass_seconds(runner, slots)
                 if number >= 0:
                     times[name, slots].append(seconds)
@@ -128,41 +128,41 @@ def passes(plan: Plan, ways: Ways, floor: Callable[[int, int], float]) -> list[d
     return found
 
 
-def pass_seconds(runner: EagerRunner, slots: int) -> float:
-    layout = causal_layout([5] * slots)
+def pass_seconds(runner: TreeRunner, slots: int) -> float:
+    tree = SlotTree.chain([5] * slots)
     started = time.perf_counter()
-    runner.forward(layout).argmax(-1).tolist()
+    runner.argmax(runner.forward(tree))
     seconds = time.perf_counter() - started
-    runner.keep([])
+    runner.commit([])
     return seconds
 
 
 def decoding(plan: Plan, ways: Ways) -> dict[str, Any]:
     """Tokens a second behind the first one, of one text, in rounds in which all take their turn."""
-    prompt, model, recorded = random_text(plan, plan.prompt), ways.runner.model, ways.recorded()
-    contenders: dict[str, Callable[[], tuple[int, float]]] = {
-        "plain, eager": lambda: rate_of(write(ways.runner, None, AutoregressiveDecoder(ways.runner), prompt, plan)),
-        "plain, graph": lambda: rate_of(write(ways.runner, recorded, AutoregressiveDecoder(ways.runner), prompt, plan)),
+    prompt, model, recorded = random_text(plan, plan.prompt), ways.model, ways.recorded()
+    methods: dict[str, Callable[[], tuple[int, float]]] = {
+        "plain, eager": lambda: rate_of(write(ways.runner, None, Decoder(ways.runner), prompt, plan)),
+        "plain, graph": lambda: rate_of(write(ways.runner, recorded, Decoder(ways.runner), prompt, plan)),
         "lookahead 15,5,15, graph": lambda: rate_of(
-            write(ways.runner, recorded, LookaheadDecoder(ways.runner, LOOKAHEAD), prompt, plan)
+            write(ways.runner, recorded, lookahead(ways.runner, *LOOKAHEAD), prompt, plan)
         ),
         "transformers, eager": lambda: generated(model, prompt, plan),
         "transformers, static and compiled": lambda: generated(model, prompt, plan, cache_implementation="static"),
     }
     refused: dict[str, str] = {}
-    for name in list(contenders):  # to warm up: what is recorded or compiled on the way does not count
+    for name in list(methods):  # to warm up: what is recorded or compiled on the way does not count
         try:
-            contenders[name]()
+            methods[name]()
         except Exception as error:  # of transformers' compiled generate, say: the others are still worth their while
             refused[name] = str(error)
-            del contenders[name]
-    rates: dict[str, list[float]] = {name: [] for name in contenders}
+            del methods[name]
+    rates: dict[str, list[float]] = {name: [] for name in methods}
     for number in range(plan.rounds):
-        names = list(contenders)
+        names = list(methods)
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            tokens, seconds = contenders[name]()
+            tokens, seconds = methods[name]()
             rates[name].append(tokens / seconds)
-    steps, _ = write(ways.runner, recorded, LookaheadDecoder(ways.runner, LOOKAHEAD), prompt, plan)
+    steps, _ = write(ways.runner, recorded, lookahead(ways.runner, *LOOKAHEAD), prompt, plan)
     graph = rates["plain, graph"]
     return {
         "refused": refused,
@@ -216,10 +216,8 @@ def changes(plan: Plan, ways: Ways) -> dict[str, Any]:
     """How long a step takes at most while W, N and G change and nothing is recorded yet, and what recordings take."""
     prompt = random_text(plan, plan.prompt)
     recorded = ways.recorded()
-    steps, times = write(ways.runner, recorded, LookaheadDecoder(ways.runner, LOOKAHEAD), prompt, plan, changing=True)
-    anew, _ = write(
-        ways.runner, ways.unrecorded(), LookaheadDecoder(ways.runner, LOOKAHEAD), prompt, plan, changing=True
-    )
+    steps, times = write(ways.runner, recorded, lookahead(ways.runner, *LOOKAHEAD), prompt, plan, changing=True)
+    anew, _ = write(ways.runner, ways.unrecorded(), lookahead(ways.runner, *LOOKAHEAD), prompt, plan, changing=True)
     return {
         "text": beside(tokens_of(steps), tokens_of(anew)),
         "steps": len(steps),

@@ -8,8 +8,7 @@ import torch
 
 from benchmarks.demo_decoding import BUNDLED
 from benchmarks.gpu_ways import Plan, Ways, decoders, random_text, tokens_of, ways_of, write
-from ladechat.model.eager import EagerRunner
-from ladechat.model.loading import load
+from ladechat.model.load import load
 
 
 def of_recordings(plan: Plan, ways: Ways) -> dict[str, dict[str, Any]]:
@@ -31,8 +30,7 @@ def of_recordings(plan: Plan, ways: Ways) -> dict[str, dict[str, Any]]:
 def in_float32(plan: Plan) -> dict[str, dict[str, Any]]:
     """Texts of the bundled model in float32, through recordings and by the model as it is: they must be the same."""
     loaded = load(BUNDLED, BUNDLED.name, str(plan.device), "float32", lambda _: None, lambda _: None)
-    assert isinstance(loaded.runner, EagerRunner)
-    ways, found = ways_of(loaded.runner.model), {}
+    ways, found = ways_of(loaded.model), {}
     prompt = random_text(replace(plan, shape={"vocab_size": loaded.vocabulary}), plan.prompt)
     for name, decoder in decoders(ways.runner).items():
         eager, recorded = (

@@ -7,22 +7,14 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel
 
-from ladechat.bench.contenders import clock
-from ladechat.decoder.autoregressive import AutoregressiveDecoder
-from ladechat.decoder.lookahead import LookaheadDecoder, LookaheadSettings
-from ladechat.decoder.step import Decoder, Limits, Step
-from ladechat.model.eager import EagerRunner
-from ladechat.model.fixed_pass import Body
-from ladechat.model.graphs import (
-    Choose,
-    CudaGraphs,
-    GraphPasses,
-    Record,
-    by_measurement,
-    choose_body,
-    unrecorded,
-    with_body,
-)
+from ladechat.bench.methods import clock
+from ladechat.decoder.loop import Decoder
+from ladechat.decoder.step import Limits, Step
+from ladechat.model.runners.fixed_pass import Body
+from ladechat.model.runners.graphs import Choose, CudaGraphs, GraphPasses, Record, unrecorded
+from ladechat.model.runners.recording import by_measurement, choose_body, with_body
+from ladechat.model.runners.tree import TreeRunner
+from ladechat.registry import lookahead
 
 LLAMA_7B = {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
             "num_attention_heads": 32, "num_key_value_heads": 32, "tie_word_embeddings": False}  # fmt: skip
@@ -31,8 +23,9 @@ LLAMA_1B = {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192
 TINY = {"vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False}  # fmt: skip
 
-LOOKAHEAD = LookaheadSettings(15, 5, 15)
-CHANGES = [LookaheadSettings(*numbers) for numbers in ((15, 5, 15), (0, 2, 0), (5, 3, 5), (7, 5, 7), (10, 5, 10))]
+LOOKAHEAD = (15, 5, 15)
+CHANGES = (LOOKAHEAD, (0, 2, 0), (5, 3, 5), (7, 5, 7), (10, 5, 10))
+"""W, N and G."""
 STEPS_BETWEEN_CHANGES = 5
 
 
@@ -58,18 +51,19 @@ CHECK = Plan(TINY, torch.device("cpu"), torch.float32, (1, 8, 120), (20, 40), pr
 class Ways:
     """A model and the ways to run its passes: None as it is, and by what is recorded or run anew."""
 
-    runner: EagerRunner
+    runner: TreeRunner
+    model: PreTrainedModel
     body: Body
     record: Record
     choose: Choose
 
     def recorded(self) -> GraphPasses:
         """No pass is recorded yet."""
-        return with_body(self.runner, self.body, self.record, self.choose)
+        return with_body(self.runner, self.model, self.body, self.record, self.choose)
 
     def unrecorded(self) -> GraphPasses:
         """The same passes, each run anew."""
-        return with_body(self.runner, self.body, unrecorded, self.choose)
+        return with_body(self.runner, self.model, self.body, unrecorded, self.choose)
 
 
 def random_model(plan: Plan) -> PreTrainedModel:
@@ -81,12 +75,12 @@ def random_model(plan: Plan) -> PreTrainedModel:
 
 def ways_of(model: PreTrainedModel) -> Ways:
     on_gpu = model.device.type == "cuda"
-    runner = EagerRunner(model, 4096)
-    body = choose_body(runner, compiling=on_gpu)
+    runner = TreeRunner(model, 4096)
+    body = choose_body(runner, model, compiling=on_gpu)
     if not on_gpu:
-        return Ways(runner, body, unrecorded, lambda *_: "in two")
+        return Ways(runner, model, body, unrecorded, lambda *_: "in two")
     graphs = CudaGraphs(model.device)
-    return Ways(runner, body, graphs, by_measurement(runner, graphs.clock))
+    return Ways(runner, model, body, graphs, by_measurement(runner, model, graphs.clock))
 
 
 def random_text(plan: Plan, length: int) -> list[int]:
@@ -96,7 +90,7 @@ def random_text(plan: Plan, length: int) -> list[int]:
 
 
 def write(
-    runner: EagerRunner,
+    runner: TreeRunner,
     how: GraphPasses | None,
     decoder: Decoder,
     prompt: list[int],
@@ -104,23 +98,21 @@ def write(
     changing: bool = False,
 ) -> tuple[list[Step], list[float]]:
     """The steps of a text from an empty cache on, and when each was over. With `changing`, W, N and G do, too."""
-    runner.compiled = how
+    runner.graphs = how
     for _ in runner.prefill(prompt[:1]):
         pass
-    now, steps, times = clock(runner.model.device), list[Step](), list[float]()
+    now, steps, times = clock(runner.device), list[Step](), list[float]()
     for step in decoder.run(prompt, Limits(plan.tokens)):
         steps.append(step)
         times.append(now())
-        if changing and isinstance(decoder, LookaheadDecoder):
-            decoder.settings = CHANGES[len(steps) // STEPS_BETWEEN_CHANGES % len(CHANGES)]
+        if changing:
+            numbers = CHANGES[len(steps) // STEPS_BETWEEN_CHANGES % len(CHANGES)]
+            decoder.configure(dict(zip(("window", "ngram", "guesses"), numbers, strict=True)))
     return steps, times
 
 
-def decoders(runner: EagerRunner) -> dict[str, Callable[[], Decoder]]:
-    return {
-        "plain": lambda: AutoregressiveDecoder(runner),
-        "lookahead": lambda: LookaheadDecoder(runner, LOOKAHEAD),
-    }
+def decoders(runner: TreeRunner) -> dict[str, Callable[[], Decoder]]:
+    return {"plain": lambda: Decoder(runner), "lookahead": lambda: lookahead(runner, *LOOKAHEAD)}
 
 
 def tokens_of(steps: Sequence[Step]) -> list[int]:

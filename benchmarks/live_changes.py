@@ -1,7 +1,7 @@
-"""How long the stream pauses where W, N and G change all the time: the longest wait between two steps, and the text.
+"""How long the stream pauses where decoder, W, N and G change all the time: the longest wait between two steps.
 
-Run as `python -m benchmarks.live_changes [--model FOLDER] [--changes 1000] [--passes eager|compiled] [--json FILE]`.
-Settings change at random before every third step or so, a slider that is dragged; every answer is compared with plain
+Run as `python -m benchmarks.live_changes [--model FOLDER] [--changes 1000] [--json FILE]`.
+They change at random before every third step or so, as when a slider is dragged; every answer is compared with plain
 decoding.
 """
 
@@ -12,23 +12,21 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from benchmarks.demo_decoding import BUNDLED
 from ladechat.bench.machine import describe
 from ladechat.bench.options import KINDS
 from ladechat.bench.questions import read_questions
 from ladechat.engine.turn import Emit, Service, answer
-from ladechat.model.compiler import use_compiled
-from ladechat.model.loading import load
-from ladechat.protocol import Event, Generate, Message, Prefilling, Settings, TurnFinished
+from ladechat.model.kernels.build import Build
+from ladechat.model.load import load
+from ladechat.protocol import Event, Generate, Message, Prefilling, Settings, TurnFinished, Value
 
 MAX_NEW_TOKENS = 200
 EVERY = 3
 
 
 class Dragging:
-    """Changes settings while an answer is written, and none of a plain one."""
+    """Changes settings while an answer is written, but none of a plain one."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -36,7 +34,7 @@ class Dragging:
         self.active = False
         self.changes = 0
         self.times: list[float] = []
-        """When it was asked: before the prompt, behind each part of it, and behind each step."""
+        """When it was asked: before the prompt, after each chunk of it, and after each step."""
 
     def stop_wanted(self) -> bool:
         """See `ladechat.engine.turn.Listener`."""
@@ -49,8 +47,9 @@ class Dragging:
         if not self.active or dice.randrange(EVERY):
             return
         window, ngram, guesses = dice.randint(1, 20), dice.randint(2, 7), dice.randint(0, 20)
-        settings = replace(self._service.decoders.settings, window=window, ngram=ngram, guesses=guesses)
-        self._service.decoders.apply(replace(settings, auto=dice.random() < 0.2))
+        parameters: dict[str, Value] = {"window": window, "ngram": ngram, "guesses": guesses}
+        decoder = "auto" if dice.random() < 0.2 else "lookahead"
+        self._service.decoders.apply(Settings(decoder=decoder, parameters=parameters))
         self.changes += 1
 
 
@@ -59,11 +58,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", type=Path, default=BUNDLED)
     parser.add_argument("--changes", type=int, default=1000)
-    parser.add_argument("--passes", choices=("eager", "compiled"), default="compiled")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    loaded = load(arguments.model, arguments.model.name, "cpu", "float32", lambda _: None, lambda _: None)
-    use_compiled(loaded.runner, loaded.folder, arguments.passes)
+    loaded = load(
+        arguments.model, arguments.model.name, "cpu", "float32", lambda _: None, lambda _: None, kernels=Build()
+    )
     service = Service.of(loaded, Settings())
     listener = Dragging(service)
     waits: list[float] = []
@@ -79,7 +78,6 @@ def main() -> None:
     report = {
         "machine": describe(),
         "model": arguments.model.name,
-        "passes": arguments.passes,
         "changes": listener.changes,
         "steps": len(waits),
         "answers": number + 1,
@@ -109,7 +107,7 @@ def _answer(service: Service, listener: Dragging, question: str, settings: Setti
                 token_ids.extend(event.token_ids)
 
     listener.times.clear()
-    listener.active = settings.decoder == "lookahead"
+    listener.active = settings.decoder != "autoregressive"
     service.decoders.apply(settings)
     message = Message(role="user", content=question)
     answer(service, Generate(turn=1, messages=[message], max_new_tokens=MAX_NEW_TOKENS), heard, listener)
