@@ -70,21 +70,17 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
     loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize)
     # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
-    import torch
-
     from ladechat.bench.measure import answers_in_all, measure
     from ladechat.bench.methods import make_methods, uses_kernels
     from ladechat.bench.prompts import make_prompts
     from ladechat.bench.report import make_report
     from ladechat.decoder.step import Limits
-    from ladechat.model.loading.threads import kernel_threads
 
     names = list(dict.fromkeys((PLAIN, *options.decoders)))
     unmodified = None
     if uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
         again = (options.model, options.device, options.dtype, progress, options.quantize)
         unmodified = load_model(*again, kernels=False).model
-    torch.set_num_threads(kernel_threads())  # no screen needs a core, and all methods get the same
     methods = make_methods(loaded, names, options.settings, unmodified)
     progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
     prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
@@ -102,9 +98,13 @@ def load_model(
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     build = Build() if kernels else None
     progress.begin("starting PyTorch and transformers")
+    import torch
+
     from ladechat.model.load import load
+    from ladechat.model.loading.threads import kernel_threads
     from ladechat.model.runners.recording import use_graphs
 
+    torch.set_num_threads(kernel_threads())  # no screen needs a core
     loaded = load(folder, model, device, dtype, progress.begin, progress.reach, quantize=quantize, kernels=build)
     use_graphs(loaded.runner, loaded.model)
     return loaded

@@ -19,6 +19,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.swap import PackedLinear
 from ladechat.model.load import LoadedModel
+from ladechat.model.loading.threads import kernel_threads
 from ladechat.registry import Shared
 from ladechat.tuning.costs import PassCosts
 
@@ -136,6 +137,7 @@ class Transformers:
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """See `Method.answer`."""
+        torch.set_num_threads(kernel_threads())  # our kernels leave torch one
         input_ids = torch.tensor([prompt], device=self._model.device)
         passes, slots, first, cached = 0, 1 - len(prompt), 0.0, 0
 

@@ -251,8 +251,10 @@ def _load(
     folder = fetch(model, report.bytes_done)
     report.begin("starting PyTorch and transformers")
     from ladechat.model.load import load
+    from ladechat.model.loading.threads import leave_a_core_free
     from ladechat.model.runners.recording import use_graphs
 
+    leave_a_core_free(workers.processes if workers else 1)
     loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, kernels)
     use_graphs(loaded.runner, loaded.model)
     return loaded

@@ -22,7 +22,7 @@ from ladechat.model.loading.heap import freed_at_once
 from ladechat.model.loading.memory import check_memory, useful_cache_bytes
 from ladechat.model.loading.quantization import check_quantization, described_parameters, quantization_method
 from ladechat.model.loading.self_check import choose_runner
-from ladechat.model.loading.threads import kernel_threads, leave_a_core_free
+from ladechat.model.loading.threads import kernel_threads
 from ladechat.model.loading.weight_only import check_weight_only, weight_only_bytes
 from ladechat.model.loading.weights import FractionProgress, load_weights
 from ladechat.model.parallel.rank0 import Rank0Runner
@@ -106,7 +106,6 @@ def load(
     gguf = read_gguf(folder, name) if is_gguf(folder) else None
     if gguf is not None:
         _check_gguf_options(gguf, quantize, workers)
-    leave_a_core_free(workers.processes if workers else 1)
     config = _config(folder, name, gguf)
     text = config.get_text_config()  # of a model that also sees or hears, the part that writes
     devices = devices_for(workers.processes, device) if workers else [choose_device(device)]

@@ -154,7 +154,8 @@ class AdaptivePolicy:
 
     def _show(self, best: int, expected: NDArray[np.float64]) -> None:
         shown, part = self.expectation, 1 / SHOWN_MEMORY
-        by_slots = np.pad(expected, (0, len(shown.by_slots) - len(expected)), mode="edge")
+        by_slots = np.full(len(shown.by_slots), expected[-1])
+        by_slots[: len(expected)] = expected
         self.expectation = Expectation(
             shown.slots + (best + 1 - shown.slots) * part,
             shown.tokens + (float(expected[best]) - shown.tokens) * part,

@@ -84,7 +84,10 @@ class PassCosts:
         """(most,) the seconds of a pass of 1, 2 … `most` slots: between measured sizes in proportion, and beyond."""
         slots = np.arange(1, most + 1)
         seconds: NDArray[np.float64] = np.interp(slots, self._sizes, self._seconds)
-        return np.where(slots > self._sizes[-1], self._seconds[-1] * slots / self._sizes[-1], seconds)
+        if most > self._sizes[-1]:
+            beyond = int(self._sizes[-1])
+            seconds[beyond:] = self._seconds[-1] / beyond * slots[beyond:]
+        return seconds
 
     @property
     def slots_are_nearly_free(self) -> bool:
