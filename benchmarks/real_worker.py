@@ -30,8 +30,8 @@ def main() -> None:
     """Answer until the input ends."""
     implementation, folder, decoders, settings = sys.argv[1:]
     lines, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print
-    eos, methods, logits = IMPLEMENTATIONS[implementation](Path(folder), json.loads(decoders), json.loads(settings))
-    ready = {"methods": list(methods), "eos": sorted(eos), "threads": torch.get_num_threads()}
+    eos, threads, methods, logits = IMPLEMENTATIONS[implementation](Path(folder), json.loads(decoders), json.loads(settings))
+    ready = {"methods": list(methods), "eos": sorted(eos), "threads": threads}
     print(json.dumps(ready), file=lines, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
@@ -43,8 +43,8 @@ def main() -> None:
 
 
 Settings = Sequence[Sequence[int]]
-Implementation = tuple[Iterable[int], dict[str, Method], Logits]
-"""The tokens that end an answer, the methods by their names, and what gives logits."""
+Implementation = tuple[Iterable[int], int, dict[str, Method], Logits]
+"""The tokens that end an answer, the threads of a pass, the methods by their names, and what gives logits."""
 
 
 def of_transformers(folder: Path, _decoders: Sequence[str], _settings: Settings) -> Implementation:
@@ -61,7 +61,8 @@ def of_transformers(folder: Path, _decoders: Sequence[str], _settings: Settings)
         found: list[float] = model(torch.tensor([text])).logits[0, -1].tolist()
         return found
 
-    return (), {name: _method(Transformers(name, model, **more)) for name, more in TRANSFORMERS.items()}, logits
+    methods = {name: _method(Transformers(name, model, **more)) for name, more in TRANSFORMERS.items()}
+    return (), torch.get_num_threads(), methods, logits
 
 
 def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implementation:
@@ -70,6 +71,7 @@ def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implem
     from ladechat.decoder.verify_mask import SlotTree
     from ladechat.model.kernels.build import Build
     from ladechat.model.load import load
+    from ladechat.model.loading.threads import kernel_threads
 
     loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, kernels=Build())
     methods = {method.name: _method(method) for method in make_methods(loaded, decoders, settings)}
@@ -81,7 +83,7 @@ def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implem
         loaded.runner.commit([])
         return found
 
-    return loaded.eos_ids, methods, logits
+    return loaded.eos_ids, kernel_threads(), methods, logits
 
 
 def _method(method: Any) -> Method:
@@ -128,7 +130,8 @@ def of_older(folder: Path, _decoders: Sequence[str], _settings: Settings) -> Imp
     def no_logits(_: list[int]) -> list[float]:
         raise NotImplementedError("Logits are asked of the other implementations.")
 
-    return loaded.eos_ids, {name: method(make) for name, make in makers.items()}, no_logits
+    methods = {name: method(make) for name, make in makers.items()}
+    return loaded.eos_ids, torch.get_num_threads(), methods, no_logits
 
 
 IMPLEMENTATIONS: dict[str, Callable[[Path, Sequence[str], Settings], Implementation]] = {
