@@ -30,7 +30,8 @@ def main() -> None:
     """Answer until the input ends."""
     implementation, folder, decoders, settings = sys.argv[1:]
     lines, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print
-    eos, threads, methods, logits = IMPLEMENTATIONS[implementation](Path(folder), json.loads(decoders), json.loads(settings))
+    load = IMPLEMENTATIONS[implementation]
+    eos, threads, methods, logits = load(Path(folder), json.loads(decoders), json.loads(settings))
     ready = {"methods": list(methods), "eos": sorted(eos), "threads": threads}
     print(json.dumps(ready), file=lines, flush=True)
     for line in sys.stdin:
