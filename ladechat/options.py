@@ -201,7 +201,7 @@ def check_parameters(decoder: str, parameters: Mapping[str, Value], option: str 
 
 
 def checked(decoder: str, parameters: Mapping[str, Value], drawing: Mapping[str, Any]) -> Settings:
-    """The settings, or one sentence that says what is wrong with them, and the end of the program."""
+    """The settings; if something is wrong with them, the program ends with a sentence that says what."""
     for name, option, value, (least, most) in (
         ("The temperature", "--temperature", drawing["temperature"], TEMPERATURE_RANGE),
         ("The penalty", "--repetition-penalty", drawing["repetition_penalty"], PENALTY_RANGE),
@@ -221,7 +221,7 @@ def checked(decoder: str, parameters: Mapping[str, Value], drawing: Mapping[str,
 
 
 def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
-    """Refuse what is no number of GPUs, and weights that cannot be shared."""
+    """Refuse less than one GPU, and quantised weights on several."""
     if gpus < 1:
         fail(f"A model cannot be shared among {gpus} GPUs; set 1, for no sharing, or more with --tensor-parallel.")
     if gpus > 1 and quantize is not None:

@@ -23,7 +23,11 @@ class Acceptance(NamedTuple):
 
     @property
     def read_slots(self) -> tuple[int, ...]:
-        """The slot under which each token was read: that of the token before it. These are what the cache lacks."""
+        """The slot whose logits gave each token: that of the token before it. Exactly these are committed.
+
+        An accepted slot stands at its final position and saw what plain decoding sees there: its keys fit as they are.
+        Where the text ended inside a draft, its last token is a slot of the path under which nothing was read.
+        """
         return (0, *self.path)[: len(self.tokens)]
 
 

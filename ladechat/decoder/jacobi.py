@@ -1,7 +1,7 @@
 """The lookahead branch: Jacobi iteration over a window of future tokens, whose trajectory yields n-grams.
 
 Fu et al. 2024 (arXiv 2402.02057), section 3.1. With W = 5 and N = 4 the window is three rows, each the answer of one
-pass, the oldest on top; row r, column i stands at position r + i after the last token ``I``::
+pass, the oldest on top; row r (a, b, c), column c stands at position r + c after the last token ``I``::
 
     position    0   1   2   3   4   5   6   7
     row 0       I  a1  a2  a3  a4                    two passes old
@@ -9,7 +9,8 @@ pass, the oldest on top; row r, column i stands at position r + i after the last
     row 2              c2  c3  c4  c5  c6            written by the last pass
     fresh                  d3  d4  d5  d6  d7        what this pass writes below row 2
 
-Each column, read downwards, is a chain of tokens at successive positions. With the fresh token at its foot it is an
+The first window is filled with any tokens of the text. Each column, read downwards, is a chain of tokens at successive
+positions. With the fresh token at its foot it is an
 n-gram: (I, b1, c2, d3), (a1, b2, c3, d4), … So are its newer ends: (b1, c2, d3), (c2, d3). Then row 0 leaves at the
 top, and the window moves on by one position.
 """
@@ -17,7 +18,7 @@ top, and the window moves on by one position.
 from collections.abc import Callable, Iterator, Sequence
 
 Successor = Callable[[int], int]
-"""A guess at the token that follows a given one; it fills places of the window that no pass has written yet."""
+"""Any token to put behind a given one, in places of the window that no pass has written yet."""
 
 
 class JacobiWindow:
@@ -50,10 +51,10 @@ class JacobiWindow:
             _extend(row, width, successor)
 
     def ngrams(self, fresh: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """The n-grams that this pass completed: the ends, of 2 to N tokens, of each column with `fresh[i]` at its foot.
+        """The n-grams that this pass completed: the ends, of 2 to N tokens, of each column with `fresh[c]` at its foot.
 
-        The paper takes the whole column only; its newer ends guess better (measured: docs/experiments.md). They come in
-        the order of their worth to a pool that prefers what it learnt last: long ones and near columns late.
+        The paper takes the whole column only; with its newer ends besides, a text takes fewer passes (measured:
+        docs/experiments.md). A pool prefers what was added last, so long ones and near columns come last.
         """
         columns = list(zip(*self.rows, fresh, strict=True))
         for length in range(2, self.ngram + 1):
@@ -63,10 +64,10 @@ class JacobiWindow:
     def advance(self, fresh: Sequence[int], last_token: int) -> None:
         """Drop row 0, take `fresh` (W tokens) in at the bottom, and begin with the last accepted token.
 
-        So the window moves on by one position, also where a step emitted more, as it does in the authors'
-        implementation. Its columns then stand further ahead in the text than the passes meant that wrote them. To move
-        on by as many, and fill the places that come free at the right with tokens that no pass has written, took more
-        steps on a real model (docs/experiments.md).
+        So the window moves on by one position, also where a step emitted k > 1 tokens, as it does in the authors'
+        implementation: a cell that was written for position p then stands at p + k - 1. To move on by k, and fill the
+        places that come free at the right with tokens that no pass has written, took more steps on a real model
+        (docs/experiments.md).
         """
         self.rows = [*self.rows[1:], list(fresh)]
         self.rows[0][0] = last_token

@@ -10,7 +10,7 @@ NOT_TAKEN = -1
 
 
 class Choice(NamedTuple):
-    """The slots of a pass, and for each proposal the slot of each of its nodes, or `NOT_TAKEN`."""
+    """The slots of a pass; and `slots[d][i]`, the slot of node i of drafter d's proposal, or `NOT_TAKEN`."""
 
     tree: SlotTree
     slots: Sequence[Sequence[int]]

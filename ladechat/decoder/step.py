@@ -37,7 +37,7 @@ class WindowSnapshot(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """An n-gram of the pool that starts with the last token (not repeated in `tail`), and how it fared.
+    """What the pool offered after the text's end (which `tail` does not repeat), and how it fared.
 
     `tried` is False for those beyond the guess limit and those that were not worth a slot; `matched` counts the leading
     tokens of `tail` that were accepted.

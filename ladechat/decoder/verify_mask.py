@@ -5,14 +5,14 @@ pass verifies is such a tree: guesses that begin alike share slots, and the Jaco
 `ladechat.decoder.jacobi`). For W = 5, N = 4 and guesses p, q (rows a, b, c of the window; a number is a position after
 the last token ``I``)::
 
-         I a1 a2 a3 a4|b1 b2 b3 b4 b5|c2 c3 c4 c5 c6|p1 p2 p3 q1 q2 q3
+         I a1 a2 a3 a4 | b1 b2 b3 b4 b5 | c2 c3 c4 c5 c6 | p1 p2 p3 | q1 q2 q3
     a2   #  #  #
-    b1   #               #
-    b5   #  #  #  #  #               #
-    c2   #               #              #
-    c6   #  #  #  #  #               #              #
-    p3   #                                              #  #  #
-    q2   #                                                       #  #
+    b1   #                #
+    b5   #  #  #  #  #                #
+    c2   #                #                #
+    c6   #  #  #  #  #                #                #
+    p3   #                                                  #  #  #
+    q2   #                                                             #  #
 """
 
 from collections.abc import Sequence

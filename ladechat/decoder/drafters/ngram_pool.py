@@ -34,18 +34,18 @@ class _Use(NamedTuple):
 
 
 Recent = dict[Ngram, _Use]
-"""N-grams that begin alike, the latest used last."""
+"""N-grams that begin alike, the latest added last."""
 
 
 class NGramPool:
-    """A bounded memory of what has followed which tokens; the least recently used n-gram leaves first.
+    """A bounded memory of what has followed which tokens; the n-gram that was added the longest ago leaves first.
 
-    With "the cat sat" and "cat sat down" in the pool, the guesses after ``the cat`` are ``sat`` (two tokens of context)
-    and, after ``cat`` alone, ``sat down``.
+    With "the cat sat" and "cat sat down" in the pool, the guess after ``the cat`` is ``sat down``: "the cat sat"
+    matches both tokens, and "cat sat down" lengthens what follows. To add an n-gram again makes it the latest.
 
     N-grams of any length live side by side, so nothing is lost when N changes. Each remembers the source that first
-    brought it; those of earlier runs have the source "earlier". An n-gram is found by its first token and, if it goes
-    on after them, by its first two; longer contexts are searched for among those.
+    brought it; those of earlier runs have the source "earlier". All are indexed by their first token, those of three
+    tokens or more also by their first two; matches of more tokens are searched for among these.
 
     Args:
         capacity_bytes: the most memory that it takes.
@@ -60,7 +60,7 @@ class NGramPool:
         self._longest = 0
         """How many tokens the longest n-gram ever had."""
         self._oldest: list[Ngram] = []
-        """By use, the latest first, as it was when there had been `_sorted_at` uses."""
+        """From the latest to the oldest, as of `_sorted_at`; taken from its end."""
         self._sorted_at = 0
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class NGramPool:
         self._run += 1
 
     def add(self, ngram: Sequence[int], source: str) -> bool:
-        """Remember an n-gram (two tokens or more), or mark a known one as used just now. True if it is new."""
+        """Remember an n-gram (two tokens or more), or make a known one the latest. True if it is new."""
         return self.add_each([tuple(ngram)], source) == 1
 
     def add_all(self, tokens: Sequence[int], ngram: int, source: str) -> int:
@@ -104,10 +104,10 @@ class NGramPool:
         return added
 
     def guesses(self, last: Sequence[int], length: int, limit: int) -> list[Guess]:
-        """Up to `limit` tails of at most `length` tokens that have followed the `last` tokens of a text.
+        """Up to `limit` tails of at most `length` tokens that have followed the end of a text, `last`.
 
-        Tails that followed the most of them come first, and of these the latest used. A tail that an earlier one begins
-        with would verify nothing new and is left out.
+        The longest matches come first, and of equal ones the latest added. A tail with which an earlier one begins
+        would verify nothing new and is left out.
         """
         found: list[Guess] = []
         if length < 1 or limit < 1:
@@ -128,7 +128,7 @@ class NGramPool:
         return found
 
     def ngrams(self) -> Iterator[Ngram]:
-        """Everything it holds, the latest used last."""
+        """Everything it holds, the latest added last."""
         everything = [one for prefix, recent in self._by_prefix.items() if len(prefix) == 1 for one in recent.items()]
         everything.sort(key=_last_use)
         return (ngram for ngram, _ in everything)
@@ -140,12 +140,12 @@ class NGramPool:
         self._count = self._bytes = 0
 
     def _lengthened(self, token: int, tail: Tail, length: int, use: _Use) -> tuple[Tail, _Use]:
-        """The tail, or a longer one that begins with it and has only `token` in front, whose n-gram has more room."""
+        """A match of many tokens leaves a short tail: go on with the latest n-gram of `token` and that tail, if any."""
         longer = next(self._continuations((token, *tail)), None)
         return (tail, use) if longer is None else (longer[0][1 : 1 + length], longer[1])
 
     def _continuations(self, tokens: Ngram) -> Iterator[tuple[Ngram, _Use]]:
-        """The n-grams that begin with these tokens and go on after them, latest used first."""
+        """The n-grams that begin with these tokens and go on after them, the latest added first."""
         count = len(tokens)
         recent = self._by_prefix.get(tokens[:2])
         if recent is None:

@@ -1,4 +1,4 @@
-"""The verification branch of lookahead decoding as a drafter: n-grams of the pool that begin with the last token."""
+"""The verification branch of lookahead decoding as a drafter: n-grams that begin with the text's end."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -11,11 +11,11 @@ SHOWN_UNTRIED = 8
 """How many n-grams beyond the guess limit are looked up, to be shown."""
 
 CHANCES = (0.25, 0.5, 0.65, 0.7)
-"""The part of guesses whose first token is right, by the tokens of context that they matched."""
+"""How often the first token of the first guess is right, by the tokens of context that it matched."""
 LATER_CHANCE = 0.8
-"""The same of each further token, if the one before was right."""
+"""How often each further token is, if the one before was right."""
 BY_RANK = 0.4
-"""The same of the first token of a further guess, as a part of the one before."""
+"""The first token of each further guess is right so many times as often as that of the guess before."""
 
 
 class PoolDrafter(Drafter):

@@ -29,7 +29,8 @@ class WindowDrafter(Drafter):
         self.width, self.ngram = window, ngram
         self._text: Sequence[int] = ()
         self._window: JacobiWindow | None = None
-        self._proposed = False  # a window of one cell is slot 0 alone, and a proposal without nodes
+        self._proposed = False
+        """Whether the pass under way has the window in it: one of a single cell is slot 0, and proposes no nodes."""
         self._random = random.Random(0)
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
@@ -49,7 +50,7 @@ class WindowDrafter(Drafter):
         elif (self._window.width, self._window.ngram) != (self.width, self.ngram):
             self._window.resize(self.width, self.ngram, self._successor)
         self._proposed = True
-        return Proposal(as_nodes(self._window.rows), whole=True)
+        return Proposal(as_nodes(self._window.rows), whole=True)  # fresh tokens need the whole last row
 
     def observe(self, outcome: Outcome, slots: Sequence[int]) -> WindowSnapshot | None:
         proposed, self._proposed = self._proposed, False
@@ -58,7 +59,7 @@ class WindowDrafter(Drafter):
         if not proposed or any(slot < 0 for slot in slots):
             self._window = None  # its rows no longer begin at the last token
             return None
-        # The window's last row ends the list of nodes; a window of one row has its first column in slot 0.
+        # Slot 0 is the first cell; the last W cells are the last row.
         last_row = [0, *slots][-self._window.width :]
         fresh = tuple(outcome.argmax[slot] for slot in last_row)
         snapshot = WindowSnapshot(tuple(map(tuple, self._window.rows)), fresh)
@@ -67,7 +68,7 @@ class WindowDrafter(Drafter):
         return snapshot
 
     def _successor(self, token: int) -> int:
-        """A first guess for a place of the window that no pass has written yet: any token of the text."""
+        """For a place of the window that no pass has written yet: any token of the text, whatever it stands behind."""
         return self._random.choice(self._text)
 
 
@@ -77,5 +78,6 @@ def as_nodes(rows: Sequence[Sequence[int]]) -> list[Node]:
     for index, token in enumerate(token for row in rows for token in row):
         if index:
             before = index - 1 if index < width else index - width  # the cell at the left in row 0, else the one above
+            # Cell 0 is no node, so a node's index is that of its cell less one.
             nodes.append(Node(before - 1 if before else ROOT, token, SOURCE, SOURCE, CHANCE))
     return nodes

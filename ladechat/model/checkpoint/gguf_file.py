@@ -143,6 +143,6 @@ def check_tensors(file: GgufFile, places: Mapping[str, str], sizes: Mapping[str,
 
 
 def ignored(file: GgufFile, what: str) -> LoadError:
-    """That transformers would leave out something of a file, which would make another model."""
+    """The error that says that transformers would ignore a part of the file, and so load another model."""
     message = f"{file.name} has {what}, which transformers would leave out of a {file.architecture!r} from GGUF."
     return LoadError("unsupported_architecture", message, OTHER_COPY)

@@ -1,7 +1,7 @@
 """Ways to compute the attention of a pass over a fixed number of places, and which of them is the fastest here.
 
-Query heads that share a key head are rows of one matrix, R = T · (heads / key heads) of them, so no way has to copy
-keys and values.
+Query heads that share a key head are stacked as the R = T · (heads / key heads) rows of one matrix: nothing has to
+copy keys and values.
 """
 
 import logging

@@ -101,7 +101,7 @@ class TreeRunner:
 
     @property
     def windows(self) -> dict[str, int | None]:
-        """The kinds of its layers, and how many positions those of each kind look back; None: all."""
+        """Each kind of layer, with how many positions it looks back; None means all."""
         return self._window_of
 
     @property
