@@ -83,7 +83,6 @@ def measure(plan: Plan) -> dict[str, Any]:
         "model": {**plan.shape, "dtype": str(plan.dtype).removeprefix("torch.")},
         "bandwidth": machine.bandwidth,
         "matrix_rate": machine.matrix_rate,
-        "body": type(ways.body).__name__,
         "ready_seconds": time.perf_counter() - begin,
         "passes": passes(plan, ways, partial(work.seconds, machine=machine)),
         "decoding": decoding(plan, ways),
@@ -112,6 +111,7 @@ def passes(plan: Plan, ways: Ways, floor: Callable[[int, int], float]) -> list[d
         for _ in runner.prefill(random_text(plan, cached + 1)):
             pass
         recorded = ways.recorded()
+        assert recorded is not None
         recorded.record_all()
         how: dict[str, GraphPasses | None] = {"eager": None, "graph": recorded}
         times: dict[tuple[str, int], list[float]] = {(name, slots): [] for slots in plan.slots for name in how}
@@ -216,6 +216,7 @@ def changes(plan: Plan, ways: Ways) -> dict[str, Any]:
     """How long a step takes at most while W, N and G change and nothing is recorded yet, and what recordings take."""
     prompt = random_text(plan, plan.prompt)
     recorded = ways.recorded()
+    assert recorded is not None
     steps, times = write(ways.runner, recorded, lookahead(ways.runner, *LOOKAHEAD), prompt, plan, changing=True)
     anew, _ = write(ways.runner, ways.unrecorded(), lookahead(ways.runner, *LOOKAHEAD), prompt, plan, changing=True)
     return {

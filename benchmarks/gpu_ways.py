@@ -10,9 +10,8 @@ from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel
 from ladechat.bench.methods import clock
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits, Step
-from ladechat.model.runners.fixed_pass import Body
-from ladechat.model.runners.graphs import Choose, CudaGraphs, GraphPasses, Record, unrecorded
-from ladechat.model.runners.recording import by_measurement, choose_body, with_body
+from ladechat.model.runners.graphs import GraphPasses, unrecorded
+from ladechat.model.runners.recording import graph_passes
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 
@@ -49,21 +48,18 @@ CHECK = Plan(TINY, torch.device("cpu"), torch.float32, (1, 8, 120), (20, 40), pr
 
 @dataclass(frozen=True)
 class Ways:
-    """A model and the ways to run its passes: None as it is, and by what is recorded or run anew."""
+    """A model, and the ways to run its passes besides as it is."""
 
     runner: TreeRunner
     model: PreTrainedModel
-    body: Body
-    record: Record
-    choose: Choose
 
-    def recorded(self) -> GraphPasses:
-        """No pass is recorded yet."""
-        return with_body(self.runner, self.model, self.body, self.record, self.choose)
+    def recorded(self) -> GraphPasses | None:
+        """CUDA graphs, none of which is recorded yet; on a CPU as `unrecorded`."""
+        return graph_passes(self.runner, self.model, None if self.model.device.type == "cuda" else unrecorded)
 
-    def unrecorded(self) -> GraphPasses:
+    def unrecorded(self) -> GraphPasses | None:
         """The same passes, each run anew."""
-        return with_body(self.runner, self.model, self.body, unrecorded, self.choose)
+        return graph_passes(self.runner, self.model, unrecorded)
 
 
 def random_model(plan: Plan) -> PreTrainedModel:
@@ -74,13 +70,7 @@ def random_model(plan: Plan) -> PreTrainedModel:
 
 
 def ways_of(model: PreTrainedModel) -> Ways:
-    on_gpu = model.device.type == "cuda"
-    runner = TreeRunner(model, 4096)
-    body = choose_body(runner, model, compiling=on_gpu)
-    if not on_gpu:
-        return Ways(runner, model, body, unrecorded, lambda *_: "in two")
-    graphs = CudaGraphs(model.device)
-    return Ways(runner, model, body, graphs, by_measurement(runner, model, graphs.clock))
+    return Ways(TreeRunner(model, 4096), model)
 
 
 def random_text(plan: Plan, length: int) -> list[int]:

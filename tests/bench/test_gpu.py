@@ -23,7 +23,7 @@ def test_without_a_gpu_there_is_nothing_to_measure(
 def test_a_check_runs_everything_on_a_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--check", "--json", str(tmp_path / "gpu.json")]) == 0
     report = json.loads((tmp_path / "gpu.json").read_text())
-    assert report["body"] == "LlamaBody" and len(report["targets"]) == 4
+    assert len(report["targets"]) == 4
     texts = report["texts"]
     assert len(texts) == 7 and {one["tokens"] for one in texts.values()} == {24}
     assert all(one["required"] and one["parts_at"] is None for one in texts.values())

@@ -5,7 +5,7 @@ where keys and values go, and which places each slot sees, is computed from them
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -86,22 +86,8 @@ def as_bias(seen: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, -torch.inf)
 
 
-class Body(Protocol):
-    """A model as a function of tensors alone."""
-
-    def __call__(self, given: Given, rows: Sequence[Tensor], way: str) -> Tensor:
-        """The (T, vocabulary) logits; keys and values of the slots are written to `rows` behind the cached ones.
-
-        Args:
-            given: the inputs.
-            rows: keys and values of each layer in turn, (context, heads, head_dim), all numbers finite.
-            way: how attention is computed, a key of `ladechat.model.runners.attention.WAYS`; a body may ignore it.
-        """
-        ...
-
-
-class ModelBody:
-    """Any decoder-only transformers model as it is, with torch's attention.
+class FixedPass:
+    """A decoder-only transformers model, as it is, as a function of tensors alone.
 
     Args:
         model: loaded for "sdpa" attention.
@@ -112,8 +98,13 @@ class ModelBody:
         self._model = model
         self._windows = dict(windows) if any(windows.values()) else {"": None}
 
-    def __call__(self, given: Given, rows: Sequence[Tensor], way: str) -> Tensor:
-        """See `Body`. Attention is the model's own."""
+    def __call__(self, given: Given, rows: Sequence[Tensor]) -> Tensor:
+        """The (T, vocabulary) logits; keys and values of the slots are written to `rows` behind the cached ones.
+
+        Args:
+            given: the inputs.
+            rows: keys and values of each layer in turn, (context, heads, head_dim), all numbers finite.
+        """
         places = places_of(given)
         layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]
         masks = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ladechat.model.runners.fixed_pass import Body, Inputs
+from ladechat.model.runners.fixed_pass import FixedPass, Inputs
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.slots import Slots
 
@@ -33,9 +33,6 @@ MOST_GRAPHS = 32
 Replay = Callable[[], None]
 Record = Callable[[Callable[[], None]], Replay]
 """Runs a function that computes on fixed memory, and returns one that does the same again."""
-
-Choose = Callable[[int, int], str]
-"""How attention is computed, a key of `ladechat.model.runners.attention.WAYS`, for so many slots and places."""
 
 logger = logging.getLogger(__name__)
 
@@ -68,24 +65,8 @@ class CudaGraphs:
         replay: Replay = graph.replay
         return replay
 
-    def clock(self, function: Callable[[], object], repeats: int = 5) -> float:
-        """The seconds that it takes in a graph. Its results are dropped."""
-
-        def repeated() -> None:
-            for _ in range(repeats):
-                function()
-
-        replay = self(repeated)
-        replay()
-        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        began.record()
-        replay()
-        ended.record()
-        ended.synchronize()
-        return float(began.elapsed_time(ended)) / 1000 / repeats
-
     def _warm_up(self, function: Callable[[], None]) -> None:
-        """What libraries and compilers do at their first call must not be recorded."""
+        """What libraries do at their first call must not be recorded."""
         current = torch.cuda.current_stream()
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
@@ -96,11 +77,10 @@ class CudaGraphs:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A graph that was recorded: its shape, how attention is computed in it, and the seconds that recording took."""
+    """A graph that was recorded: its shape, and the seconds that recording took."""
 
     slots: int
     context: int
-    way: str
     seconds: float
 
 
@@ -108,12 +88,11 @@ class GraphPasses:
     """The recorded passes of one model over one cache.
 
     Args:
-        body: the model as a function of tensors.
+        compute: the model as a function of tensors.
         cache: whose rows the passes read and write. When it grows, all graphs are dropped.
         vocabulary: the number of logits.
         dtype: of the model.
         record: records a graph.
-        choose: how attention is computed in a pass, where the body has a choice.
 
     Attributes:
         sizes: the numbers of slots that passes are filled up to.
@@ -124,16 +103,15 @@ class GraphPasses:
 
     def __init__(
         self,
-        body: Body,
+        compute: FixedPass,
         cache: SlabCache,
         vocabulary: int,
         dtype: torch.dtype,
         record: Record,
-        choose: Choose,
     ) -> None:
         device = cache.rows(0, 1)[0].device
         self.history: list[Recorded] = []
-        self._body, self._cache, self._record, self._choose = body, cache, record, choose
+        self._compute, self._cache, self._record = compute, cache, record
         self._inputs = Inputs(SLOT_COUNTS[-1], device)
         self._logits = torch.zeros(SLOT_COUNTS[-1], vocabulary, dtype=dtype, device=device)
         self._graphs: OrderedDict[tuple[int, int], Replay] = OrderedDict()
@@ -190,7 +168,7 @@ class GraphPasses:
             return
         try:
             self._graphs[shape] = self._recorded(*shape)
-        except Exception as error:  # a compiler may raise anything, and the model itself can always run
+        except Exception as error:  # libraries may raise anything, and the model itself can always run
             self._give_up(shape, error)
         if len(self._graphs) > MOST_GRAPHS:
             self._graphs.popitem(last=False)
@@ -206,13 +184,12 @@ class GraphPasses:
 
     def _recorded(self, slots: int, context: int) -> Replay:
         started = time.perf_counter()
-        way = self._choose(slots, context)
         given, rows = self._inputs.of(slots), self._cache.all_rows(context)
         logits = self._logits[:slots]
         # While it is recorded, the pass also runs: behind the cached tokens.
         self._inputs.fill_with_dummies(slots, self._cache.length)
-        replay = self._record(lambda: _copy(self._body(given, rows, way), logits))
-        self.history.append(Recorded(slots, context, way, time.perf_counter() - started))
+        replay = self._record(lambda: _copy(self._compute(given, rows), logits))
+        self.history.append(Recorded(slots, context, time.perf_counter() - started))
         return replay
 
     def _give_up(self, shape: tuple[int, int], error: Exception) -> None:

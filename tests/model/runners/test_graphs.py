@@ -17,7 +17,6 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners import graphs, recording
-from ladechat.model.runners.attention import WAYS
 from ladechat.model.runners.graphs import SLOT_COUNTS, GraphPasses, Replay, context_for, unrecorded
 from ladechat.model.runners.recording import graph_passes, use_graphs
 from ladechat.model.runners.tree import TreeRunner
@@ -30,9 +29,9 @@ TOLERANCE = 1e-4
 pytestmark = pytest.mark.usefixtures("small_steps")
 
 
-def recorded(model: PreTrainedModel, way: str = "in one") -> tuple[TreeRunner, GraphPasses]:
+def recorded(model: PreTrainedModel) -> tuple[TreeRunner, GraphPasses]:
     runner = runner_for(model, context_length=2048)
-    passes = graph_passes(runner, model, compiling=False, record=unrecorded, choose=lambda slots, context: way)
+    passes = graph_passes(runner, model, record=unrecorded)
     assert passes is not None
     runner.graphs = passes
     return runner, passes
@@ -43,12 +42,12 @@ def read(runner: TreeRunner, text: list[int]) -> None:
         pass
 
 
-@pytest.mark.parametrize(("name", "way"), [*((name, "in one") for name in MODELS), *(("llama", way) for way in WAYS)])
-def test_a_recorded_pass_gives_and_caches_what_the_model_does(name: str, way: str) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_a_recorded_pass_gives_and_caches_what_the_model_does(name: str) -> None:
     """Layouts with windows and trees, at lengths about the boundaries, in slabs that grow; and on from what is kept."""
     dice = random.Random(name)
     model = model_of(name)
-    ours, passes = recorded(model, way)
+    ours, passes = recorded(model)
     theirs = runner_for(model, context_length=2048)
     text = [dice.randrange(VOCABULARY) for _ in range(520)]
     for length in (2, 25, 33, 47, 95, 490, 513, 60):
@@ -114,7 +113,7 @@ class Watched:
 
 def watched(model: PreTrainedModel) -> tuple[TreeRunner, Watched]:
     runner, record = runner_for(model, context_length=2048), Watched()
-    runner.graphs = graph_passes(runner, model, compiling=False, record=record)
+    runner.graphs = graph_passes(runner, model, record=record)
     return runner, record
 
 
@@ -199,7 +198,7 @@ def test_a_recording_that_breaks_is_left_to_the_model(caplog: pytest.LogCaptureF
 
         return replay
 
-    runner.graphs = graph_passes(runner, model, compiling=False, record=record)
+    runner.graphs = graph_passes(runner, model, record=record)
     assert tokens_of(run(Decoder(runner), [5, 6, 7], 20)) == written(model, [5, 6, 7], 20)
     assert tried["played"] == 1 and "device-side failure" in caplog.text
 
@@ -236,7 +235,7 @@ def test_models_whose_angles_change_or_that_attend_in_another_way_are_not_record
     stretched = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
     config = AutoConfig.for_model("llama", **{**SHAPE, "rope_parameters": stretched})
     for model in (AutoModelForCausalLM.from_config(config).eval(), random_model(3, attn_implementation="eager")):
-        assert graph_passes(runner_for(model), model, compiling=False, record=unrecorded) is None
+        assert graph_passes(runner_for(model), model, record=unrecorded) is None
 
 
 def test_passes_are_recorded_on_a_cuda_device_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
