@@ -18,7 +18,7 @@ HELD_AT_ONCE = 1 << 16
 """Weights that are compared with their copies in 16 bits at once."""
 
 MOST_SLOTS = 64
-"""Attention of more slots is left to torch, which then reads a prompt."""
+"""Attention of more slots is left to torch."""
 
 
 def pack(weight: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.build import Build, BuildError
-from ladechat.model.kernels.library import COLUMNS, MOST_SLOTS, Library, pack, unpack
+from ladechat.model.kernels.library import COLUMNS, Library, pack, unpack
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers."""
@@ -95,6 +95,10 @@ class RMSNorm(nn.Module):
 def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
     """Let a model in float32 on a CPU compute with the kernels, in place; others stay as they are.
 
+    torch, in all of this process, then has one thread for what is left to it. Further ones would wait busily for its next
+    operation on the cores that the kernels need: with two on two cores, a pass took 7 to 20 % longer, and a prompt 30 to
+    60 % (SmolLM2-135M, 50 to 1,000 tokens).
+
     Waits for the build. Where there are no kernels, the log says why, and torch computes everything.
 
     Returns:
@@ -110,6 +114,7 @@ def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
         logger.warning("torch computes all of the model, which is slower: %s", error)
         return False
     swap(model, library)
+    torch.set_num_threads(1)
     return True
 
 
@@ -137,21 +142,6 @@ def swap(model: PreTrainedModel, library: Library) -> None:
         AttentionInterface.register(ATTENTION, attention_by(library))
         AttentionMaskInterface.register(ATTENTION, sdpa_mask)
         model.config._attn_implementation = ATTENTION
-    model.register_forward_pre_hook(_leave_cores_to_kernels(torch.get_num_threads()), with_kwargs=True)
-
-
-def _leave_cores_to_kernels(threads: int) -> Callable[..., None]:
-    """Gives torch one thread for a few slots, and `threads` for the tokens of a prompt.
-
-    What torch has left to do for a few slots is small, but its threads wait busily for the next operation, on the cores
-    that the kernels' threads need: after a top-k on two threads, a pass on two cores took 7 to 20 % longer.
-    """
-
-    def hook(_module: nn.Module, _arguments: object, options: dict[str, Any]) -> None:
-        few = options["input_ids"].shape[1] <= MOST_SLOTS
-        torch.set_num_threads(1 if few else threads)
-
-    return hook
 
 
 def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
