@@ -95,9 +95,9 @@ class RMSNorm(nn.Module):
 def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
     """Let a model in float32 on a CPU compute with the kernels, in place; others stay as they are.
 
-    torch, in all of this process, then has one thread for what is left to it. Further ones would wait busily for its next
-    operation on the cores that the kernels need: with two on two cores, a pass took 7 to 20 % longer, and a prompt 30 to
-    60 % (SmolLM2-135M, 50 to 1,000 tokens).
+    torch, in all of this process, then has one thread for what is left to it. Further ones would wait busily for its
+    next operation on the cores that the kernels need: with two on two cores, a pass took 7 to 20 % longer, and a prompt
+    30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
     Waits for the build. Where there are no kernels, the log says why, and torch computes everything.
 
