@@ -37,7 +37,7 @@ def drawn(seed: int) -> Curve:
 
 
 class MadeUpCosts(PassCosts):
-    """Costs that follow a curve, measured by nobody and corrected by nothing.
+    """Made-up costs that follow a curve: never timed, never corrected.
 
     Args:
         curve: seconds by slots.

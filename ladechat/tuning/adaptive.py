@@ -70,7 +70,7 @@ class AdaptivePolicy:
         self._drafting = True
         self._unpaid = self._pause = self._paused = 0
         self._host_seconds = {True: 0.0, False: 0.0}
-        """What a step takes besides its pass: one that drafts, and one that does not. Means of so many steps:"""
+        """Seconds of a step outside its forward pass, by whether it drafted; means of `_host_steps` steps."""
         self._host_steps = {True: 0, False: 0}
         self._began = 0.0
 

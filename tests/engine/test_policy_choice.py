@@ -39,7 +39,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """Its passes cost next to nothing more the more slots they have, which takes a second to find out."""
+    """A runner whose larger passes cost hardly more than small ones, and whose timing takes a second."""
     loaded = load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None)
     service = Service.of(loaded, Settings(decoder="lookahead"))
     costs = service.decoders._shared.costs
