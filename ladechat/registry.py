@@ -81,7 +81,7 @@ AUTO_WINDOW, AUTO_NGRAM, AUTO_GUESSES = 15, 5, 15
 
 
 def _auto(runner: Runner, shared: Shared) -> Decoder:
-    """All drafters at hand under the adaptive policy; the window takes part where slots are nearly free."""
+    """Window, pool, suffix and recycling under the adaptive policy; the window only where slots are nearly free."""
     shared.costs.refresh()
     drafters = [
         WindowDrafter(shared.pool, AUTO_WINDOW if shared.costs.slots_are_nearly_free else 0, AUTO_NGRAM),

@@ -26,7 +26,7 @@ class Acceptance(NamedTuple):
         """The slot whose logits gave each token: that of the token before it. Exactly these are committed.
 
         An accepted slot stands at its final position and saw what plain decoding sees there: its keys fit as they are.
-        Where the text ended inside a draft, its last token is a slot of the path under which nothing was read.
+        Where the text ended inside a draft, the last accepted slot is not among them: no token was read under it.
         """
         return (0, *self.path)[: len(self.tokens)]
 
@@ -68,7 +68,7 @@ def log_probabilities(
     Args:
         logits: (T, vocabulary).
         slots: the slot of each token.
-        tokens: as many.
+        tokens: the token whose log-probability is wanted under each of these slots.
         of_argmax: (T,) the log-probability of the argmax under every slot, where all tokens are argmaxes.
 
     Raises:

@@ -9,24 +9,24 @@ pass, the oldest on top; row r (a, b, c), column c stands at position r + c afte
     row 2              c2  c3  c4  c5  c6            written by the last pass
     fresh                  d3  d4  d5  d6  d7        what this pass writes below row 2
 
-The first window is filled with any tokens of the text. Each column, read downwards, is a chain of tokens at successive
-positions. With the fresh token at its foot it is an
-n-gram: (I, b1, c2, d3), (a1, b2, c3, d4), … So are its newer ends: (b1, c2, d3), (c2, d3). Then row 0 leaves at the
-top, and the window moves on by one position.
+The first window is filled with random tokens of the text; its row r begins with row 0 from column r on, which stands at
+the same positions. Each column, read downwards, is a chain of tokens at successive positions. With the fresh token at
+its foot it is an n-gram: (I, b1, c2, d3), (a1, b2, c3, d4), … So are its suffixes: (b1, c2, d3), (c2, d3). Then row 0
+leaves at the top, and the window moves on by one position.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
-Successor = Callable[[int], int]
-"""Any token to put behind a given one, in places of the window that no pass has written yet."""
+Filler = Callable[[], int]
+"""A token for a cell of the window that no pass has written yet."""
 
 
 class JacobiWindow:
     """The last N − 1 iterates of W future tokens. `rows[0][0]` is always the last accepted token."""
 
-    def __init__(self, last_token: int, width: int, ngram: int, successor: Successor) -> None:
+    def __init__(self, last_token: int, width: int, ngram: int, filler: Filler) -> None:
         self.rows: list[list[int]] = [[last_token]]
-        self.resize(width, ngram, successor)
+        self.resize(width, ngram, filler)
 
     @property
     def width(self) -> int:
@@ -36,25 +36,23 @@ class JacobiWindow:
     def ngram(self) -> int:
         return len(self.rows) + 1
 
-    def resize(self, width: int, ngram: int, successor: Successor) -> None:
-        """Change W and N. Places that exist before and after keep their tokens: a prefix of a chain is a chain."""
+    def resize(self, width: int, ngram: int, filler: Filler) -> None:
+        """Change W and N. Cells that exist before and after keep their tokens: a prefix of a chain is a chain."""
         del self.rows[ngram - 1 :]
         for row in self.rows:
             del row[width:]
-        _extend(self.rows[0], width, successor)
+        self.rows[0] += [filler() for _ in range(width - len(self.rows[0]))]
         while len(self.rows) < ngram - 1:
             # Column i of a new row stands where column i + 1 of the row above does: begin with the same tokens.
             self.rows.append(self.rows[-1][1:])
-        for row, above in zip(self.rows[1:], self.rows, strict=False):
-            if not row:
-                row.append(successor(above[0]))
-            _extend(row, width, successor)
+        for row in self.rows[1:]:
+            row += [filler() for _ in range(width - len(row))]
 
     def ngrams(self, fresh: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """The n-grams that this pass completed: the ends, of 2 to N tokens, of each column with `fresh[c]` at its foot.
+        """The n-grams that this pass completed: the suffixes, of 2 to N tokens, of each column with `fresh[c]` below.
 
-        The paper takes the whole column only; with its newer ends besides, a text takes fewer passes (measured:
-        docs/experiments.md). A pool prefers what was added last, so long ones and near columns come last.
+        The paper takes the whole column only; with its suffixes a text takes fewer passes (measured:
+        docs/experiments.md). A pool prefers what was added last, so long n-grams and near columns come last.
         """
         columns = list(zip(*self.rows, fresh, strict=True))
         for length in range(2, self.ngram + 1):
@@ -64,15 +62,9 @@ class JacobiWindow:
     def advance(self, fresh: Sequence[int], last_token: int) -> None:
         """Drop row 0, take `fresh` (W tokens) in at the bottom, and begin with the last accepted token.
 
-        So the window moves on by one position, also where a step emitted k > 1 tokens, as it does in the authors'
-        implementation: a cell that was written for position p then stands at p + k - 1. To move on by k, and fill the
-        places that come free at the right with tokens that no pass has written, took more steps on a real model
-        (docs/experiments.md).
+        So the window moves on by one position, even where a step emitted k > 1 tokens, as in the authors'
+        implementation: a cell that was written for position p then stands at p + k - 1. To move on by k and fill the
+        gap at the right with random tokens took more steps on a real model (docs/experiments.md).
         """
         self.rows = [*self.rows[1:], list(fresh)]
         self.rows[0][0] = last_token
-
-
-def _extend(row: list[int], width: int, successor: Successor) -> None:
-    while len(row) < width:
-        row.append(successor(row[-1]))

@@ -74,6 +74,7 @@ class Decoder:
         runner, text = self.runner, list(prompt)
         if self.drafters and not runner.capabilities.tree_attention:
             raise ValueError(f"{self.name} cannot run on this model: {runner.capabilities.single_token}")
+        # 1. Prefill
         for _ in runner.prefill(prompt):
             pass
         sampler = sampler or Sampler(prompt)
@@ -81,15 +82,18 @@ class Decoder:
         for drafter in self.drafters:
             drafter.begin(text, len(prompt) - generated)
         while not ending.reached:
+            # 2. Draft, 3. Choose
             room, drafting = Room(ending.room, runner.max_positions), self.policy.drafting()
             proposals = [one.propose(room) if drafting else NOTHING for one in self.drafters]
             tree, slots = self.policy.choose(text[-1], proposals)
 
+            # 4. Pass
             cache_length, started = len(runner.tokens), time.perf_counter()
             logits = runner.forward(tree)
             argmax, argmax_logprobs = runner.argmax(logits)
             seconds = time.perf_counter() - started
 
+            # 5. Accept, 6. Commit
             greedy = sampler.sampling.is_argmax
             accepted = accept(tree, logits, argmax, sampler, ending)
             path, tokens = accepted
@@ -97,6 +101,7 @@ class Decoder:
             logprobs = log_probabilities(logits, accepted.read_slots, tokens, argmax_logprobs if greedy else None)
             runner.commit(accepted.read_slots)
 
+            # 7. Observe
             text.extend(tokens)
             outcome = Outcome(tree, logits, argmax, path, tokens, seconds)
             views = [one.observe(outcome, own) for one, own in zip(self.drafters, slots, strict=True)]

@@ -24,7 +24,7 @@ class Policy(Protocol):
         ...
 
     def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
-        """The tree of the next pass; no proposals, no drafts."""
+        """The tree of the next pass; without proposals, slot 0 alone."""
         ...
 
     def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_PARENT = -1
-"""The parent of a slot that sees itself and the cache alone, as slot 0 does."""
+"""The parent of slot 0, which sees itself and the cache alone."""
 
 SHAPES_KEPT, SLOTS_KEPT = 256, 128
-"""Masks of so many shapes, of up to so many slots, are kept: steps of the same settings often have the same shape."""
+"""How many shapes of passes, of up to how many slots, have their masks kept: settings often give the same shape."""
 
 
 class SlotTree:

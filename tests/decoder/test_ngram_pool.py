@@ -37,7 +37,7 @@ def size(ngram: tuple[int, ...]) -> int:
     return BYTES_PER_NGRAM + BYTES_PER_TOKEN * (len(ngram) - 1)
 
 
-def test_the_least_recently_used_ngram_leaves_first() -> None:
+def test_the_ngram_added_the_longest_ago_leaves_first() -> None:
     pool = NGramPool(capacity_bytes=2 * size((1, 2)))
     pool.add((1, 2), "window")
     pool.add((3, 4), "window")

@@ -52,7 +52,7 @@ class Room(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many tokens a draft may have: the last token of a text needs none, the model's own fills its place."""
+        """The longest useful draft: one token less than may be emitted, since the model adds one of its own."""
         return min(self.tokens, self.positions) - 1
 
 
@@ -77,7 +77,8 @@ class Outcome(NamedTuple):
 
 
 class Drafter:
-    """Proposes tokens that may come next. One run calls `begin` once, then `propose` and `observe` for each pass.
+    """Proposes tokens that may come next. One run calls `begin` once, then for each pass `propose` (unless the policy
+    pauses drafting) and `observe`.
 
     A wrong proposal costs a slot and never changes a token.
     """
@@ -90,11 +91,11 @@ class Drafter:
 
         Args:
             text: the token ids so far; the loop appends what is emitted, before `observe` is called.
-            prompt_length: how many of them are the prompt: more than that where another decoder began the answer.
+            prompt_length: how many of them are the prompt; the others begin the answer, by another decoder.
         """
 
     def propose(self, room: Room) -> Proposal:
-        """What may follow the text. It may be left out of a pass, whose `observe` then has no slots."""
+        """Tokens that may follow the text. Not asked for in a pause of the policy; `observe` then gets no slots."""
         raise NotImplementedError
 
     def observe(self, outcome: Outcome, slots: Sequence[int]) -> object | None:

@@ -18,22 +18,22 @@ BYTES_PER_TOKEN = 40
 
 
 class Guess(NamedTuple):
-    """What may follow: a tail, who brought it, and how many of the last tokens stood in front of it before, 1 to 4."""
+    """What may follow: a tail, the source of its n-gram, and how many of the text's last tokens it matched, 1 to 4."""
 
     tail: Tail
     source: str
     context: int = 1
 
 
-class _Use(NamedTuple):
-    """Of an n-gram: who brought it, in which run, and the number of its last use."""
+class _Entry(NamedTuple):
+    """Of an n-gram: its source, the run in which it was new, and when it was added last, as a number that grows."""
 
     source: str
     run: int
-    last: int
+    added: int
 
 
-Recent = dict[Ngram, _Use]
+Recent = dict[Ngram, _Entry]
 """N-grams that begin alike, the latest added last."""
 
 
@@ -56,7 +56,7 @@ class NGramPool:
         self._run = 0
         self._by_prefix: dict[Ngram, Recent] = {}
         """N-grams by their first token, and by their first two."""
-        self._count = self._bytes = self._uses = 0
+        self._count = self._bytes = self._additions = 0
         self._longest = 0
         """How many tokens the longest n-gram ever had."""
         self._oldest: list[Ngram] = []
@@ -83,21 +83,21 @@ class NGramPool:
         """Remember n-grams, in order; how many were new."""
         before = self._count
         for ngram in ngrams:
-            self._uses += 1
+            self._additions += 1
             recent = self._by_prefix.setdefault(ngram[:1], {})
             known = recent.pop(ngram, None)
             if known is None:
-                use = _Use(source, self._run, self._uses)
+                entry = _Entry(source, self._run, self._additions)
                 self._count += 1
                 self._bytes += _size(ngram)
                 self._longest = max(self._longest, len(ngram))
             else:
-                use = _Use(known.source, known.run, self._uses)
-            recent[ngram] = use
+                entry = _Entry(known.source, known.run, self._additions)
+            recent[ngram] = entry
             if len(ngram) > 2:
                 pair = self._by_prefix.setdefault(ngram[:2], {})
                 pair.pop(ngram, None)
-                pair[ngram] = use
+                pair[ngram] = entry
         added = self._count - before
         while self._bytes > self._capacity:
             self._forget_oldest()
@@ -106,8 +106,8 @@ class NGramPool:
     def guesses(self, last: Sequence[int], length: int, limit: int) -> list[Guess]:
         """Up to `limit` tails of at most `length` tokens that have followed the end of a text, `last`.
 
-        The longest matches come first, and of equal ones the latest added. A tail with which an earlier one begins
-        would verify nothing new and is left out.
+        The longest matches come first, and of equal ones the latest added. A tail that is a prefix of an earlier
+        one would verify nothing new and is left out.
         """
         found: list[Guess] = []
         if length < 1 or limit < 1:
@@ -115,13 +115,13 @@ class NGramPool:
         begun: set[Tail] = set()
         text = tuple(last[-LONGEST_CONTEXT:])
         for context in range(min(len(text), self._longest - 1), 0, -1):
-            for ngram, use in self._continuations(text[-context:]):
+            for ngram, entry in self._continuations(text[-context:]):
                 tail = ngram[context : context + length]
                 if tail in begun:
                     continue
                 if context > 1 and len(tail) < length:
-                    tail, use = self._lengthened(text[-1], tail, length, use)
-                found.append(Guess(tail, use.source if use.run == self._run else "earlier", context))
+                    tail, entry = self._lengthened(text[-1], tail, length, entry)
+                found.append(Guess(tail, entry.source if entry.run == self._run else "earlier", context))
                 if len(found) == limit:
                     return found
                 begun.update(tail[:end] for end in range(1, len(tail) + 1))
@@ -130,7 +130,7 @@ class NGramPool:
     def ngrams(self) -> Iterator[Ngram]:
         """Everything it holds, the latest added last."""
         everything = [one for prefix, recent in self._by_prefix.items() if len(prefix) == 1 for one in recent.items()]
-        everything.sort(key=_last_use)
+        everything.sort(key=_last_added)
         return (ngram for ngram, _ in everything)
 
     def clear(self) -> None:
@@ -139,12 +139,14 @@ class NGramPool:
         self._oldest.clear()
         self._count = self._bytes = 0
 
-    def _lengthened(self, token: int, tail: Tail, length: int, use: _Use) -> tuple[Tail, _Use]:
-        """A match of many tokens leaves a short tail: go on with the latest n-gram of `token` and that tail, if any."""
+    def _lengthened(self, token: int, tail: Tail, length: int, entry: _Entry) -> tuple[Tail, _Entry]:
+        """Replace a tail that a long match left short by that of the latest n-gram that begins with `token`, the text's
+        last, and this tail; as it is if there is none.
+        """
         longer = next(self._continuations((token, *tail)), None)
-        return (tail, use) if longer is None else (longer[0][1 : 1 + length], longer[1])
+        return (tail, entry) if longer is None else (longer[0][1 : 1 + length], longer[1])
 
-    def _continuations(self, tokens: Ngram) -> Iterator[tuple[Ngram, _Use]]:
+    def _continuations(self, tokens: Ngram) -> Iterator[tuple[Ngram, _Entry]]:
         """The n-grams that begin with these tokens and go on after them, the latest added first."""
         count = len(tokens)
         recent = self._by_prefix.get(tokens[:2])
@@ -156,7 +158,7 @@ class NGramPool:
         return (one for one in latest if len(one[0]) > count and one[0][:count] == tokens)
 
     def _forget_oldest(self) -> None:
-        ngram = self._least_recently_used()
+        ngram = self._least_recently_added()
         self._count -= 1
         self._bytes -= _size(ngram)
         for prefix in {ngram[:1], ngram[:2]} - {ngram}:
@@ -165,21 +167,21 @@ class NGramPool:
             if not recent:
                 del self._by_prefix[prefix]
 
-    def _least_recently_used(self) -> Ngram:
-        """Sorted once for thousands that leave, not kept in order at each use: most pools never lose any.
+    def _least_recently_added(self) -> Ngram:
+        """Sort once and take thousands from that list: most pools never forget any.
 
-        What was used or came since is younger than all that were sorted; those used since are passed over.
+        N-grams that were added since, for the first time or again, are younger than all of the list, and skipped.
         """
         while True:
             if not self._oldest:
-                self._oldest, self._sorted_at = list(self.ngrams())[::-1], self._uses
+                self._oldest, self._sorted_at = list(self.ngrams())[::-1], self._additions
             ngram = self._oldest.pop()
-            if self._by_prefix[ngram[:1]][ngram].last <= self._sorted_at:
+            if self._by_prefix[ngram[:1]][ngram].added <= self._sorted_at:
                 return ngram
 
 
-def _last_use(one: tuple[Ngram, _Use]) -> int:
-    return one[1].last
+def _last_added(one: tuple[Ngram, _Entry]) -> int:
+    return one[1].added
 
 
 def _size(ngram: Ngram) -> int:

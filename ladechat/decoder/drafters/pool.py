@@ -15,7 +15,7 @@ CHANCES = (0.25, 0.5, 0.65, 0.7)
 LATER_CHANCE = 0.8
 """How often each further token is, if the one before was right."""
 BY_RANK = 0.4
-"""The first token of each further guess is right so many times as often as that of the guess before."""
+"""The first token of each further guess is assumed to be right 0.4 times as often as that of the guess before."""
 
 
 class PoolDrafter(Drafter):

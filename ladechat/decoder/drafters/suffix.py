@@ -22,7 +22,7 @@ LONGEST_MATCH = 16
 BRANCHES = 4
 """Different next tokens that are followed."""
 CHANCES = ((2, 0.5), (4, 0.6), (6, 0.8), (LONGEST_MATCH, 0.85))
-"""How often a continuation is right after a match of up to so many tokens (SmolLM2-135M, Spec-Bench)."""
+"""(most, chance): how often a continuation is right after a match of up to `most` tokens (SmolLM2-135M, Spec-Bench)."""
 
 
 class SuffixDrafter(Drafter):
@@ -46,7 +46,7 @@ class SuffixDrafter(Drafter):
         """For two tokens in a row, the latest place where they ended."""
         self._text: Sequence[int] = ()
         self._start = 1
-        """Where the current text begins among all that is known; below 1 where its beginning is forgotten."""
+        """The place in `_known` of the current text's first token; below 1 once that has been forgotten."""
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Take the most drafted tokens from `nodes`."""

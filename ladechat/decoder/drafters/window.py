@@ -30,11 +30,11 @@ class WindowDrafter(Drafter):
         self._text: Sequence[int] = ()
         self._window: JacobiWindow | None = None
         self._proposed = False
-        """Whether the pass under way has the window in it: one of a single cell is slot 0, and proposes no nodes."""
+        """Whether `propose` offered the window for this pass: a window of one cell is slot 0, without nodes."""
         self._random = random.Random(0)
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take W and N from `window` and `ngram`; places that exist before and after keep their tokens."""
+        """Take W and N from `window` and `ngram`; cells that exist before and after keep their tokens."""
         self.width, self.ngram = parameters.get("window", self.width), parameters.get("ngram", self.ngram)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
@@ -46,9 +46,9 @@ class WindowDrafter(Drafter):
             self._window = None
             return NOTHING
         if self._window is None:
-            self._window = JacobiWindow(self._text[-1], self.width, self.ngram, self._successor)
+            self._window = JacobiWindow(self._text[-1], self.width, self.ngram, self._filler)
         elif (self._window.width, self._window.ngram) != (self.width, self.ngram):
-            self._window.resize(self.width, self.ngram, self._successor)
+            self._window.resize(self.width, self.ngram, self._filler)
         self._proposed = True
         return Proposal(as_nodes(self._window.rows), whole=True)  # fresh tokens need the whole last row
 
@@ -67,8 +67,8 @@ class WindowDrafter(Drafter):
         self._window.advance(fresh, outcome.tokens[-1])
         return snapshot
 
-    def _successor(self, token: int) -> int:
-        """For a place of the window that no pass has written yet: any token of the text, whatever it stands behind."""
+    def _filler(self) -> int:
+        """A random token of the text, for a cell that no pass has written yet."""
         return self._random.choice(self._text)
 
 
