@@ -51,8 +51,8 @@ class PolicyPanel(Panel):
             return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
         costs = [(float(one.slots), one.ms / choice.costs[0].ms) for one in choice.costs]
         price = _at(costs, choice.slots)
-        gain = f"≈{choice.tokens / price:.1f}× where it drafts"
-        header = self.header(width, titles, ["plain decoding" if choice.slots < NOTHING_DRAFTED else gain])
+        state = "plain decoding" if choice.slots < NOTHING_DRAFTED else f"{_slots(choice)} a pass"
+        header = self.header(width, titles, [state])
         words: Row = [(longest(width, _in_words(choice, price)), self.muted)]
         legend: Row = [(longest(width, LEGENDS), self.muted)]
         expected = [(float(one.slots), one.tokens) for one in choice.expected]
@@ -102,17 +102,19 @@ LEGENDS = (
 
 
 def _in_words(choice: PolicyChoice, price: float) -> list[str]:
-    """What was taken, in ever fewer words."""
+    """What was taken, in ever fewer words. The gain is left to the speed panel, which measures it."""
     if choice.slots < NOTHING_DRAFTED:
         return ["no draft is worth its slots now", "nothing drafted"]
-    slots = f"{TAKEN} {choice.slots:.{int(choice.slots < 10)}f}".removesuffix(".0") + " slots"
+    slots = f"{TAKEN} {_slots(choice)}"
     window = "  with the Jacobi window" if choice.window else ""
-    whole = (
-        f"{slots}: a pass costs {price:.1f}×, brings {choice.tokens:.1f} tokens → ≈{choice.tokens / price:.1f}× plain"
-    )
-    short = f"{slots}: costs {price:.1f}×, brings {choice.tokens:.1f} tokens"
+    whole = f"{slots}: a pass costs {price:.1f} plain ones and should bring {choice.tokens:.1f} tokens"
+    short = f"{slots}: costs {price:.1f}×, should bring {choice.tokens:.1f} tokens"
     shorter = f"{slots}: {choice.tokens:.1f} tokens at {price:.1f}× cost"
     return [whole + window, whole, short + window, short, shorter, slots]
+
+
+def _slots(choice: PolicyChoice) -> str:
+    return f"{choice.slots:.{int(choice.slots < 10)}f}".removesuffix(".0") + " slots"
 
 
 def _slots_axis(most: float, columns: int) -> str:
