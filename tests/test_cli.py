@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,28 +13,13 @@ from typer.testing import CliRunner
 from ladechat import ask, catalog, cli, protocol
 from ladechat.options import chosen_decoder
 from ladechat.protocol import (
-    Closed,
-    DraftTree,
-    Event,
-    Failed,
     Message,
     Settings,
-    Step,
-    Timing,
-    TurnFinished,
-    TurnStarted,
-    decode_event,
 )
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder
 
 QUESTION = "What is the n-gram pool?"
-
-
-def events_in(output: str) -> list[Event]:
-    events = [decode_event(line.encode()) for line in output.split("\n") if line]
-    assert None not in events
-    return [event for event in events if event is not None]
 
 
 @pytest.mark.parametrize(
@@ -121,97 +105,6 @@ def test_an_option_before_the_command_is_not_swallowed() -> None:
 def test_the_version_is_printed() -> None:
     result = CliRunner().invoke(cli.app, ["--version"])
     assert result.exit_code == 0 and result.stdout.startswith("ladechat ")
-
-
-# --- ask, with a scripted engine -------------------------------------------------------------------------------------
-
-
-class Scripted:
-    """Stands in for a live engine: says its lines, then ends."""
-
-    said: tuple[Event, ...] = ()
-    log = Path("engine.log")
-
-    def __init__(self, command: list[str]) -> None:
-        pass
-
-    async def start(self) -> None:
-        pass
-
-    async def send(self, command: protocol.Command) -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
-
-    async def events(self) -> AsyncIterator[Event]:
-        for event in self.said:
-            yield event
-
-
-BEGUN = TurnStarted(turn=1, messages=[], prompt_ids=[1], cached_tokens=0, max_new_tokens=9, settings=Settings())
-OUT_OF_MEMORY = Failed(code="out_of_memory", message="The memory is used up.", hint="Use less.", turn=1)
-
-
-def step(index: int, *pieces: str) -> Step:
-    count = len(pieces)
-    return Step(
-        turn=1,
-        index=index,
-        token_ids=list(range(count)),
-        pieces=list(pieces),
-        logprobs=[0.0] * count,
-        origins=["model"] * count,
-        timing=Timing(step_ms=1, forward_ms=1, slots=1, cache_length=1),
-        draft=DraftTree(token_ids=[], pieces=[], parents=[], sources=[], verdicts=[]),
-    )
-
-
-def finished(reason: protocol.FinishReason, text: str = "") -> TurnFinished:
-    return TurnFinished(
-        turn=1, reason=reason, text=text, token_ids=[1], steps=1, prefill_seconds=0.1, decode_seconds=0.1
-    )
-
-
-def ask_scripted(monkeypatch: pytest.MonkeyPatch, *events: Event, as_json: bool = False) -> int:
-    monkeypatch.setattr(Scripted, "said", events)
-    monkeypatch.setattr(ask, "LiveEngine", Scripted)
-    return ask.run(EngineOptions(), [Message(role="user", content="?")], None, as_json=as_json)
-
-
-def test_an_answer_in_a_pipe_is_its_pieces_and_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = "one\n\n\ttwo\n* x"
-    steps = (step(0, "one", "\n"), step(1, "\n"), step(2, "\ttwo", "\n", "* x"))
-    assert ask_scripted(monkeypatch, BEGUN, *steps, finished("eos", text)) == 0
-    assert capsys.readouterr().out == text + "\n"
-
-
-@pytest.mark.parametrize("as_json", [False, True])
-def test_an_answer_that_failed_on_the_way_exits_1_and_keeps_what_there_is(
-    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    events = (BEGUN, step(0, "par", "tial"), OUT_OF_MEMORY, finished("failed", "partial"))
-    assert ask_scripted(monkeypatch, *events, as_json=as_json) == 1
-    captured = capsys.readouterr()
-    assert "The memory is used up. Use less." in captured.err
-    assert events_in(captured.out) == [*events, Closed()] if as_json else captured.out == "partial\n"
-
-
-def test_a_question_that_is_refused_exits_1_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused = Failed(code="message_too_long", message="Too long.", hint="Shorten it.", turn=1)
-    assert ask_scripted(monkeypatch, refused) == 1
-    assert capsys.readouterr().err == "ladechat: Too long. Shorten it.\n"
-
-
-def test_an_engine_that_dies_is_said_with_its_log(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ask_scripted(monkeypatch, BEGUN, step(0, "par")) == 1
-    assert "engine.log" in capsys.readouterr().err
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------

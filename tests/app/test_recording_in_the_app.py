@@ -1,0 +1,62 @@
+"""Recording from within the app: F7, a disk that refuses, and the end of the app."""
+
+from pathlib import Path
+
+import pytest
+
+from ladechat.protocol import Step, TurnFinished
+from ladechat.session.recording import Recorder
+from ladechat.session.replay import Recording
+from ladechat.widgets.speed_panel import SpeedPanel
+from tests.app.stage import Stage, ask, wait_until
+from tests.fake_engine import FakeEngine
+
+
+async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.screens.chat.default_path", lambda _: tmp_path / "talk.jsonl")
+    stage = Stage(FakeEngine(answers=("An answer.",)))
+    async with stage.app.run_test() as pilot:
+        mark = stage.app.query_one("#recording")
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        shown = [mark.display]
+        await pilot.press("f7")
+        shown.append(mark.display)
+        assert "talk.jsonl" in stage.notices[-1]
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: not stage.asking and "An answer." in stage.text)
+        await pilot.press("f7")
+        shown.append(mark.display)
+    assert shown == [False, True, False]
+    recording = Recording.read(tmp_path / "talk.jsonl")
+    assert recording.closed and recording.notices == []
+    finished = [event for event in recording.events if isinstance(event, TurnFinished)]
+    assert [event.text for event in finished] == ["An answer."]
+
+
+async def test_a_recording_that_cannot_be_written_is_told_of_and_the_conversation_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.screens.chat.default_path", lambda _: tmp_path)
+    stage = Stage(FakeEngine(answers=("An answer.",)))
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f7")
+        assert "recording has ended" in stage.notices[-1]
+        assert not stage.app.query_one("#recording").display
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: not stage.asking and "An answer." in stage.text)
+
+
+async def test_leaving_ends_the_recording_in_order(tmp_path: Path) -> None:
+    stage = Stage(FakeEngine(hold_steps=True), recorder=Recorder())
+    stage.recorder.start(tmp_path / "talk.jsonl")
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        stage.engine.release(2)
+        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == 2)
+        await pilot.press("ctrl+q")
+    recording = Recording.read(tmp_path / "talk.jsonl")
+    assert recording.closed
+    assert sum(isinstance(event, Step) for event in recording.events) == 2
