@@ -55,7 +55,7 @@ DRAWING: dict[str, Any] = {
     "temperature": Annotated[
         float, typer.Option("--temperature", "-T", help="0: the token with the largest logit; else a draw.")
     ],
-    "top_k": Annotated[int, typer.Option(help="Draw from so many of the most probable tokens; 0: from all.")],
+    "top_k": Annotated[int, typer.Option(help="Draw from the k most probable tokens only; 0: from all.")],
     "top_p": Annotated[float, typer.Option("--top-p", "-P", help="Draw from tokens of this probability together.")],
     "min_p": Annotated[float, typer.Option(help="Draw from tokens with this part of the highest probability.")],
     "repetition_penalty": Annotated[float, typer.Option(help="Above 1, words of the text come again less often.")],

@@ -152,7 +152,7 @@ class Stages:
         self._task = progress.add_task("", total=None)
 
     def begin(self, doing: str, steps: float = 1) -> None:
-        """Another stage, of so many steps."""
+        """Another stage, of `steps` steps."""
         self._progress.reset(self._task, description=doing, total=steps)
         self._progress.refresh()
 
@@ -162,7 +162,7 @@ class Stages:
         self._progress.refresh()
 
     def reach(self, fraction: float) -> None:
-        """So much of the stage is done, 0 to 1."""
+        """This part of the stage is done, 0 to 1."""
         self._progress.update(self._task, completed=fraction)
         self._progress.refresh()
 

@@ -22,7 +22,7 @@ def measure(
     rounds: int,
     tick: Callable[[], None],
 ) -> list[Round]:
-    """Measure so many rounds over all prompts, after a warm-up over the first of each kind, which does not count.
+    """Measure `rounds` rounds over all prompts, after a warm-up over the first of each kind, which does not count.
 
     Garbage is collected as seldom as in an engine. `tick` is called after every answer; there are `answers_in_all`.
     """

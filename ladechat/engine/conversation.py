@@ -107,7 +107,7 @@ class ChatFormat:
         beyond = 2
         while not too_many(beyond):
             beyond *= 2
-        # Of so many turns the first number that is too large; the one before it is right, or the least there is.
+        # The first number of turns that is too large; the one before it is right, or the least there is.
         count = bisect.bisect_left(range(beyond), True, lo=beyond // 2 + 1, key=too_many) - 1
         return _without_oldest_turns(messages, turns - count), turns - count
 

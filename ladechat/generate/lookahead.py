@@ -122,7 +122,7 @@ def _carry_out(
     streamer: BaseStreamer | None,
     model_kwargs: dict[str, Any],
 ) -> Tensor | GenerateDecoderOnlyOutput:
-    """What `generate` has prepared: beams by its own search, all else by ours."""
+    """Run what `generate` has prepared: beam search by its own code, everything else by our loop."""
     processors, criteria = logits_processor or LogitsProcessorList(), stopping_criteria or StoppingCriteriaList()
     refuse_mode(config)
     if config.num_beams == 1:

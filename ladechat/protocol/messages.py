@@ -192,7 +192,7 @@ class Prefilling(Event, frozen=True, tag="prefilling"):
 
 
 class Step(Event, frozen=True, tag="step"):
-    """One forward pass and what it yielded. Complete in itself: a panel draws from one of these.
+    """One forward pass and what it yielded. Complete in itself: a panel can be drawn from a single one.
 
     `origins` says of each token which drafter foresaw it, by the names of `DraftTree.sources`, or "model" for the
     model's own next token.
@@ -216,7 +216,7 @@ class PolicyChoice(Event, frozen=True, tag="policy_choice"):
 
     Attributes:
         slots: of a pass, the last token's included; 1 is plain decoding.
-        tokens: expected of a step at so many slots.
+        tokens: expected of a step with that number of slots.
         window: whether the Jacobi window takes part.
         costs: by slots, rising, the first of one slot.
         expected: by slots, rising, the first of one slot.

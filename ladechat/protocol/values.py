@@ -178,14 +178,14 @@ class Timing(Record, frozen=True):
 
 
 class PassCost(Record, frozen=True):
-    """How long a pass of so many slots takes, in milliseconds."""
+    """How long a pass of `slots` slots takes, in milliseconds."""
 
     slots: int
     ms: float
 
 
 class ExpectedTokens(Record, frozen=True):
-    """How many tokens a step is expected to emit whose pass has so many slots, filled with the likeliest drafts."""
+    """How many tokens a step is expected to emit whose pass has `slots` slots, filled with the likeliest drafts."""
 
     slots: int
     tokens: float

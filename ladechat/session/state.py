@@ -20,7 +20,7 @@ class State(Enum):
     """Answering; a stop was sent."""
 
     RESTARTING = auto()
-    """The engine before this one is being ended."""
+    """The previous engine is being ended; a new one follows."""
 
     ENDED = auto()
 
@@ -61,7 +61,7 @@ SILENCE_SECONDS: Mapping[State, float] = {
     **dict.fromkeys((State.STARTING, *_LOADING), 60.0),
     **dict.fromkeys(_IN_TURN, 30.0),
 }
-"""How long an engine may send nothing before it counts as stuck. States in which no event is due are not named."""
+"""How long an engine may send nothing before it counts as stuck. In other states no event is due."""
 
 
 def following(state: State, trigger: Trigger) -> State:

@@ -18,12 +18,12 @@ MAX_DRAFTS = 63
 LEAST_CHANCE = 0.001
 """A draft less likely than this is worth no slot on any device."""
 UNPAID_STEPS = 8
-"""After so many steps in which drafting was not expected to pay, it pauses: for 1 step, then for 3, 7 …"""
+"""After this many steps in which drafting was not expected to pay, it pauses: for 1 step, then for 3, 7 …"""
 LONGEST_PAUSE = 31
 HOST_MEMORY = 50
-"""The time that a step takes besides its pass is a mean of about so many steps."""
+"""The time that a step takes besides its pass is a mean of about this many steps."""
 SHOWN_MEMORY = 30
-"""What is shown is a mean over about so many steps."""
+"""What is shown is a mean over about this many steps."""
 
 
 class Costs(Protocol):

@@ -16,14 +16,14 @@ ROUNDS = 3
 BUDGET_SECONDS = 1.0
 """No further round is begun after so long."""
 TOO_DEAR = 8.0
-"""A pass that costs so many plain ones hardly pays: larger ones are not timed, and cost in proportion."""
+"""A pass that costs more than this many plain ones hardly pays: larger ones are not timed, and cost in proportion."""
 
 MANY, NEARLY_FREE = 64, 1.3
 
 EVERYWHERE, NEARBY = 0.04, 0.12
 """How far a timed pass corrects all sizes (the machine has become slower, the text longer), and those beside it."""
 MOST_OFF = 2.0
-"""A machine that pauses once has not become slow: a pass counts as at most so many times what was expected."""
+"""A machine that pauses once has not become slow: a pass counts as at most this many times what was expected."""
 
 
 class PassCosts:

@@ -12,7 +12,7 @@ STRETCH = 256
 FIRST_PROBES = 3
 KEPT_SAMPLES = 15
 ENGINE_MEMORY = 50
-"""The mean is one of about so many steps: several steps are emitted together."""
+"""The mean covers about this many steps: several steps are emitted together."""
 BUDGET = 0.01
 """The share of the decoding time that further probes may take: conditions change while an answer runs."""
 

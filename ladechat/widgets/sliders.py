@@ -30,7 +30,7 @@ class ParameterSlider(Slider):
         self.adopt(parameter, decoder, 0)
 
     def adopt(self, parameter: Parameter, decoder: str, label_cells: int) -> None:
-        """Set this parameter from now on, behind a label of so many cells."""
+        """Set this parameter from now on, behind a label of `label_cells` cells."""
         self.parameter, self.decoder = parameter, decoder
         self.minimum, self.maximum = parameter.least, max(parameter.least, parameter.most)
         self.label = fit(parameter.label, label_cells)

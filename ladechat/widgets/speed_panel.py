@@ -23,7 +23,7 @@ FEW_TOKENS = 1.2
 NEARLY_FULL = 0.75
 """From this part of the context on, its use has a line even in a low panel."""
 TALL = 8
-"""A panel of so many lines always has that line."""
+"""A panel of at least this many lines always has that line."""
 
 
 class SpeedPanel(Panel):

@@ -49,7 +49,7 @@ def _holds(short: torch.dtype, weight: Tensor) -> bool:
 
 
 class Library:
-    """The kernels, for up to so many threads.
+    """The compiled kernels, run on at most `threads` threads.
 
     Args:
         path: the library, see `ladechat.model.kernels.build`.

@@ -9,7 +9,7 @@ MOST_KERNEL_THREADS = 8
 
 
 def leave_a_core_free(processes: int = 1) -> None:
-    """Let torch compute on all cores but one, divided among so many processes, unless OMP_NUM_THREADS is set.
+    """Let torch compute on all cores but one, divided among `processes` processes, unless OMP_NUM_THREADS is set.
 
     torch's threads wait for each other many times in a pass. One that shares its core with the screen delays all of
     them: on two cores, a pass then took ten times as long as on one thread.

@@ -98,7 +98,7 @@ class Rank0Runner:
         return self._runner.cache
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """How many of the first of these tokens need not be read again."""
+        """The length of the prefix of these tokens that is cached already."""
         return self._runner.cached_prefix(tokens)
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:

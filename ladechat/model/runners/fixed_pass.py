@@ -40,12 +40,12 @@ class Inputs:
         self._sees = torch.zeros(most * most, dtype=torch.bool, device=device)
 
     def of(self, slots: int) -> Given:
-        """The buffers as inputs of a pass of so many slots."""
+        """The buffers as inputs of a pass of `slots` slots."""
         cached, tokens, positions = torch.split(self._numbers[: 1 + 2 * slots], [1, slots, slots])
         return Given(cached, tokens[None], positions[None], self._sees[: slots * slots].view(slots, slots))
 
     def fill(self, slots: Slots, cached: int) -> None:
-        """Write the slots of a pass behind so many cached tokens. Asynchronous on a GPU."""
+        """Write the slots of a pass behind `cached` cached tokens. Asynchronous on a GPU."""
         self._put([cached], slots.tokens, slots.positions + cached, slots.mask)
 
     def fill_with_dummies(self, slots: int, cached: int) -> None:
@@ -68,7 +68,7 @@ def places_of(given: Given) -> Tensor:
 
 
 def seen_places(given: Given, context: int, window: int | None) -> Tensor:
-    """(T, context) bool: which places each slot sees; with a `window`, those fewer than so many positions back."""
+    """(T, context) bool: which places each slot sees; with a `window`, those fewer than `window` positions back."""
     slots = given.sees.shape[0]
     place = torch.arange(context, device=given.sees.device)
     slot = place - given.cached

@@ -159,7 +159,7 @@ class GraphPasses:
 
     @torch.inference_mode()
     def _record_size(self, slots: int) -> None:
-        """Record a pass of so many slots behind the cached tokens, unless that was done, or failed."""
+        """Record a pass of `slots` slots behind the cached tokens, unless that was done, or failed."""
         try:
             shape = self._shape(slots)
         except torch.OutOfMemoryError:  # if the slabs have to grow, the next pass raises it itself
@@ -199,7 +199,7 @@ class GraphPasses:
 
 
 def context_for(places: int) -> int:
-    """How many places a pass reads that needs so many: 512, 768, 1024, 1536, 2048, 3072 …"""
+    """`places` rounded up to a number that passes are recorded for: 512, 768, 1024, 1536, 2048, 3072 …"""
     context = SMALLEST_CONTEXT
     while context < places:
         context = context * 3 // 2 if context & (context - 1) == 0 else context * 4 // 3

@@ -187,7 +187,7 @@ class TreeRunner:
     def save_memory(self) -> None:
         """Give back the cache after the memory was used up, and read prompts in smaller chunks from now on.
 
-        The next prompt is read anew. It is right after any pass that failed, whatever that had done by then.
+        The next prompt is read anew. It may be called after any pass that failed, whatever state that left.
         """
         self._truncate(0)
         self._pending = None
