@@ -103,12 +103,12 @@ class PassCosts:
         self._seconds *= 1 + off * EVERYWHERE
         for index in {right, right if self._sizes[right] <= slots else right - 1}:
             self._seconds[index] *= 1 + off * NEARBY
+        self._seconds = _rising(self._seconds)
 
     def _set(self, seconds: dict[int, float]) -> None:
         sizes = sorted(seconds)
         self._sizes = np.array(sizes, np.float64)
-        # A larger pass does the work of a smaller one: one that was timed in a loud moment must not look dearer.
-        self._seconds = np.minimum.accumulate([seconds[size] for size in sizes][::-1])[::-1].copy()
+        self._seconds = _rising(np.array([seconds[size] for size in sizes]))
 
     def _time(self, slots: int) -> float:
         started = time.perf_counter()
@@ -116,3 +116,11 @@ class PassCosts:
         seconds = time.perf_counter() - started
         self._runner.commit([])
         return seconds
+
+
+def _rising(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Costs by rising slots, none above the next: a larger pass does the work of a smaller one.
+
+    So a size that was timed in a loud moment does not look dearer than those above it.
+    """
+    return np.minimum.accumulate(seconds[::-1])[::-1].copy()

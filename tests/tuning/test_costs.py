@@ -191,6 +191,14 @@ def test_one_pause_of_the_machine_makes_no_size_look_dear(clocked: Clocked) -> N
     assert (costs.curve(64) <= 1.2 * before).all()
 
 
+@pytest.mark.parametrize("slots", [1, 5, 8])
+def test_passes_in_a_loud_moment_never_look_dearer_than_larger_ones(clocked: Clocked, slots: int) -> None:
+    costs = measured(clocked(usual))
+    for _ in range(20):
+        costs.observe(slots, 3 * usual(slots))
+        assert (np.diff(costs.curve(64)) >= -1e-12).all()
+
+
 def test_costs_stay_sane_whatever_is_seen(clocked: Clocked) -> None:
     costs, dice = measured(clocked(usual)), random.Random(0)
     for _ in range(3000):
