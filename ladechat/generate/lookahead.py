@@ -2,9 +2,8 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
-import torch
 from torch import Tensor
 from transformers import (
     GenerationConfig,
@@ -18,25 +17,17 @@ from transformers import (
 from transformers.generation.streamers import BaseStreamer
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
-from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import GREEDY, Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
-from ladechat.generate.request import check_positions, context_of, own_copies, padded, refuse, refuse_mode, rows_of
+from ladechat.generate.fallback import run_own_loop, why_own_loop
+from ladechat.generate.request import Settings, refuse, refuse_assistance, refuse_mode, rows_of
+from ladechat.generate.rows import Rows, decoder_of, positions_for
 from ladechat.model.loading.self_check import choose_runner
-from ladechat.registry import lookahead
+from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel
 
 WINDOW, NGRAM, GUESSES = 5, 3, 5
-LEAST_CONTEXT = 16
-"""Positions that the check of a model takes, where its config does not say how many there are."""
-
-
-class Settings(NamedTuple):
-    """W, N and G."""
-
-    window: int
-    ngram: int
-    guesses: int
+ASSISTANT = "assistant_model"
 
 
 def lookahead_generate(
@@ -84,6 +75,7 @@ def lookahead_generate(
             model has positions, or an option that cannot be carried out exactly. `UnsupportedModel` is one, too.
     """
     settings = Settings(window, ngram, guesses)
+    settings.check()
     if _prepared(generation_config):
         if stop_strings is not None:
             stopping_criteria = StoppingCriteriaList(stopping_criteria or [])
@@ -97,6 +89,7 @@ def lookahead_generate(
         kwargs["stop_strings"] = None  # generate would want their tokenizer, and keep it to itself
     own: dict[str, Any] = {"window": window, "ngram": ngram, "guesses": guesses, "streamer": streamer}
     own |= {"tokenizer": tokenizer, "stop_strings": configured if stop_strings is None else stop_strings}
+    own |= {ASSISTANT: kwargs.pop(ASSISTANT, None)}
 
     def loop(model: PreTrainedModel, input_ids: Tensor, **prepared: Any) -> Tensor | GenerateDecoderOnlyOutput:
         return lookahead_generate(model, input_ids, **{**own, **prepared})
@@ -122,17 +115,29 @@ def _carry_out(
     streamer: BaseStreamer | None,
     model_kwargs: dict[str, Any],
 ) -> Tensor | GenerateDecoderOnlyOutput:
-    """Run what `generate` has prepared: beam search by its own code, everything else by our loop."""
+    """Run what `generate` has prepared: by lookahead decoding, or by the model's own loop, with a warning that says why."""
     processors, criteria = logits_processor or LogitsProcessorList(), stopping_criteria or StoppingCriteriaList()
     refuse_mode(config)
-    if config.num_beams == 1:
-        return _Request(model, input_ids, processors, criteria, config, settings, streamer, model_kwargs).carry_out()
-    if streamer is not None:
-        raise ValueError("A streamer cannot follow beam search: which beam is the text is known at its end.")
-    rows_of(input_ids, model_kwargs.get("attention_mask"))  # for what it raises
-    beams: Any = model._beam_search  # what `generate` itself calls; nothing public takes what it has prepared
-    result: Tensor | GenerateDecoderOnlyOutput = beams(input_ids, processors, criteria, config, **model_kwargs)
-    return result
+    refuse_assistance(config, processors, criteria, model_kwargs.pop(ASSISTANT, None))
+    if config.num_beams > 1:
+        if streamer is not None:
+            raise ValueError("A streamer cannot follow beam search: which beam is the text is known at its end.")
+        rows_of(input_ids, model_kwargs.get("attention_mask"))  # for what it raises
+        return run_own_loop(model, input_ids, processors, criteria, config, None, model_kwargs)
+
+    refuse(model, config, model_kwargs)
+    if streamer is not None and len(input_ids) > 1:
+        raise ValueError("A streamer takes one row, and there are several: they are decoded one after another.")
+    reason = why_own_loop(model, input_ids, processors, criteria, config, model_kwargs)
+    if reason is None:
+        try:
+            rows = Rows(model, input_ids, processors, criteria, config, settings, streamer, model_kwargs)
+        except (SingleTokenOnly, UnsupportedModel) as error:
+            reason = str(error).removesuffix(".")
+        else:
+            return rows.decode()
+    warnings.warn(f"Decoded by transformers' own loop, without a gain: {reason}.", stacklevel=3)
+    return run_own_loop(model, input_ids, processors, criteria, config, streamer, model_kwargs)
 
 
 def lookahead_steps(
@@ -167,7 +172,14 @@ def lookahead_steps(
     eos_ids = frozenset() if ends is None else frozenset([ends] if isinstance(ends, int) else ends)
     prompt = input_ids[0].tolist()
     settings = Settings(window, ngram, guesses)
-    decoder = _decoder(model, len(prompt), len(prompt) + max_new_tokens, settings)
+    settings.check()
+    positions = positions_for(model, len(prompt), len(prompt) + max_new_tokens, settings)
+    runner = choose_runner(model, positions)
+    if runner.capabilities.tree_attention:
+        decoder = decoder_of(runner, settings)
+    else:
+        warnings.warn(f"Plain decoding: {runner.capabilities.single_token}", stacklevel=2)
+        decoder = Decoder(runner)
     return decoder.run(prompt, Limits(max_new_tokens, eos_ids), Sampler(prompt, sampling))
 
 
@@ -189,112 +201,3 @@ def _configured_stop_strings(model: PreTrainedModel, config: GenerationConfig | 
     """The stop strings of a request that come from a generation config: the given one's, else the model's."""
     own = None if config is None else config.stop_strings
     return own if own is not None else model.generation_config.stop_strings
-
-
-def _decoder(
-    model: PreTrainedModel, prompt_length: int, length: int, settings: Settings, pool: NGramPool | None = None
-) -> Decoder:
-    """A decoder with nothing cached, for texts of up to `length` tokens and a window that looks beyond them."""
-    context = context_of(model)
-    if context is not None and length > context:
-        raise ValueError(
-            f"Prompt and new tokens may come to {length}, but the model has {context} positions; lower max_new_tokens."
-        )
-    ahead = settings.window + settings.ngram - 3
-    if context is not None and prompt_length + ahead > context:
-        raise ValueError(
-            f"W {settings.window} and N {settings.ngram} look {ahead} positions ahead, and behind a prompt of "
-            f"{prompt_length} tokens the model's {context} positions are fewer; lower window or ngram."
-        )
-    runner = choose_runner(model, context or length + LEAST_CONTEXT + settings.window + settings.ngram)
-    if runner.capabilities.tree_attention:
-        return lookahead(runner, *settings, pool=pool)
-    warnings.warn(f"Plain decoding: {runner.capabilities.single_token}", stacklevel=4)
-    return Decoder(runner)
-
-
-class _Request:
-    """One call of `generate`: its rows, decoded one after another."""
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        input_ids: Tensor,
-        processors: LogitsProcessorList,
-        criteria: StoppingCriteriaList,
-        config: GenerationConfig,
-        settings: Settings,
-        streamer: BaseStreamer | None,
-        model_kwargs: dict[str, Any],
-    ) -> None:
-        refuse(model, len(input_ids), processors, criteria, config, model_kwargs)
-        if streamer is not None and len(input_ids) > 1:
-            raise ValueError("A streamer takes one row, and there are several: they are decoded one after another.")
-        self._input_ids, self._processors, self._criteria = input_ids, processors, criteria
-        self._config, self._streamer = config, streamer
-        mask = model_kwargs.get("attention_mask")
-        self._rows = rows_of(input_ids, mask)
-        check_positions(model_kwargs.get("position_ids"), mask)
-        self._pool = NGramPool()
-        self._decoder = _decoder(model, max(map(len, self._rows)), config.max_length, settings, self._pool)
-        self._scores: list[list[Tensor]] = []
-        self._logits: list[list[Tensor]] = []
-
-    @torch.no_grad()
-    def carry_out(self) -> Tensor | GenerateDecoderOnlyOutput:
-        """Decode every row; the result as `generate` returns it."""
-        if self._streamer is not None:
-            self._streamer.put(self._input_ids.cpu())
-        answers = [self._answer(number) for number in range(len(self._rows))]
-        if self._streamer is not None:
-            self._streamer.end()
-        pad = self._config._pad_token_tensor
-        sequences = padded(answers, self._input_ids, 0 if pad is None else int(pad))
-        if not self._config.return_dict_in_generate:
-            return sequences
-        return GenerateDecoderOnlyOutput(
-            sequences=sequences,  # type: ignore[arg-type]  # annotated with legacy tensor types
-            scores=_by_step(self._scores) if self._config.output_scores else None,  # type: ignore[arg-type]  # as above
-            logits=_by_step(self._logits) if self._config.output_logits else None,  # type: ignore[arg-type]  # as above
-        )
-
-    def _answer(self, number: int) -> list[int]:
-        """The new tokens of one row. Processors and criteria see its padding, as they do in `generate`."""
-        scores: list[Tensor] = []
-        logits: list[Tensor] = []
-        self._scores.append(scores)
-        self._logits.append(logits)
-
-        def observe(processed: Tensor, raw: Tensor) -> None:
-            scores.append(processed)
-            logits.append(raw)
-
-        config, several = self._config, len(self._rows) > 1
-        # Those that keep a state keep one for each row.
-        processors = own_copies(self._processors) if several else self._processors
-        criteria = own_copies(self._criteria) if several else self._criteria
-        wanted = config.return_dict_in_generate and (config.output_scores or config.output_logits)
-        sampling = Sampling(processors, config.do_sample, observe=observe if wanted else None)
-        sampler = Sampler(self._input_ids[number].tolist(), sampling)
-
-        def ended(token: int) -> bool:
-            if self._streamer is not None:
-                self._streamer.put(torch.tensor([token]))
-            text = sampler.ids(self._input_ids.device)
-            shown = tuple(scores) if wanted and config.output_scores else None
-            answers = [bool(one(text, shown)) for one in criteria]  # all are asked, for some of them count
-            return any(answers)
-
-        prompt = self._rows[number]
-        room = config.max_length - self._input_ids.shape[1]
-        self._pool.clear()
-        return [token for step in self._decoder.run(prompt, Limits(room, stop=ended), sampler) for token in step.tokens]
-
-
-def _by_step(rows: list[list[Tensor]]) -> tuple[Tensor, ...]:
-    """Scores of rows as `generate` gives them: (B, vocabulary) a step; NaN for a row that had ended."""
-    longest = max(rows, key=len)
-    return tuple(
-        torch.cat([row[step] if step < len(row) else torch.full_like(longest[step], torch.nan) for row in rows])
-        for step in range(len(longest))
-    )

@@ -1,32 +1,15 @@
 """What `generate` hands to a decoding loop, checked: rows without padding, and what cannot be done said at once."""
 
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
-from typing import Any, TypeVar
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, MaxLengthCriteria, MaxTimeCriteria, PreTrainedModel
+from transformers import EosTokenCriteria, GenerationConfig, MaxLengthCriteria, PreTrainedModel
 from transformers.generation.configuration_utils import GenerationMode
 
-from ladechat.model.runners.rope import stretched_context
-
-T = TypeVar("T")
-
-ONE_ROW_ONLY = {
-    "EncoderNoRepeatNGramLogitsProcessor": "keeps the prompts of all rows together",
-    "EncoderRepetitionPenaltyLogitsProcessor": "keeps the prompts of all rows together",
-    "PrefixConstrainedLogitsProcessor": "asks for each row by its number",
-    "SynthIDTextWatermarkLogitsProcessor": "keeps a state of all rows together",
-    "UnbatchedClassifierFreeGuidanceLogitsProcessor": "keeps a state of all rows together",
-}
-"""Processors that are right for one text at a time only, by their names in transformers, and why."""
-
-KNOWN = (
-    *("attention_mask", "position_ids", "past_key_values", "cache_params", "use_cache", "logits_to_keep"),
-    *("output_attentions", "output_hidden_states", "inputs_embeds"),
-)
-"""What `generate` hands over of its own accord, and what is asked after by name."""
+from ladechat.model.runners.rope import rope_boundary, stretched_context
 
 TOKEN_BY_TOKEN = {
     *(GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE, GenerationMode.ASSISTED_GENERATION),
@@ -34,8 +17,28 @@ TOKEN_BY_TOKEN = {
 }
 """Ways to generate whose result does not hang on how tokens are drafted: assisted ones write what the first two do."""
 
-NEEDS_TWO_TEXTS = ("ClassifierFreeGuidanceLogitsProcessor", "DiaClassifierFreeGuidanceLogitsProcessor")
-"""Processors that compare two texts of one batch at every token."""
+ASSISTANTS = ("prompt_lookup_num_tokens", "use_mtp", "assistant_early_exit")
+"""Options with which `generate` drafts by itself."""
+
+
+class Settings(NamedTuple):
+    """W, N and G."""
+
+    window: int
+    ngram: int
+    guesses: int
+
+    def check(self) -> None:
+        """Say which of them is out of range.
+
+        Raises:
+            ValueError: W < 0, N < 2 or G < 0, or no integer.
+        """
+        for name, value, least in (("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0)):
+            if not isinstance(value, Integral) or isinstance(value, bool):
+                raise ValueError(f"{name} must be an integer, not {value!r}.")
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, not {value}.")
 
 
 def rows_of(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]]:
@@ -64,24 +67,6 @@ def rows_of(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]]
     return rows
 
 
-def check_positions(position_ids: Tensor | None, attention_mask: Tensor | None) -> None:
-    """Rows stand at positions from 0 on, as `generate` numbers them; others cannot be asked for.
-
-    Args:
-        position_ids: (B, n), if there are any.
-        attention_mask: (B, n), if there is one.
-
-    Raises:
-        ValueError: other positions.
-    """
-    if position_ids is None:
-        return
-    mask = torch.ones_like(position_ids) if attention_mask is None else attention_mask.long()
-    usual = mask.cumsum(-1) - 1
-    if position_ids.shape != mask.shape or not bool((position_ids == usual)[mask.bool()].all()):
-        raise ValueError("lookahead_generate counts positions from 0 on in each row; leave position_ids out.")
-
-
 def refuse_mode(config: GenerationConfig) -> None:
     """Say what of the ways to generate is another algorithm.
 
@@ -94,23 +79,7 @@ def refuse_mode(config: GenerationConfig) -> None:
         raise ValueError(f"These options ask for {name}, which is no lookahead decoding; leave custom_generate out.")
 
 
-def own_copies(those: Iterable[T]) -> list[T]:
-    """Copies that share no state with the given processors or criteria, except the models that they may hold."""
-    return [deepcopy(one, {id(part): part for part in _models_in(one)}) for one in those]
-
-
-def _models_in(one: object) -> list[torch.nn.Module]:
-    return [part for part in getattr(one, "__dict__", {}).values() if isinstance(part, torch.nn.Module)]
-
-
-def refuse(
-    model: PreTrainedModel,
-    rows: int,
-    processors: Iterable[object],
-    criteria: Iterable[object],
-    config: GenerationConfig,
-    model_kwargs: dict[str, Any],
-) -> None:
+def refuse(model: PreTrainedModel, config: GenerationConfig, model_kwargs: dict[str, Any]) -> None:
     """Say what of a request cannot be carried out exactly.
 
     Raises:
@@ -128,24 +97,55 @@ def refuse(
     for option in ("output_attentions", "output_hidden_states"):
         if getattr(config, option, False):
             raise ValueError(f"{option} is not supported: a pass holds guesses besides the tokens that are kept.")
-    others = [name for name, value in model_kwargs.items() if name not in KNOWN and value is not None]
-    if others:
-        raise ValueError(f"lookahead_generate does not know what {others[0]} is to the model; leave it out.")
-    if rows > 1 and any(isinstance(one, MaxTimeCriteria) for one in criteria):
-        raise ValueError("max_time is one clock for all rows, and rows are decoded one by one; call it with one row.")
-    if rows > 1 and not any(hasattr(one, "eos_token_id") for one in criteria):
-        their_own = [type(one).__name__ for one in criteria if not isinstance(one, MaxLengthCriteria)]
-        if their_own:
-            raise ValueError(
-                f"With {their_own[0]} and no eos_token_id, generate writes on in rows that have ended until all have; "
-                "give an eos_token_id, or one row."
-            )
-    for processor in processors:
-        name = type(processor).__name__
-        if name in NEEDS_TWO_TEXTS:
-            raise ValueError(f"{name} compares two texts at every token, and rows are decoded one by one.")
-        if rows > 1 and name in ONE_ROW_ONLY:
-            raise ValueError(f"{name} {ONE_ROW_ONLY[name]}, and rows are decoded one by one; call it with one row.")
+
+
+def refuse_assistance(
+    config: GenerationConfig, processors: Iterable[object], criteria: Iterable[object], assistant: object
+) -> None:
+    """Say where `generate`, drafting by itself, writes something else than without drafts.
+
+    Raises:
+        ValueError: sampling draws other random numbers there; stopping criteria are asked once a pass, and not once a
+            token; processors see rejected drafts.
+    """
+    given = [name for name in ASSISTANTS if getattr(config, name, None)]
+    given += ["assistant_model"] if assistant is not None else []
+    if not given:
+        return
+    why = None
+    if config.do_sample:
+        why = "draws other random numbers"
+    elif getattr(config, "assistant_ensemble_weight", None) is not None:
+        why = "mixes the assistant's choice into the model's"
+    elif any(type(one) not in (MaxLengthCriteria, EosTokenCriteria) for one in criteria):
+        why = "asks stopping criteria once a pass, not once a token"
+    elif any(type(one).__module__ != "transformers.generation.logits_process" for one in processors):
+        why = "shows rejected drafts to processors"
+    if why:
+        raise ValueError(f"With {given[0]} generate {why}; leave it out, since lookahead_generate drafts by itself.")
+
+
+def refuse_lost_text(model: PreTrainedModel, rows: Sequence[Sequence[int]], longest: int) -> None:
+    """Say where transformers 5.17 would go on from the last token alone: see `RECOMPUTED` in `rope.py`.
+
+    Raises:
+        ValueError: the text may outgrow the boundary of such a model.
+    """
+    boundary = rope_boundary(model.config.get_text_config(decoder=True))
+    if boundary is not None and boundary.recomputes and min(map(len, rows)) <= boundary.length < longest:
+        raise ValueError(
+            f"Where a text of this model outgrows {boundary.length} tokens, generate forgets it if it has a cache; "
+            "give use_cache=False, or a lower max_new_tokens."
+        )
+
+
+def longest_text(config: GenerationConfig, criteria: Iterable[object], input_ids: Tensor) -> int:
+    """How many tokens a row may come to, its padding included. A criterion of one's own takes the place of max_length.
+
+    As in `generate`, one token is written before any criterion is asked.
+    """
+    limits = [one.max_length for one in criteria if isinstance(one, MaxLengthCriteria)]
+    return max(min(limits, default=config.max_length), input_ids.shape[1] + 1)
 
 
 def context_of(model: PreTrainedModel) -> int | None:

@@ -1,21 +1,20 @@
-"""What lookahead decoding cannot do, or cannot do for several rows, is refused in a sentence."""
+"""What lookahead decoding cannot do is refused in a sentence, and nothing that it was given is dropped."""
 
 from typing import Any
 
 import pytest
 import torch
 from transformers import (
-    LogitsProcessorList,
+    MaxLengthCriteria,
     PreTrainedModel,
     StoppingCriteriaList,
-    SynthIDTextWatermarkingConfig,
     T5Config,
     T5ForConditionalGeneration,
 )
 from transformers.cache_utils import DynamicCache
 
-from ladechat import lookahead_generate
-from tests.generate.requests import PAD, PROMPT, AfterTwins, Collected, generate, lookahead
+from ladechat import lookahead_generate, lookahead_steps
+from tests.generate.requests import PAD, PROMPT, Collected, generate, lookahead
 from tests.tiny import random_model
 
 
@@ -58,41 +57,35 @@ def prepared_config(model: PreTrainedModel) -> Any:
     return seen[0]
 
 
-def test_what_else_a_model_might_be_given_is_refused_and_not_dropped() -> None:
-    request = {"max_new_tokens": 3, "pad_token_id": PAD}
-    with pytest.raises(ValueError, match="positions from 0 on"):
-        lookahead(random_model(1), PROMPT, position_ids=torch.arange(8)[None] + 2, **request)
-    model = random_model(1)
-    assert torch.equal(
-        lookahead(model, PROMPT, position_ids=torch.arange(8)[None], **request), generate(model, PROMPT, **request)
-    )
-    with pytest.raises(ValueError, match="cannot follow beam search"):
-        lookahead(model, PROMPT, num_beams=2, streamer=Collected(), **request)
-    with pytest.raises(ValueError, match="does not know what pixel_values is"):
+def test_what_else_a_model_might_be_given_is_not_dropped() -> None:
+    model, request = random_model(1), {"max_new_tokens": 12, "pad_token_id": PAD}
+    other, usual = torch.arange(8)[None] * 2, torch.arange(8)[None]
+    with pytest.warns(UserWarning, match="positions are not counted from 0 on"):
+        result = lookahead(model, PROMPT, position_ids=other, **request)
+    assert torch.equal(result, generate(model, PROMPT, position_ids=other, **request))
+    assert torch.equal(lookahead(model, PROMPT, position_ids=usual, **request), generate(model, PROMPT, **request))
+    criteria = StoppingCriteriaList([MaxLengthCriteria(12)])
+    with pytest.warns(UserWarning, match="the model is given pixel_values besides the text"):
         lookahead_generate(
-            model, PROMPT, LogitsProcessorList(), StoppingCriteriaList(), prepared_config(model), pixel_values=PROMPT
-        )
+            model, PROMPT, None, criteria, prepared_config(model), pixel_values=PROMPT, use_cache=True
+        )  # fmt: skip
 
 
-def test_processors_and_criteria_that_concern_all_rows_are_refused_for_more_than_one() -> None:
-    model, batch = random_model(1), {"input_ids": PROMPT.repeat(2, 1), "max_new_tokens": 4, "pad_token_id": PAD}
-    only = {"prefix_allowed_tokens_fn": lambda row, ids: [10 + row, 20]}
-    refused: list[tuple[dict[str, Any], str]] = [
-        (only, "asks for each row by its number"),
-        ({"encoder_no_repeat_ngram_size": 2}, "keeps the prompts of all rows"),
-        ({"encoder_repetition_penalty": 1.2}, "keeps the prompts of all rows"),
-        ({"watermarking_config": SynthIDTextWatermarkingConfig(keys=[1, 2, 3], ngram_len=3)}, "a state of all rows"),
-        ({"guidance_scale": 1.5}, "a state of all rows"),
-        ({"max_time": 1e6}, "one clock for all rows"),
-    ]
-    for option, why in refused:
-        with pytest.raises(ValueError, match=why):
-            lookahead(model, **batch, **option)
-    with pytest.raises(ValueError, match="AfterTwins"):
-        lookahead(model, **batch, eos_token_id=None, stopping_criteria=StoppingCriteriaList([AfterTwins()]))
-    assert lookahead(model, **batch, eos_token_id=None).shape == (2, 12)
-    one = {"max_new_tokens": 4, "pad_token_id": PAD, **only}
-    assert torch.equal(lookahead(model, PROMPT, **one), generate(model, PROMPT, **one))
+def test_a_streamer_cannot_follow_beams() -> None:
+    with pytest.raises(ValueError, match="cannot follow beam search"):
+        lookahead(random_model(1), PROMPT, num_beams=2, streamer=Collected(), max_new_tokens=3, pad_token_id=PAD)
+
+
+@pytest.mark.parametrize("name", ["window", "ngram", "guesses"])
+@pytest.mark.parametrize("value", [4.0, "4", None, True, torch.tensor(4)])
+def test_numbers_that_are_no_integers_are_named(name: str, value: Any) -> None:
+    sentence = rf"^{name[0].upper()} must be an integer, not "
+    with pytest.raises(ValueError, match=sentence):
+        lookahead(random_model(1), PROMPT, max_new_tokens=3, **{name: value})
+    with pytest.raises(ValueError, match=sentence):
+        generate(random_model(1), PROMPT, max_new_tokens=3, custom_generate=lookahead_generate, **{name: value})
+    with pytest.raises(ValueError, match=sentence):
+        lookahead_steps(random_model(1), PROMPT, max_new_tokens=3, **{name: value})
 
 
 def test_a_cache_from_elsewhere_is_refused() -> None:

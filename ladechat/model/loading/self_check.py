@@ -3,23 +3,29 @@
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.runners.agreement import agree
+from ladechat.model.runners.agreement import COARSE, agree, deviation
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel, name_of, single_token_only
 from ladechat.model.runners.out_of_memory import memory_is_used_up
+from ladechat.model.runners.own_inputs import own_inputs
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
 
-TOKENS = tuple(500 + 977 * number for number in range(12))
-"""Taken modulo the vocabulary. Ordinary tokens: on a text of special ones, the lowest ids, some models amplify rounding
-by a factor of a thousand."""
+STEP = 977
+"""From one token of the check to the next, modulo the vocabulary. Ordinary tokens: on a text of special ones, the
+lowest ids, some models amplify rounding by a factor of a thousand."""
 
 CACHED = 5
 """Tokens before slot 0."""
 
 NOT_FOLLOWED = "does not follow explicit positions with a 4-D attention mask"
+BY_THE_WHOLE_PASS = (
+    "gives a token other logits where later tokens are in the pass, as quantised activations do, or reading in both "
+    "directions"
+)
+BY_THE_PLACE_IN_A_PASS = "gives a token other logits alone or last in a pass than among others, as hooks may do"
 
 
 def choose_runner(model: PreTrainedModel, context_length: int) -> TreeRunner | SingleTokenRunner:
@@ -29,20 +35,36 @@ def choose_runner(model: PreTrainedModel, context_length: int) -> TreeRunner | S
         UnsupportedModel: it cannot be decoded at all.
     """
     try:
-        runner = TreeRunner(model, context_length)
-        check_trees(runner, model)
+        return tree_runner(model, context_length)
     except SingleTokenOnly as error:
         check_one_direction(model)
         return SingleTokenRunner(model, context_length, str(error))
+
+
+def tree_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
+    """A runner that verifies trees of drafts. No random number is drawn for the check that others would get.
+
+    Raises:
+        SingleTokenOnly: the model cannot do that, and why.
+        UnsupportedModel: it cannot be decoded at all.
+    """
+    place = model.device
+    if place.type == "meta":
+        raise UnsupportedModel(f"{name_of(model)} has weights that are not in memory (offloaded), and no device.")
+    with torch.random.fork_rng([place] if place.type == "cuda" else []):
+        runner = TreeRunner(model, context_length)
+        check_trees(runner, model)
     return runner
 
 
 @torch.inference_mode()
 def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
-    """Compare two slots of a tree with plain passes over the tokens that they see. The cache is empty afterwards.
+    """Compare slots of a tree with what the model says of the same tokens in its own generation: slot 0 with its second
+    pass, two leaves with first passes over the tokens that they see. The cache is empty afterwards.
 
     Raises:
         SingleTokenOnly: the model ignores or refuses explicit positions or a 4-D mask (as models with ALiBi do).
+        UnsupportedModel: its logits are not numbers.
     """
     tokens = _tokens(model)
     prompt, drafts = tokens[: CACHED + 1], tokens[CACHED + 1 :]
@@ -57,25 +79,42 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
         if memory_is_used_up(error):
             raise
         raise _not_followed(model) from error
-    for slot in leaves:
+    for slot in (0, *leaves):
         seen = tree.mask[slot].nonzero()[0]  # a parent comes before its children
         text = [*prompt[:-1], *(tree.tokens[other] for other in seen)]
-        ids = torch.tensor([text], device=model.device)
-        positions = torch.arange(len(text), device=ids.device)[None]
-        plain = model(input_ids=ids, position_ids=positions).logits[0, -1].float()
-        if not agree(logits[slot], plain, model):
+        own = _own_logits(model, text, cached=0 if slot else CACHED)
+        if not agree(logits[slot], own, model):
             raise _not_followed(model)
     for _ in runner.prefill(prompt[:1]):
         pass
 
 
+def _own_logits(model: PreTrainedModel, text: list[int], cached: int = 0) -> torch.Tensor:
+    """The logits after a text, read as `generate` has it read, the first tokens in a pass of their own.
+
+    Raises:
+        UnsupportedModel: they are not numbers.
+    """
+    ids = torch.tensor([text], device=model.device)
+    state: dict[str, Any] = {}
+    if cached:
+        state = {"past_key_values": DynamicCache(config=model.config.get_text_config(decoder=True))}
+        model(**{**own_inputs(model, ids[:, :cached], {}), **state})
+    logits: torch.Tensor = model(**own_inputs(model, ids, state, use_cache=bool(cached))).logits[0, -1].float()
+    _check_numbers(model, logits)
+    return logits
+
+
 def _tokens(model: PreTrainedModel) -> list[int]:
-    return [token % model.config.get_text_config().vocab_size for token in TOKENS]
+    vocabulary: int = model.config.get_text_config().vocab_size
+    step = STEP if vocabulary % STEP else STEP + 1
+    return [(500 + step * number) % vocabulary for number in range(12)]
 
 
 def _not_followed(model: PreTrainedModel) -> SingleTokenOnly:
-    alibi = "adds ALiBi by the place of a token in the cache"
-    return single_token_only(model, alibi if uses_alibi(model.config) else NOT_FOLLOWED)
+    if uses_alibi(model.config):
+        return single_token_only(model, "adds ALiBi by the place of a token in the cache")
+    return single_token_only(model, _about_its_own_passes(model) or NOT_FOLLOWED)
 
 
 def uses_alibi(config: Any) -> bool:
@@ -83,16 +122,48 @@ def uses_alibi(config: Any) -> bool:
     return config.model_type in ("bloom", "mpt") or bool(getattr(config, "alibi", False))
 
 
+def _about_its_own_passes(model: PreTrainedModel) -> str | None:
+    """What is the matter with a model whose own passes do not agree, trees aside; None if they do."""
+    try:
+        whole, begun = _with_and_without_a_later_token(model)
+        alone = _own_logits(model, _tokens(model)[:4], cached=3)
+    except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
+        if memory_is_used_up(error) or isinstance(error, UnsupportedModel):
+            raise
+        return None
+    if not all(agree(*pair, model) for pair in zip(whole[:2], begun[:2], strict=True)):
+        return BY_THE_WHOLE_PASS
+    if not agree(begun[2], whole[2], model) or not agree(alone, whole[3], model):
+        return BY_THE_PLACE_IN_A_PASS
+    return None
+
+
 @torch.inference_mode()
 def check_one_direction(model: PreTrainedModel) -> None:
-    """Make sure that the logits of a token do not depend on the tokens after it.
+    """Make sure that the logits of a token do not depend on the tokens after it, but for rounding.
 
     Raises:
-        UnsupportedModel: they do, as in an encoder, whatever head it has.
+        UnsupportedModel: they do, as in an encoder, whatever head it has; or they are not numbers.
+    """
+    whole, begun = _with_and_without_a_later_token(model)
+    if whole.shape[0] != 4 or any(deviation(*pair) > COARSE for pair in zip(whole[:2], begun[:2], strict=True)):
+        raise UnsupportedModel(f"{name_of(model)} reads a text in both directions, so it cannot write one.")
+
+
+def _with_and_without_a_later_token(model: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:
+    """The logits of four tokens in a pass, and of the first three without the fourth.
+
+    Raises:
+        UnsupportedModel: they are not numbers.
     """
     text = torch.tensor([_tokens(model)[:4]], device=model.device)
     whole, begun = (
-        model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0, :3].float() for ids in (text, text[:, :3])
+        model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0].float() for ids in (text, text[:, :3])
     )
-    if whole.shape != begun.shape or not all(agree(*rows, model) for rows in zip(whole, begun, strict=True)):
-        raise UnsupportedModel(f"{name_of(model)} reads a text in both directions, so it cannot write one.")
+    _check_numbers(model, whole)
+    return whole, begun
+
+
+def _check_numbers(model: PreTrainedModel, logits: torch.Tensor) -> None:
+    if bool(logits.isnan().any()) or not bool(logits.amax(-1).isfinite().all()):
+        raise UnsupportedModel(f"{name_of(model)} gives logits that are not numbers, so they choose no token.")

@@ -1,6 +1,5 @@
 """Runs a model one token a pass, in its own way: for models that cannot verify several tokens at once."""
 
-import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,16 +10,7 @@ from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.argmax import argmax
 from ladechat.model.runners.out_of_memory import release_memory
-
-STATE_ARGUMENTS = {
-    "past_key_values": "past_key_values",
-    "cache_params": "cache_params",
-    "state": "state",
-    "mems": "past_key_values",
-}
-"""What models return to be carried from pass to pass, by name, and the argument that takes it again.
-
-Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""
+from ladechat.model.runners.own_inputs import own_inputs, state_of
 
 
 class SingleTokenRunner:
@@ -52,7 +42,6 @@ class SingleTokenRunner:
         self._tokens: list[int] = []
         self._state: dict[str, Any] = {}
         self._pending: int | None = None
-        self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
 
     @property
     def device(self) -> torch.device:
@@ -126,18 +115,8 @@ class SingleTokenRunner:
     def _pass(self, text: Sequence[int]) -> torch.Tensor:
         """A pass over the last token of a text, or over all of it where no state is carried on."""
         self._pending = text[-1]
-        ids = torch.tensor([text], device=self.device)
-        own = {**self._state, "attention_mask": torch.ones_like(ids)}
-        if self._takes_positions:
-            own["position_ids"] = torch.arange(len(text), device=ids.device)[None]
-        inputs = self._model.prepare_inputs_for_generation(  # type: ignore[operator]  # of a mixin, not seen by mypy
-            ids,
-            next_sequence_length=1 if self._state else None,
-            is_first_iteration=not self._state,
-            use_cache=True,
-            **own,
-        )
+        inputs = own_inputs(self._model, torch.tensor([text], device=self.device), self._state)
         output = self._model(**inputs, return_dict=True)
-        self._state = {STATE_ARGUMENTS[name]: output[name] for name in STATE_ARGUMENTS if output.get(name) is not None}
+        self._state = state_of(output)
         logits: torch.Tensor = output.logits[0, -1:]
         return logits

@@ -1,0 +1,47 @@
+"""The inputs that `generate` would hand to a model, made by the model's own preparation."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+STATE_ARGUMENTS = {
+    "past_key_values": "past_key_values",
+    "cache_params": "cache_params",
+    "state": "state",
+    "mems": "past_key_values",
+}
+"""What models return to be carried from pass to pass, by name, and the argument that takes it again.
+
+Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""
+
+
+def own_inputs(
+    model: PreTrainedModel, ids: torch.Tensor, state: Mapping[str, Any], use_cache: bool = True
+) -> dict[str, Any]:
+    """What `generate` gives a model of a text without padding: the last token, or all of it where there is no state.
+
+    Args:
+        model: any decoder-only one.
+        ids: (1, n) int64, the whole text.
+        state: what the pass before returned to be carried on, by the names of arguments; empty in a first pass.
+        use_cache: whether the pass returns a state.
+    """
+    own: dict[str, Any] = {**state, "attention_mask": torch.ones_like(ids)}
+    if "position_ids" in inspect.signature(model.forward).parameters:
+        own["position_ids"] = torch.arange(ids.shape[1], device=ids.device)[None]
+    inputs: dict[str, Any] = model.prepare_inputs_for_generation(  # type: ignore[operator]  # of a mixin
+        ids,
+        next_sequence_length=1 if state else None,
+        is_first_iteration=not state,
+        use_cache=use_cache,
+        **own,
+    )
+    return inputs
+
+
+def state_of(output: Any) -> dict[str, Any]:
+    """What a pass returned to be carried on, by the arguments that take it."""
+    return {STATE_ARGUMENTS[name]: output[name] for name in STATE_ARGUMENTS if output.get(name) is not None}

@@ -1,0 +1,41 @@
+"""Where `generate` is told to draft by itself: the same text, or a refusal."""
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import LogitsProcessorList, StoppingCriteriaList
+
+from ladechat import lookahead_generate
+from tests.generate.requests import PAD, PROMPT, AfterTwins, generate, lookahead
+from tests.generate.test_output import BanAtTheThird
+from tests.tiny import random_model
+
+REQUEST: dict[str, Any] = {"max_new_tokens": 20, "pad_token_id": PAD, "eos_token_id": [7, 40]}
+
+
+@pytest.mark.parametrize("option", [{"prompt_lookup_num_tokens": 3}, {"assistant_model": "another model"}])
+def test_a_greedy_text_is_the_same_with_assistance(option: dict[str, Any]) -> None:
+    option = {name: random_model(4) if name == "assistant_model" else value for name, value in option.items()}
+    expected = generate(random_model(2), PROMPT, **REQUEST, **option)
+    assert torch.equal(lookahead(random_model(2), PROMPT, **REQUEST, **option), expected)
+    result = generate(random_model(2), PROMPT, **REQUEST, **option, custom_generate=lookahead_generate)
+    assert torch.equal(result, expected)
+
+
+@pytest.mark.parametrize("name", ["prompt_lookup_num_tokens", "assistant_model"])
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"do_sample": True}, "draws other random numbers"),
+        ({"stopping_criteria": StoppingCriteriaList([AfterTwins()])}, "asks stopping criteria once a pass"),
+        ({"logits_processor": LogitsProcessorList([BanAtTheThird()])}, "shows rejected drafts to processors"),
+    ],
+)
+def test_where_assistance_would_change_the_text_it_is_refused(name: str, more: dict[str, Any], why: str) -> None:
+    option = {name: 3 if name == "prompt_lookup_num_tokens" else random_model(4)}
+    with pytest.raises(ValueError, match=f"With {name} generate {why}.*leave it out"):
+        lookahead(random_model(2), PROMPT, **REQUEST, **option, **more)
+    if name == "prompt_lookup_num_tokens":
+        with pytest.raises(ValueError, match=why):
+            generate(random_model(2), PROMPT, **REQUEST, **option, **more, custom_generate=lookahead_generate)

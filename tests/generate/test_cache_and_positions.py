@@ -1,0 +1,99 @@
+"""Where a text depends on its cache, on other rows or on rounding: that of `generate`, or a refusal."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
+
+from tests.generate.requests import PAD, generate, lookahead
+from tests.tiny import VOCABULARY, random_model
+
+AT = 48
+DYNAMIC = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0}
+LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0] * 4, "long_factor": [8.0, 4.0, 2.0, 1.5]}
+MODELS: dict[str, dict[str, Any]] = {
+    "dynamic": {"model_type": "llama", "max_position_embeddings": AT, "rope_parameters": DYNAMIC},
+    "longrope": {
+        "model_type": "llama",
+        "rope_parameters": {**LONG, "original_max_position_embeddings": AT, "factor": 4.0},
+    },
+    "phi3": {"model_type": "phi3", "original_max_position_embeddings": AT, "rope_parameters": LONG},
+}
+TEXT = [3 + (7 * i * i + 3 * i) % (VOCABULARY - 3) for i in range(90)]
+
+
+def fresh(name: str, seed: int = 30) -> PreTrainedModel:
+    """A model that has read nothing yet: one with dynamic angles keeps those of the longest text that it has read."""
+    model: PreTrainedModel = random_model.__wrapped__(seed, **deepcopy(MODELS[name]))
+    return model
+
+
+def batch_of(*lengths: int) -> dict[str, torch.Tensor]:
+    """Rows of these lengths."""
+    longest = max(lengths)
+    ids = [[PAD] * (longest - length) + TEXT[row : row + length] for row, length in enumerate(lengths)]
+    mask = [[0] * (longest - length) + [1] * length for length in lengths]
+    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+
+
+@pytest.mark.filterwarnings("ignore:Decoded by transformers' own loop")
+@pytest.mark.parametrize("name", MODELS)
+def test_without_a_cache_a_text_is_that_of_generate_without_a_cache(name: str) -> None:
+    request = {**batch_of(40), "max_new_tokens": 30, "use_cache": False, "eos_token_id": []}
+    assert torch.equal(lookahead(fresh(name), **request), generate(fresh(name), **request))
+
+
+def test_that_a_cache_is_not_used_is_said() -> None:
+    with pytest.warns(UserWarning, match="use_cache=False has each pass read the whole text"):
+        lookahead(random_model(1), **batch_of(8), max_new_tokens=3, use_cache=False)
+
+
+@pytest.mark.filterwarnings("ignore:Decoded by transformers' own loop")
+@pytest.mark.parametrize("lengths", [(30,), (44, 12), (60, 20), (44, 44), (70, 70)])
+@pytest.mark.parametrize("name", ["dynamic", "longrope"])
+def test_rows_beyond_the_boundary_of_their_angles_are_those_of_generate(name: str, lengths: tuple[int, ...]) -> None:
+    for seed in (30, 31, 32):
+        request = {**batch_of(*lengths), "max_new_tokens": 30, "eos_token_id": [], "pad_token_id": PAD}
+        assert torch.equal(lookahead(fresh(name, seed), **request), generate(fresh(name, seed), **request)), seed
+
+
+def test_angles_that_an_earlier_text_left_are_those_that_generate_goes_on_with() -> None:
+    ours, theirs = fresh("dynamic"), fresh("dynamic")
+    for length in (80, 60, 20, 50):
+        request = {**batch_of(length), "max_new_tokens": 12, "eos_token_id": []}
+        expected = generate(theirs, **request)
+        if length > AT:
+            with pytest.warns(UserWarning, match="rotary angles change with every token beyond 48"):
+                assert torch.equal(lookahead(ours, **request), expected), length
+        else:
+            assert torch.equal(lookahead(ours, **request), expected), length
+
+
+def test_a_text_that_generate_would_forget_at_the_boundary_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="outgrows 48 tokens, generate forgets it if it has a cache; give use_cache=Fa"
+    ):
+        lookahead(fresh("phi3"), **batch_of(40), max_new_tokens=30)
+    for lengths in ((20,), (60,), (70, 60)):
+        request = {**batch_of(*lengths), "max_new_tokens": 20, "eos_token_id": [], "pad_token_id": PAD}
+        assert torch.equal(lookahead(fresh("phi3"), **request), generate(fresh("phi3"), **request)), lengths
+
+
+def test_what_float64_tells_apart_and_float32_does_not_is_a_tie() -> None:
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(random_model(0).config, dtype=torch.float64).eval()
+    with torch.no_grad():  # each even token has a twin that is larger by less than float32 sees
+        head = model.lm_head.weight
+        head[1::2] = head[:-1:2] * (1 + 1e-12)
+    request = {**batch_of(8), "max_new_tokens": 30, "eos_token_id": []}
+    assert torch.equal(lookahead(model, **request), generate(model, **request))
+
+
+def test_a_quantised_cache_is_left_to_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here it is a cache of another kind: the package that quantises is not needed to see who is asked."""
+    monkeypatch.setattr("transformers.generation.utils.QuantizedCache", lambda backend, config: DynamicCache())
+    model, request = random_model(1), {**batch_of(8), "max_new_tokens": 12, "cache_implementation": "quantized"}
+    with pytest.warns(UserWarning, match="a quantised KV cache"):
+        assert torch.equal(lookahead(model, **request), generate(model, **request))
