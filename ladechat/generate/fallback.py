@@ -73,7 +73,8 @@ def run_own_loop(
     model_kwargs: dict[str, Any],
 ) -> Tensor | GenerateDecoderOnlyOutput:
     """What `generate` itself would call with what it has prepared."""
-    loop: Any = type(model)._beam_search if config.num_beams > 1 else type(model)._sample  # nothing public takes that
+    kind: Any = type(model)
+    loop = kind._beam_search if config.num_beams > 1 else kind._sample  # nothing public takes what is prepared
     if streamer is not None:
         streamer.put(input_ids.cpu())
         model_kwargs = {**model_kwargs, "streamer": streamer}

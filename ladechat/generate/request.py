@@ -34,7 +34,8 @@ class Settings(NamedTuple):
         Raises:
             ValueError: W < 0, N < 2 or G < 0, or no integer.
         """
-        for name, value, least in (("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0)):
+        given: list[tuple[str, Any, int]] = [("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0)]
+        for name, value, least in given:
             if not isinstance(value, Integral) or isinstance(value, bool):
                 raise ValueError(f"{name} must be an integer, not {value!r}.")
             if value < least:
