@@ -24,7 +24,6 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput
 
 from ladechat.generate.preparation import at_usual_positions, prepares_as_usual
 from ladechat.generate.request import longest_text
-from ladechat.model.runners.cache_probe import RECURRENT
 from ladechat.model.runners.rope import rope_boundary
 
 ABOUT_ALL_ROWS = {
@@ -89,7 +88,7 @@ def _about_the_model(model: PreTrainedModel) -> str | None:
     if kind._sample is not GenerationMixin._sample:
         return f"{type(model).__name__} has a decoding loop of its own"
     if getattr(model, "_is_stateful", False):
-        return f"{type(model).__name__} {RECURRENT}"
+        return f"{type(model).__name__} carries a state from token to token, in which a draft cannot be undone"
     places = set((getattr(model, "hf_device_map", None) or {}).values())
     if len(places) > 1 or model.device.type == "meta":
         return "parts of the model are on several devices, or are fetched for each pass"

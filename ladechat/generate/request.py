@@ -36,7 +36,7 @@ class Settings(NamedTuple):
         """
         given: list[tuple[str, Any, int]] = [("W", self.window, 0), ("N", self.ngram, 2), ("G", self.guesses, 0)]
         for name, value, least in given:
-            if not isinstance(value, Integral) or isinstance(value, bool):
+            if type(value) is bool or not isinstance(value, Integral):
                 raise ValueError(f"{name} must be an integer, not {value!r}.")
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, not {value}.")

@@ -73,6 +73,8 @@ def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
         reason = RECURRENT if _is_stateful(model) else "does not cache keys and values in every layer"
         raise single_token_only(model, reason)
     text = model.config.get_text_config(decoder=True)
+    if any(layer.is_sliding for layer in layers) and not _knows_windows(text):
+        raise single_token_only(model, "is given a sliding window that it has no masks for: only its cache forgets")
     kinds = getattr(text, "layer_types", None) or [_kind(layer) for layer in layers]
     return [_layer_shape(layer, kind) for layer, kind in zip(layers, kinds, strict=False)]
 
@@ -85,6 +87,14 @@ def single_token_only(model: PreTrainedModel, reason: str) -> SingleTokenOnly:
 def name_of(model: PreTrainedModel) -> str:
     """What messages call a model."""
     return f"{type(model).__name__} (model type {model.config.model_type!r})"
+
+
+def _knows_windows(config: Any) -> bool:
+    """Whether a sliding window is among what this kind of configuration has, and not an attribute that was added.
+
+    transformers builds a cache that slides for any configuration with such an attribute.
+    """
+    return hasattr(type(config), "sliding_window") or getattr(config, "layer_types", None) is not None
 
 
 def _is_stateful(model: PreTrainedModel) -> bool:
