@@ -12,7 +12,7 @@ DEV := $(VENV)/dev.stamp
 VERSIONS := pyproject.toml constraints.txt tools/setup_venv.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-full check format snapshots screenshots real-model clean
+.PHONY: help run setup test test-full test-peers check format snapshots screenshots real-model clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,6 +27,11 @@ test: $(DEV) ## run the tests
 
 test-full: $(DEV) real-model ## run the tests, the long counts included
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m "" --timeout 3600 $(ARGS)
+
+test-peers: $(DEV) ## run somebody's tests of generate in DIR=folder, every call made twice
+	@test -d "$(DIR)" || { echo 'Say whose tests: make test-peers DIR=path/to/transformers/tests/generation'; exit 2; }
+	cd "$(DIR)" && PYTHONPATH=$(CURDIR)/tests/peers $(abspath $(IN_VENV))/python -P -m pytest -p generate_twice \
+		-c $(CURDIR)/tests/peers/peers.ini --rootdir . $(ARGS) .
 
 check: $(DEV) ## lint, format, types and import contracts
 	$(IN_VENV)/ruff check

@@ -40,7 +40,7 @@ PAIR: dict[str, Any] = {
     },
     **{f"{side}_attention_heads": 4 for side in ("encoder", "decoder")},
 }
-VISION = {
+VISION: dict[str, Any] = {
     "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
     "image_size": 28, "patch_size": 14,
 }  # fmt: skip
@@ -61,7 +61,7 @@ def model_of(family: str, seed: int = 0) -> PreTrainedModel:
 
 
 def _blt() -> PreTrainedModel:
-    side = {**BYTES, "hidden_size_global": 64}
+    side: dict[str, Any] = {**BYTES, "hidden_size_global": 64}
     config = BltConfig(
         vocab_size=260, patch_in_forward=False, patch_size=4, cross_attn_k=2, encoder_hash_byte_group_size=[2, 3],
         encoder_hash_byte_group_vocab=64, encoder_hash_byte_group_nb_functions=1, patcher_config=dict(BYTES),
@@ -73,7 +73,7 @@ def _blt() -> PreTrainedModel:
 
 
 def _csm() -> PreTrainedModel:
-    shape = {**SHAPE, "vocab_size": 50}
+    shape: dict[str, Any] = {**SHAPE, "vocab_size": 50}
     return CsmForConditionalGeneration(
         CsmConfig(
             **shape, num_codebooks=4, text_vocab_size=VOCABULARY, codebook_pad_token_id=3, codebook_eos_token_id=2,
@@ -84,23 +84,28 @@ def _csm() -> PreTrainedModel:
 
 
 def _kosmos() -> PreTrainedModel:
-    text = {"vocab_size": VOCABULARY, "embed_dim": 32, "layers": 2, "ffn_dim": 48, "attention_heads": 4}
-    vision = {**VISION, "hidden_size": 32, "patch_embed_hidden_size": 32}
+    text: dict[str, Any] = {"vocab_size": VOCABULARY, "embed_dim": 32, "layers": 2, "ffn_dim": 48, "attention_heads": 4}
+    vision: dict[str, Any] = {**VISION, "hidden_size": 32, "patch_embed_hidden_size": 32}
     config = Kosmos2_5Config(text_config={**text, "pad_token_id": 0}, vision_config=vision, latent_query_num=4)
     return Kosmos2_5ForConditionalGeneration(config)
 
 
 def _qwen2_vl() -> PreTrainedModel:
-    rope = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
-    vision = {"depth": 1, "embed_dim": 16, "num_heads": 2, "hidden_size": 32, "patch_size": 14}
-    special = {"image_token_id": 95, "video_token_id": 94, "vision_start_token_id": 93, "vision_end_token_id": 92}
+    rope: dict[str, Any] = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
+    vision: dict[str, Any] = {"depth": 1, "embed_dim": 16, "num_heads": 2, "hidden_size": 32, "patch_size": 14}
+    special: dict[str, Any] = {
+        "image_token_id": 95,
+        "video_token_id": 94,
+        "vision_start_token_id": 93,
+        "vision_end_token_id": 92,
+    }
     config = Qwen2VLConfig(text_config={**SHAPE, "rope_parameters": rope}, vision_config=vision, **special)
     return Qwen2VLForConditionalGeneration(config)
 
 
 def _idefics3(text: str) -> PreTrainedModel:
     """With a sliding window, which a mistral has masks for and a llama has not."""
-    described = {**SHAPE, "model_type": text, "sliding_window": 32}
+    described: dict[str, Any] = {**SHAPE, "model_type": text, "sliding_window": 32}
     config = Idefics3Config(text_config=described, vision_config=VISION, image_token_id=96, pad_token_id=0)
     return Idefics3ForConditionalGeneration(config)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import cpu_offload
+from accelerate import cpu_offload  # type: ignore[import-untyped]  # it has no types
 from transformers import LlamaForCausalLM
 
 from ladechat import lookahead_generate, lookahead_steps

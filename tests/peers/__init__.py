@@ -1,0 +1,1 @@
+"""Other people's tests of `generate`, each call of it made twice."""
