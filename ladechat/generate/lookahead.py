@@ -115,7 +115,7 @@ def _carry_out(
     streamer: BaseStreamer | None,
     model_kwargs: dict[str, Any],
 ) -> Tensor | GenerateDecoderOnlyOutput:
-    """Run what `generate` has prepared: by lookahead decoding, or by the model's own loop, with a warning that says why."""
+    """Run what `generate` has prepared: by lookahead decoding, or by its own loop, with a warning that says why."""
     processors, criteria = logits_processor or LogitsProcessorList(), stopping_criteria or StoppingCriteriaList()
     refuse_mode(config)
     refuse_assistance(config, processors, criteria, model_kwargs.pop(ASSISTANT, None))
