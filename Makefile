@@ -18,7 +18,7 @@ help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(APP) ## start ladechat (options in ARGS="…")
-	@$(IN_VENV)/python -m ladechat $(ARGS)
+	@$(IN_VENV)/python -P -m ladechat $(ARGS)
 
 setup: $(APP) ## install what the app needs into .venv
 

@@ -1,6 +1,7 @@
 """The commands. Thin: each says what it takes, checks it, and hands over."""
 
 import gc
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,6 +64,7 @@ System = Annotated[str | None, typer.Option(help="A system message: how the mode
 
 def main() -> None:
     """Run the command line."""
+    os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
     app(prog_name="ladechat")
 
 

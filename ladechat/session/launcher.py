@@ -33,8 +33,11 @@ class EngineOptions:
     settings: Settings = field(default_factory=Settings)
 
     def command(self) -> list[str]:
-        """The command line of such an engine, in this Python."""
-        return [sys.executable, "-m", "ladechat", "engine", *self.arguments()]
+        """The command line of such an engine, in this Python.
+
+        `-P` keeps the working directory off `sys.path`: in the folder of a model a file named torch.py would be run.
+        """
+        return [sys.executable, "-P", "-m", "ladechat", "engine", *self.arguments()]
 
     def arguments(self) -> Iterator[str]:
         """What follows `ladechat engine`."""

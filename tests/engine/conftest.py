@@ -4,14 +4,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from ladechat.protocol import Configure, SettingsApplied
-from tests.engine.wire import Wire, started
+from ladechat.protocol import Configure, Ready, SettingsApplied
+from tests.engine.wire import Wire
+from tests.hostile_folder import HostileFolder
 
 
 @pytest.fixture(scope="package")
-def running_engine() -> Iterator[Wire]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> HostileFolder:
+    """The folder that the engine is started in."""
+    return HostileFolder(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="package")
+def running_engine(hostile: HostileFolder) -> Iterator[Wire]:
     """The engine itself. Tests take `engine`."""
-    wire, _ = started()
+    wire = Wire(folder=hostile.folder)
+    wire.until(Ready)
     yield wire
     assert wire.end() == 0
 

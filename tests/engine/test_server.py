@@ -23,6 +23,7 @@ from ladechat.protocol import (
     TurnFinished,
 )
 from tests.engine.wire import PATIENCE_SECONDS, Wire
+from tests.hostile_folder import NAMES, HostileFolder
 from tests.tiny import DEMO
 
 QUESTION = "What is the n-gram pool?"
@@ -46,6 +47,13 @@ def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded() -> No
     assert (ready.memory.resident_bytes or ready.memory.peak_bytes or 0) > ready.parameters
     engine.send(Shutdown())
     assert engine.wait_for_end() == 0
+
+
+def test_an_engine_that_has_loaded_a_model_has_imported_nothing_from_its_working_directory(
+    engine: Wire, hostile: HostileFolder
+) -> None:
+    assert {"torch", "transformers"} <= set(NAMES)
+    assert engine.process.poll() is None and hostile.imported == []
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from ladechat.protocol import (
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from tests.engine.tokenizers import sentencepiece
-from tests.engine.wire import Wire
+from tests.engine.wire import ROOT, Wire
+from tests.hostile_folder import HostileFolder
 from tests.session.test_live import end_of
 from tests.tiny import SHAPE, plain
 
@@ -52,14 +53,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def shared_by_two(folder: Path) -> Wire:
+def shared_by_two(folder: Path, working_directory: Path = ROOT) -> Wire:
     arguments = ("--model", str(folder), "--device", "cpu", "--dtype", "float64", "--tensor-parallel", "2")
-    return Wire(*arguments, "-W", "5", "-N", "3", "-G", "5")
+    return Wire(*arguments, "-W", "5", "-N", "3", "-G", "5", folder=working_directory)
 
 
 @pytest.fixture(scope="module")
-def engine(folder: Path) -> Iterator[Wire]:
-    engine = shared_by_two(folder)
+def engine(folder: Path, hostile: HostileFolder) -> Iterator[Wire]:
+    engine = shared_by_two(folder, hostile.folder)
     engine.until(Ready)
     yield engine
     engine.close()
@@ -99,6 +100,13 @@ def test_two_processes_write_what_one_writes_with_and_without_lookahead(engine: 
     expected = plain(one, last_start(engine).prompt_ids, LIMIT, ready.eos_ids)
     assert finished.token_ids == also_finished.token_ids == expected
     assert len(plainly) == len(expected) > 10 and len(looked_ahead) < len(expected)
+
+
+def test_engine_and_worker_import_nothing_from_the_folder_that_they_are_started_in(
+    engine: Wire, hostile: HostileFolder
+) -> None:
+    assert engine.process.poll() is None and len(workers_of(engine.process.pid)) == 1
+    assert hostile.imported == []
 
 
 def test_an_answer_is_stopped_and_the_next_question_finds_it_in_the_cache(engine: Wire) -> None:

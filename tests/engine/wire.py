@@ -28,8 +28,9 @@ class Wire:
     def __init__(
         self,
         *arguments: str,
-        program: Sequence[str] = ("-m", "ladechat", "engine"),
+        program: Sequence[str] = ("-P", "-m", "ladechat", "engine"),
         environment: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
     ) -> None:
         window = () if "--auto" in arguments else ("--no-auto",)
         self.process = subprocess.Popen(
@@ -37,7 +38,7 @@ class Wire:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=ROOT,
+            cwd=folder,
             env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
         )
         self.seen: list[Event] = []

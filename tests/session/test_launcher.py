@@ -12,7 +12,7 @@ from ladechat.session.launcher import EngineOptions
 
 
 def test_an_engine_is_this_python_running_ladechat() -> None:
-    assert EngineOptions().command()[:4] == [sys.executable, "-m", "ladechat", "engine"]
+    assert EngineOptions().command()[:5] == [sys.executable, "-P", "-m", "ladechat", "engine"]
 
 
 def test_only_parameters_that_were_given_are_passed() -> None:

@@ -1,6 +1,6 @@
 """The program of a worker, which holds one shard of a model and computes its part of every pass.
 
-Run as `python -m ladechat.model.parallel.worker` by `Workers`. Orders come on standard input, whose end ends it.
+Run as `python -P -m ladechat.model.parallel.worker` by `Workers`. Orders come on standard input, whose end ends it.
 """
 
 import os

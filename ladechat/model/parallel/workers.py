@@ -13,7 +13,7 @@ OUT_OF_MEMORY = 3
 
 
 class Workers:
-    """Runs `python -m ladechat.model.parallel.worker` for each shard but the first, and sends all of them orders.
+    """Runs `python -P -m ladechat.model.parallel.worker` for each shard but the first, and sends all of them orders.
 
     Orders go through pipes, not through torch's process group: between questions a worker waits at its pipe for as
     long as it takes, where a collective would time out. The end of the pipe, however rank 0 ends, ends the worker.
@@ -37,9 +37,9 @@ class Workers:
         for order in orders:
             theirs, ours = Pipe(duplex=False)
             # In rank 0's process group and session, so that what ends these as a whole ends the worker too.
-            process = subprocess.Popen(
-                [sys.executable, "-m", "ladechat.model.parallel.worker"], stdin=theirs.fileno(), stdout=2
-            )
+            # -P: nothing is imported from the working directory, which may be the folder of a model.
+            command = [sys.executable, "-P", "-m", "ladechat.model.parallel.worker"]
+            process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2)
             theirs.close()
             ours.send(order)
             self._pipes.append(ours)
