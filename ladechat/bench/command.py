@@ -13,6 +13,7 @@ from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
+from ladechat.private_folder import keep_torch_caches_private
 
 if TYPE_CHECKING:
     from ladechat.bench.report import Report
@@ -97,6 +98,7 @@ def load_model(
     progress.begin(f"looking for {model}")
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     build = Build() if kernels else None
+    keep_torch_caches_private()
     progress.begin("starting PyTorch and transformers")
     import torch
 

@@ -20,6 +20,7 @@ from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
 from ladechat.model.parallel.workers import Workers
+from ladechat.private_folder import keep_torch_caches_private
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def serve(
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
     """
+    faulthandler.enable()  # a crash of compiled code writes the stacks into the log
     faulthandler.register(protocol.WHERE)
     stream = EventStream.take_over_stdout()
     folder = local_folder(model)
@@ -249,6 +251,7 @@ def _load(
     here = local_folder(model) or local_gguf(model)
     report.begin("looking for the checkpoint" if here else f"fetching {model}")
     folder = fetch(model, report.bytes_done)
+    keep_torch_caches_private()
     report.begin("starting PyTorch and transformers")
     from ladechat.model.load import load
     from ladechat.model.loading.threads import leave_a_core_free

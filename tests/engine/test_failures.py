@@ -1,5 +1,6 @@
 """What an engine does when something goes wrong: it says so, in order, and lives on or ends as it should."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.protocol import Failed, Generate, Message, Ready, Step, Stop, TurnFinished, TurnStarted
+from ladechat.protocol import Failed, Generate, Header, Message, Ready, Step, Stop, TurnFinished, TurnStarted
 from tests.engine.wire import PATIENCE_SECONDS, Wire, started
 
 QUESTION = "What is the n-gram pool?"
@@ -138,3 +139,12 @@ def test_a_failed_turn_says_why_before_it_finishes_and_the_engine_lives_on(tmp_p
         assert isinstance(wire.seen[-1], TurnFinished)
     finally:
         wire.close()
+
+
+def test_an_engine_that_crashes_writes_into_its_log_where_it_was() -> None:
+    wire = Wire("--model", "demo")
+    wire.until(Header)
+    wire.process.send_signal(signal.SIGSEGV)
+    assert wire.wait_for_end() == -signal.SIGSEGV
+    wire.rest()
+    assert "Segmentation fault" in wire.log and "server.py" in wire.log

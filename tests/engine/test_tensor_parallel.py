@@ -163,6 +163,17 @@ def test_a_worker_that_is_killed_while_it_loads_ends_the_engine(folder: Path) ->
 
 
 @pytest.mark.full
+def test_a_worker_that_crashes_writes_into_the_log_of_the_engine_where_it_was(folder: Path) -> None:
+    engine = shared_by_two(folder)
+    engine.until(Ready)
+    os.kill(workers_of(engine.process.pid)[0], signal.SIGSEGV)
+    assert "signal 11" in engine.until(Failed).message
+    assert engine.wait_for_end() == 1
+    engine.rest()
+    assert "Segmentation fault" in engine.log and "rank0.py" in engine.log
+
+
+@pytest.mark.full
 def test_a_torn_checkpoint_is_told_of_as_for_one_process(folder: Path, tmp_path: Path) -> None:
     torn = tmp_path / "torn"
     torn.mkdir()

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from platformdirs import user_cache_path
+from ladechat.private_folder import NotPrivate, private_folder, private_path
 
 SOURCES = sorted(Path(__file__).with_name("csrc").iterdir())
 
@@ -25,6 +25,9 @@ LIBRARIES_KEPT = 4
 
 SECONDS_FOR_A_BUILD = 120.0
 
+LOADING = ".loading"
+"""The suffix of a file beside a library, which is not empty while that is loaded, nor after a crash meanwhile."""
+
 
 class BuildError(Exception):
     """Why there is no library, in a sentence."""
@@ -34,15 +37,19 @@ class Build:
     """A library that is being built, or is there from an earlier build.
 
     Args:
-        folder: where libraries are kept; by default in the user's cache folder.
+        folder: where libraries are kept; by default a private one in the user's cache folder.
         processor: what it is built for, as the compiler calls it; "native" is this one.
     """
 
     def __init__(self, folder: Path | None = None, processor: str = "native") -> None:
-        self._folder = folder or user_cache_path("ladechat") / "kernels"
+        self._folder = folder or private_path("kernels")
+        self._processor = processor
+        self._start()
+
+    def _start(self) -> None:
         self._error: BuildError | None = None
         self._path: Path | None = None
-        self._thread = threading.Thread(target=self._run, args=[processor], daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def library(self) -> Path:
@@ -56,11 +63,23 @@ class Build:
             raise self._error or BuildError("The build of the kernels has failed.")
         return self._path
 
-    def _run(self, processor: str) -> None:
+    def rebuilt(self) -> Path:
+        """The library, built anew: the one that was there is none.
+
+        Raises:
+            BuildError: it cannot be built here.
+        """
+        self.library().unlink(missing_ok=True)
+        self._start()
+        return self.library()
+
+    def _run(self) -> None:
         try:
-            self._path = built(self._folder, processor)
+            self._path = built(private_folder(self._folder), self._processor)
         except BuildError as error:
             self._error = error
+        except NotPrivate as error:
+            self._error = BuildError(f"The kernels cannot be built: {error}")
         except OSError as error:
             self._error = BuildError(f"The kernels cannot be built: {error}.")
 
@@ -73,7 +92,12 @@ def compiler() -> str | None:
 def built(folder: Path, processor: str = "native") -> Path:
     """The library for this machine, from the folder or built into it.
 
-    Its name has a digest of the sources, the compiler's command and the processor.
+    Its name has two digests: of the sources, the compiler's command and the processor; and of its content, by which a
+    file that is torn or was changed is known, and built anew.
+
+    Args:
+        folder: one that nobody else can write to, because what is in it is executed.
+        processor: see `Build`.
 
     Raises:
         BuildError: there is no compiler, or it fails.
@@ -85,20 +109,27 @@ def built(folder: Path, processor: str = "native") -> Path:
     command = [program, *FLAGS, f"{'-mcpu' if sys.platform == 'darwin' else '-march'}={processor}"]
     content = b"\0".join(source.read_bytes() for source in SOURCES)
     about = repr((command, _processor() if processor == "native" else "", platform.machine(), content))
-    library = folder / f"{hashlib.blake2b(about.encode(), digest_size=12).hexdigest()}.so"
-    if library.exists():
-        with contextlib.suppress(OSError):
-            library.touch()  # so that it counts as used
-        return library
+    key = _digest(about.encode())
+    for library in folder.glob(f"{key}.*.so"):
+        if library.name == f"{key}.{_digest(library.read_bytes())}.so":
+            with contextlib.suppress(OSError):
+                library.touch()  # so that it counts as used
+            return library
+        library.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
-    partial = library.with_suffix(f".{os.getpid()}.{threading.get_ident()}.partial")
+    partial = folder / f"{key}.{os.getpid()}.{threading.get_ident()}.partial"
     try:
         _compile([*command, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", str(partial)])
+        library = folder / f"{key}.{_digest(partial.read_bytes())}.so"
         partial.replace(library)  # atomic: another process finds a whole library or none
     finally:
         partial.unlink(missing_ok=True)
     _delete_old(folder)
     return library
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
 def _compile(command: list[str]) -> None:
@@ -126,3 +157,4 @@ def _delete_old(folder: Path) -> None:
         left_over = [path for path in folder.glob("*.partial") if time.time() - path.stat().st_mtime > 3600]
         for path in (*by_age[LIBRARIES_KEPT:], *left_over):
             path.unlink(missing_ok=True)
+            path.with_suffix(LOADING).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import COLUMNS, Library, pack, unpack
+from ladechat.model.kernels.loading import load_library
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers."""
@@ -107,9 +108,7 @@ def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
     if model.device.type != "cpu" or model.dtype != torch.float32:
         return False
     try:
-        library = Library(build.library(), threads)
-        if not library.is_right():
-            raise BuildError("The C++ compiler has built kernels that compute something else.")
+        library = load_library(build, threads)
     except (BuildError, OSError) as error:
         logger.warning("torch computes all of the model, which is slower: %s", error)
         return False

@@ -3,6 +3,7 @@
 Run as `python -P -m ladechat.model.parallel.worker` by `Workers`. Orders come on standard input, whose end ends it.
 """
 
+import faulthandler
 import os
 import pickle
 import queue
@@ -22,6 +23,7 @@ SECONDS_FOR_RANK_0 = 5.0
 
 def main() -> NoReturn:
     """Load a shard and carry out orders until the input ends."""
+    faulthandler.enable()  # a crash of compiled code writes the stacks into the engine's log
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # rank 0 handles Ctrl+C, and this process ends with it
     orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=[orders], daemon=True).start()

@@ -132,7 +132,7 @@ def test_without_kernels_torch_computes_the_model_and_the_log_says_why(
     model = copy.deepcopy(random_model(1))
     assert not use_kernels(model, NoBuild(), threads=1)
     assert "There is no C++ compiler" in caplog.text
-    monkeypatch.setattr("ladechat.model.kernels.swap.Library.is_right", lambda _: False)
+    monkeypatch.setattr("ladechat.model.kernels.loading.Library.is_right", lambda _: False)
     assert not use_kernels(model, build, threads=1)
     assert "compute something else" in caplog.text
     assert not any(isinstance(part, PackedLinear) for part in model.modules())

@@ -1,0 +1,61 @@
+"""Loads the library of the kernels, at most once if that crashes the process."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ladechat.model.kernels.build import LOADING, Build, BuildError
+from ladechat.model.kernels.library import Library
+
+
+def load_library(build: Build, threads: int) -> Library:
+    """The kernels, which compute here what torch computes. A file that is no such library is built anew, once.
+
+    Args:
+        build: what has built the library.
+        threads: see `Library`.
+
+    Raises:
+        BuildError: it cannot be built, is no library, computes something else, or has crashed a process before.
+        OSError: its folder cannot be written to.
+    """
+    try:
+        return _loaded(build.library(), threads)
+    except (OSError, AttributeError):  # AttributeError: a function is missing in it
+        try:
+            return _loaded(build.rebuilt(), threads)
+        except AttributeError as error:
+            raise BuildError(f"The C++ compiler has built another library than ours: {error}.") from error
+
+
+def _loaded(path: Path, threads: int) -> Library:
+    with crash_remembered(path):
+        library = Library(path, threads)
+        if not library.is_right():
+            raise BuildError("The C++ compiler has built kernels that compute something else.")
+    return library
+
+
+@contextmanager
+def crash_remembered(path: Path) -> Iterator[None]:
+    """Note in a file that a library is being loaded, and take that back afterwards: after a crash the note is there.
+
+    The file is locked meanwhile, so a note without a lock is one of a process that has ended.
+
+    Raises:
+        BuildError: an earlier process has ended while it loaded the library.
+        OSError: the file cannot be written.
+    """
+    with path.with_suffix(LOADING).open("a+", encoding="utf-8") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)  # whoever loads it at this moment needs milliseconds
+        note.seek(0)
+        if note.read():
+            message = f"They ended an earlier program while they were loaded; to try again, remove {note.name}."
+            raise BuildError(message)
+        note.write("being loaded")
+        note.flush()
+        try:
+            yield
+        finally:
+            note.truncate(0)

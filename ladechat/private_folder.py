@@ -1,0 +1,102 @@
+"""Folders that nobody else can write to, for files that are executed: compiled kernels, and the caches of torch.
+
+In a folder that others can write to, as the temporary one, another user may have put such a file before us.
+"""
+
+import contextlib
+import grp
+import logging
+import os
+import pwd
+import stat
+import tempfile
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+TORCH_CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+}
+"""The variables that name the folders from which torch and Triton load what they have compiled, and ours for each."""
+
+logger = logging.getLogger(__name__)
+
+
+class NotPrivate(Exception):
+    """Why what a folder holds cannot be trusted, or why it cannot be made, in a sentence."""
+
+
+def private_path(name: str) -> Path:
+    """Where a private folder of this name is, or would be."""
+    return user_cache_path("ladechat") / "private" / name
+
+
+def private_folder(folder: Path) -> Path:
+    """Make a folder that only this user can read and write, or check that it is one.
+
+    Returns:
+        The folder with all symbolic links resolved, so that nobody can lead them elsewhere after the check.
+
+    Raises:
+        NotPrivate: it cannot be made, or others could have put something into it.
+    """
+    try:
+        folder = _made(folder)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise NotPrivate(f"{folder} cannot be made: {error.strerror or error}.") from error
+    return folder
+
+
+def keep_torch_caches_private() -> None:
+    """Point the caches whose files torch executes to private folders. To be called before torch is imported.
+
+    A folder that the user has named stays, if nobody else can write to it. Processes started from here inherit this.
+    """
+    for variable, name in TORCH_CACHES.items():
+        named = os.environ.get(variable)
+        try:
+            if named:
+                _made(Path(named))
+            else:
+                os.environ[variable] = str(private_folder(private_path(name)))
+        except (NotPrivate, OSError) as error:
+            # Empty, private, and left behind: torch would otherwise use a folder that others can write to.
+            os.environ[variable] = tempfile.mkdtemp(prefix=f"ladechat-{name}-")
+            logger.warning("torch keeps nothing that it compiles: %s", error)
+
+
+def _made(folder: Path) -> Path:
+    """The folder, made if it was not there, with links resolved and checked."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    folder = folder.resolve(strict=True)
+    if not folder.is_dir():
+        raise NotPrivate(f"{folder} is no folder.")
+    if folder.stat().st_uid != os.geteuid():
+        raise NotPrivate(f"{folder} belongs to another user.")
+    for place in (folder, *folder.parents):
+        _check_owner_and_mode(place, place != folder)
+    return folder
+
+
+def _check_owner_and_mode(place: Path, is_parent: bool) -> None:
+    """Refuse a folder that others could exchange something in. In a sticky one they cannot exchange what is ours."""
+    about = place.stat()
+    if about.st_uid not in (0, os.geteuid()):
+        raise NotPrivate(f"{place} belongs to another user.")
+    by_others = about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and not _is_own_group(about.st_gid))
+    if by_others and not (is_parent and about.st_mode & stat.S_ISVTX):
+        raise NotPrivate(f"{place} can be written to by others (mode {stat.S_IMODE(about.st_mode):o}).")
+
+
+def _is_own_group(group: int) -> bool:
+    """Whether a group is the one that many systems give each user, with nobody else in it."""
+    try:
+        about, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return group == user.pw_gid and about.gr_name == user.pw_name and set(about.gr_mem) <= {user.pw_name}

@@ -1,0 +1,136 @@
+"""What is executed is what was built here. A library that is damaged or crashes costs the kernels, not the model."""
+
+import copy
+import ctypes
+import faulthandler
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+import torch
+
+from ladechat.model.kernels.build import Build
+from ladechat.model.kernels.loading import crash_remembered, load_library
+from ladechat.model.kernels.swap import use_kernels
+from tests.tiny import random_model
+
+CRASHES = "__attribute__((constructor)) static void crash() { __builtin_trap(); }"
+EMPTY = 'extern "C" int nothing() { return 0; }'
+
+Prepare = Callable[[str | Path], Build]
+
+
+@pytest.fixture
+def build_of(tmp_path: Path, build_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
+    """A build by a compiler that always makes this library: one of some source text, or a copy of a file."""
+
+    def prepare(wanted: str | Path) -> Build:
+        library = tmp_path / "made.so"
+        if isinstance(wanted, Path):
+            shutil.copy(wanted, library)
+        else:
+            (tmp_path / "source.cpp").write_text(wanted)
+            real = shutil.which("g++") or shutil.which("clang++")
+            assert real is not None
+            subprocess.run([real, "-shared", "-fPIC", str(tmp_path / "source.cpp"), "-o", str(library)], check=True)
+        script = tmp_path / "compiler"
+        script.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp {library} "$2"\n')
+        script.chmod(0o755)
+        monkeypatch.setenv("CXX", str(script))
+        return Build(tmp_path / "cache")
+
+    return prepare
+
+
+def goes_on_with_torch(build: Build) -> bool:
+    """Whether a model is left to torch, and computes."""
+    model = copy.deepcopy(random_model(1))
+    with torch.inference_mode():
+        return not use_kernels(model, build, threads=1) and bool(model(torch.tensor([[1, 2]])).logits.isfinite().all())
+
+
+def load_quietly(build: Build) -> None:
+    """Load the kernels; a crash prints nothing among the results of the tests."""
+    faulthandler.disable()
+    load_library(build, 1)
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda content: content + b"more"])
+def test_a_library_that_was_cut_off_or_changed_is_not_loaded_but_built_anew(
+    damage: Callable[[bytes], bytes], build_of: Prepare, build_path: Path, tmp_path: Path
+) -> None:
+    whole = build_of(build_path).library()
+    whole.write_bytes(damage(whole.read_bytes()))
+    again = Build(tmp_path / "cache").library()
+    assert again.read_bytes() == build_path.read_bytes()
+    assert list(again.parent.glob("*.so")) == [again]
+
+
+def test_a_library_without_our_functions_is_built_anew(build_of: Prepare, build_path: Path, tmp_path: Path) -> None:
+    build = build_of(EMPTY)
+    build.library()
+    shutil.copy(build_path, tmp_path / "made.so")
+    assert load_library(build, 1).is_right()
+
+
+@pytest.mark.parametrize("source", [EMPTY, "text"], ids=["no functions", "no library"])
+def test_where_no_library_of_ours_can_be_built_torch_goes_on_and_the_log_says_why(
+    source: str, build_of: Prepare, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("no library")
+    assert goes_on_with_torch(build_of(text if source == "text" else source))
+    assert "torch computes all of the model" in caplog.text
+
+
+def test_a_library_that_crashes_while_it_is_loaded_is_not_loaded_again_and_torch_goes_on(
+    build_of: Prepare, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    build = build_of(CRASHES)
+    build.library()
+    first = get_context("fork").Process(target=load_quietly, args=[build])
+    first.start()
+    first.join()
+    assert first.exitcode is not None and first.exitcode < 0  # by a signal
+    assert goes_on_with_torch(Build(tmp_path / "cache"))
+    assert "They ended an earlier program" in caplog.text
+    (note,) = (tmp_path / "cache").glob("*.loading")
+    assert str(note) in caplog.text  # which says what to remove
+
+
+def test_a_library_that_another_process_loads_at_this_moment_has_not_crashed(build_path: Path) -> None:
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        with crash_remembered(build_path):
+            os.write(writes, b"!")
+            ctypes.CDLL(str(build_path))
+        os._exit(0)
+    os.read(reads, 1)
+    with crash_remembered(build_path):
+        pass
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(reads)
+    os.close(writes)
+
+
+def test_loading_that_is_interrupted_is_no_crash(build_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), crash_remembered(build_path):
+        raise KeyboardInterrupt
+    with crash_remembered(build_path):
+        pass
+
+
+def test_libraries_in_a_folder_that_others_can_write_to_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("CXX")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    assert goes_on_with_torch(Build(tmp_path / "open"))
+    assert "open can be written to by others" in caplog.text
+    assert list((tmp_path / "open").iterdir()) == []

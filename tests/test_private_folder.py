@@ -1,0 +1,134 @@
+"""A folder for files that are executed is one that nobody else can have put something into."""
+
+import getpass
+import os
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ladechat import private_folder as module
+from ladechat.bench import command as bench
+from ladechat.engine import server
+from ladechat.private_folder import TORCH_CACHES, NotPrivate, keep_torch_caches_private, private_folder, private_path
+
+
+@pytest.fixture(autouse=True)
+def _environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for variable in TORCH_CACHES:
+        monkeypatch.setenv(variable, "")  # so that it is put back after the test
+        del os.environ[variable]
+
+
+def mode(folder: Path) -> int:
+    return folder.stat().st_mode & 0o7777
+
+
+def test_a_folder_that_is_made_can_be_used_by_its_user_alone(tmp_path: Path) -> None:
+    folder = private_folder(tmp_path / "a" / "b")
+    assert mode(folder) == 0o700
+    assert private_folder(folder) == folder
+
+
+def test_a_folder_of_ours_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir(mode=0o755)
+    assert mode(private_folder(tmp_path / "ours")) == 0o700
+
+
+@pytest.mark.parametrize("writable", [0o777, 0o702], ids=oct)
+def test_a_folder_that_others_could_write_to_is_refused_with_all_that_is_in_it(tmp_path: Path, writable: int) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(writable)
+    with pytest.raises(NotPrivate, match="open can be written to by others"):
+        private_folder(tmp_path / "open")
+
+
+def test_a_folder_below_one_that_everybody_can_write_to_is_refused_unless_that_is_sticky(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    with pytest.raises(NotPrivate, match="shared can be written to by others"):
+        private_folder(tmp_path / "shared" / "ours")
+    (tmp_path / "shared").chmod(0o1777)
+    assert private_folder(tmp_path / "shared" / "ours").is_dir()
+
+
+def test_a_folder_of_another_user_is_refused_also_behind_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    monkeypatch.setattr(module.os, "geteuid", lambda: os.getuid() + 1)
+    for folder in ("theirs", "link", "theirs/below"):
+        with pytest.raises(NotPrivate, match="belongs to another user"):
+            private_folder(tmp_path / folder)
+
+
+def test_a_link_of_ours_may_lead_to_another_disk(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    assert private_folder(tmp_path / "link") == tmp_path / "disk"
+
+
+def test_what_is_no_folder_or_cannot_be_made_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(NotPrivate, match=r"no folder|cannot be made"):
+            private_folder(folder)
+
+
+def test_the_caches_of_torch_are_in_private_folders() -> None:
+    keep_torch_caches_private()
+    for variable, name in TORCH_CACHES.items():
+        assert Path(os.environ[variable]) == private_path(name).resolve()
+        assert mode(Path(os.environ[variable])) == 0o700
+
+
+def test_a_cache_that_the_user_has_named_stays_unless_others_can_write_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "own").mkdir(mode=0o755)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "open"))
+    keep_torch_caches_private()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "own") and mode(tmp_path / "own") == 0o755
+    instead = Path(os.environ["TRITON_CACHE_DIR"])
+    assert instead != tmp_path / "open" and mode(instead) == 0o700
+    assert "open can be written to by others" in caplog.text
+    instead.rmdir()
+
+
+def test_torch_takes_nothing_from_a_cache_in_the_shared_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where torch looks for compiled code by default, anybody may have been first; a taken name alone stops it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"torchinductor_{getpass.getuser()}").write_text("taken")
+    keep_torch_caches_private()
+    from torch._inductor.runtime.cache_dir_utils import cache_dir  # importing it makes the folder
+
+    assert Path(cache_dir()) == private_path("inductor").resolve()
+
+
+@pytest.mark.parametrize("program", ["engine", "bench"])
+def test_a_program_has_pointed_the_caches_to_private_folders_before_it_imports_torch(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes that share a model inherit it."""
+
+    class Reached(Exception):
+        pass
+
+    def reach(doing: str, steps: float = 1) -> None:
+        if "PyTorch" in doing:
+            assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) == private_path("inductor").resolve()
+            raise Reached
+
+    monkeypatch.setattr(server, "LoadingReport", lambda _: SimpleNamespace(begin=reach, bytes_done=None))
+    load: Any = bench.load_model if program == "bench" else server._load
+    with pytest.raises(Reached):
+        load("demo", "cpu", "float32", SimpleNamespace(begin=reach))
