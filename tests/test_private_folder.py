@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ladechat import private_folder as module
 from ladechat.bench import command as bench
 from ladechat.engine import server
 from ladechat.private_folder import TORCH_CACHES, NotPrivate, keep_torch_caches_private, private_folder, private_path
@@ -60,7 +59,7 @@ def test_a_folder_of_another_user_is_refused_also_behind_a_link(
 ) -> None:
     (tmp_path / "theirs").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(tmp_path / "theirs")
-    monkeypatch.setattr(module.os, "geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)  # we are another user now
     for folder in ("theirs", "link", "theirs/below"):
         with pytest.raises(NotPrivate, match="belongs to another user"):
             private_folder(tmp_path / folder)

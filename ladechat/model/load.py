@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf, tokenizer_fingerprint
@@ -16,6 +16,7 @@ from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf
 from ladechat.model.checkpoint.sampling_defaults import SamplingDefaults, sampling_defaults
 from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.swap import use_kernels
+from ladechat.model.loading.config import read_config
 from ladechat.model.loading.gguf_config import gguf_config
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.model.loading.heap import freed_at_once
@@ -221,11 +222,7 @@ def _check_gguf_options(file: GgufFile, quantize: str | None, workers: Workers |
 
 def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
     try:
-        config = (
-            AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-            if gguf is None
-            else gguf_config(gguf)
-        )
+        config = read_config(folder) if gguf is None else gguf_config(gguf)
     except LoadError:
         raise
     except Exception as error:  # reading what others wrote, the libraries raise anything
@@ -234,6 +231,9 @@ def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
     decoder_only = not config.is_encoder_decoder and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     if not decoder_only or not hasattr(config.get_text_config(), "num_hidden_layers"):
         raise _unsupported(f"{name} is of type {config.model_type!r}, which is not a decoder-only language model.")
+    layers = config.get_text_config().num_hidden_layers
+    if not isinstance(layers, int) or layers < 1:
+        raise _unsupported(f"The config.json of {name} says that it has {str(layers)[:80]} layers.")
     return config
 
 

@@ -11,6 +11,7 @@ from ladechat.model.checkpoint.files import (
     is_gguf,
     local_folder,
     local_gguf,
+    weight_files,
 )
 
 GGUF_PACKAGES = ("gguf", "accelerate")
@@ -25,8 +26,8 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         progress: called with the bytes of a download.
 
     Raises:
-        LoadError: there is no such folder, file or hub id, it has no safetensors weights, a package that reads GGUF
-            files is missing, or the download failed.
+        LoadError: there is no such folder, file or hub id, its weights are no safetensors files in it, a package that
+            reads GGUF files is missing, or the download failed.
     """
     folder = local_folder(name)
     if folder is None:
@@ -39,6 +40,7 @@ def fetch(name: str, progress: ByteProgress) -> Path:
 
         folder = download(name, progress)
     check_names(name, [path.name for path in folder.iterdir()])
+    weight_files(folder)  # refuses an index that leads elsewhere
     return folder
 
 

@@ -21,6 +21,11 @@ OTHER_WEIGHTS = {
 
 GGUF = ".gguf"
 
+PLAIN_NAME = re.compile(r"[\w. +-]+\.safetensors")
+"""The name of a file of weights: without a path, so that it is in the folder of the checkpoint."""
+
+OTHER_COPY = "Use another copy of the model, one as transformers saves it."
+
 LoadErrorCode = Literal[
     "model_not_found",
     "gated",
@@ -92,12 +97,30 @@ def check_names(name: str, found: list[str]) -> None:
 
 
 def shards(folder: Path) -> list[str] | None:
-    """The names of the files that a checkpoint's index puts its weights into; None where there is no (whole) index."""
+    """The names of the files that a checkpoint's index puts its weights into; None where there is no (whole) index.
+
+    Raises:
+        LoadError: one of them is not in the folder, or no safetensors file.
+    """
     try:
         index: Any = json.loads((folder / INDEX).read_bytes())
-        return sorted({str(file) for file in index["weight_map"].values()})
+        names = sorted({str(file) for file in index["weight_map"].values()})
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+    elsewhere = next((name for name in names if not PLAIN_NAME.fullmatch(name)), None)
+    if elsewhere is not None:
+        message = f"{INDEX} puts weights into {elsewhere[:80]!r}, and only *.safetensors files beside it are read."
+        raise LoadError("no_safetensors", message, OTHER_COPY)
+    return names
+
+
+def weight_files(folder: Path) -> list[str] | None:
+    """The names of the files that a checkpoint's weights are read from, as transformers chooses them; None without any.
+
+    Raises:
+        LoadError: as `shards`.
+    """
+    return [SINGLE_FILE] if (folder / SINGLE_FILE).is_file() else shards(folder)
 
 
 def in_words(count: int) -> str:

@@ -23,6 +23,7 @@ from ladechat.model.checkpoint.files import (
     check_names,
     in_words,
     shards,
+    weight_files,
 )
 from ladechat.model.checkpoint.hub_errors import hub_refusal, no_room
 from ladechat.model.checkpoint.transfer import RemoteFile, transfer
@@ -73,7 +74,7 @@ def cached(name: str) -> tuple[Path | None, str | None]:
     if not isinstance(config, str):
         return None, None
     folder = Path(config).parent
-    wanted = [SINGLE_FILE] if (folder / SINGLE_FILE).is_file() else shards(folder) or [SINGLE_FILE]
+    wanted = weight_files(folder) or [SINGLE_FILE]
     return folder, next((file for file in wanted if not (folder / file).is_file()), None)
 
 

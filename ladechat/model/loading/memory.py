@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ladechat.model.checkpoint.files import SINGLE_FILE, LoadError, in_words, shards
+from ladechat.model.checkpoint.files import LoadError, in_words, weight_files
 
 USEFUL_CONTEXT = 2048
 """Tokens of KV cache that must fit, besides the weights: those of a usual conversation. The cache grows as needed."""
@@ -151,8 +151,7 @@ def _number_after(word: str, file: Path) -> int | None:
 
 def _tensors(folder: Path) -> Iterator[tuple[str, list[int], int]]:
     """Type, shape and stored bytes of each tensor of a checkpoint, from the headers of its files."""
-    names = [SINGLE_FILE] if (folder / SINGLE_FILE).is_file() else shards(folder) or []
-    for name in names:
+    for name in weight_files(folder) or []:
         try:
             with (folder / name).open("rb") as file:
                 length = int.from_bytes(file.read(8), "little")

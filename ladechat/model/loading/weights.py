@@ -14,9 +14,12 @@ from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_h
 from transformers.utils import logging
 from transformers.utils.import_utils import is_accelerate_available
 
-from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf
-from ladechat.model.checkpoint.gguf_file import GgufFile, check_tensors, read_gguf, unreadable
+from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf, weight_files
+from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf, unreadable
+from ladechat.model.checkpoint.gguf_file import check_tensors as check_gguf_tensors
+from ladechat.model.loading.config import read_config
 from ladechat.model.loading.gguf_config import gguf_config
+from ladechat.model.loading.tensors import FILES_HINT, check_tensors
 from ladechat.model.loading.weight_only import weight_only_config
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 
@@ -50,9 +53,8 @@ def load_weights(
         quantize: how plain weights are quantised while they are read, see `ladechat.model.loading.weight_only`.
 
     Raises:
-        LoadError: it cannot be loaded, or files or weights are missing.
+        LoadError: it cannot be loaded, or its files or weights are not those of the model (see `check_tensors`).
     """
-    hint = "Check that all files of the checkpoint are there and complete."
     options: dict[str, Any] = {
         "dtype": dtype,
         "use_safetensors": True,
@@ -67,6 +69,9 @@ def load_weights(
     if packed:
         options |= _unpacking(read_gguf(folder, name))
         folder = folder.parent
+    else:
+        weight_files(folder)  # refuses an index that leads elsewhere
+        options["config"] = read_config(folder)
     # Straight to its device, which takes no main memory. transformers needs accelerate for that.
     placed = is_accelerate_available() and (quantised or quantize is not None or device.type != "cpu")
     if mesh is not None:
@@ -91,11 +96,8 @@ def load_weights(
             message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
             ways = "Try --dtype bfloat16, --device cpu, or a smaller model."
             raise LoadError("out_of_memory", message, ways) from error
-        raise LoadError("load_failed", f"{name} cannot be loaded: {first_sentence(error)}", hint) from error
-    wrong = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
-    if wrong:  # transformers fills these with random numbers
-        message = f"{name} lacks {len(wrong)} of the weights that its config.json describes, such as {wrong[0]}."
-        raise LoadError("load_failed", message, hint)
+        raise LoadError("load_failed", f"{name} cannot be loaded: {first_sentence(error)}", FILES_HINT) from error
+    check_tensors(name, model, found, quantised or packed)
     return model
 
 
@@ -119,7 +121,7 @@ def _unpacking(file: GgufFile) -> dict[str, Any]:
     """Arguments that make transformers unpack a GGUF file. Refuses one with tensors that the model has no place for."""
     config = gguf_config(file)
     if file.architecture not in GGUF_ARCHS:  # transformers reads those in another way, which skips no tensor silently
-        check_tensors(file, *_places(file, config))
+        check_gguf_tensors(file, *_places(file, config))
     how = GgufConfig(gguf_file=str(file.path), dequantize=True)
     return {"gguf_file": str(file.path), "config": config, "quantization_config": how}
 
