@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -60,18 +61,23 @@ def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
 
 
 def write(path: Path, pool: NGramPool, tokenizer: str) -> None:
-    """Put all that a pool holds into a file, whole or not at all.
+    """Put all that a pool holds into a file that only its user can read, whole or not at all.
+
+    With the model's tokenizer, what was said can be read from it.
 
     Raises:
         PoolFileError: it cannot be written.
     """
     content = _Content(FORMAT, VERSION, tokenizer, list(pool.ngrams()))
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    partial = None
     try:
-        partial.write_bytes(msgspec.msgpack.encode(content))
-        partial.replace(path)
+        descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.msgpack.encode(content))
+        Path(partial).replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+        if partial is not None:
+            with contextlib.suppress(OSError):
+                Path(partial).unlink()
         why = error.strerror or error
         raise PoolFileError(f"{path} cannot be written: {why}; give --pool another name.") from error

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from ladechat.protocol import (
 SECONDS_TO_LEAVE = 3.0
 """How long an engine may take to end after `shutdown` before it is killed."""
 SECONDS_TO_LOOK_AGAIN = 0.02
+BYTES_OF_A_LOG = 1_000_000
 LOGS_KEPT = 10
 """Each engine has a log of its own, so that two at once do not write into one file."""
 
@@ -136,9 +138,9 @@ class LiveEngine:
         assert self._process is not None and self._process.stderr is not None
         handler: logging.Handler = logging.NullHandler()
         with contextlib.suppress(OSError):
-            self._logs.mkdir(parents=True, exist_ok=True)
+            self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             _tidy(self._logs)
-            handler = _Log(self.log, maxBytes=1_000_000, backupCount=2, encoding="utf-8")
+            handler = _Log(self.log, maxBytes=BYTES_OF_A_LOG, backupCount=2)
             handler.terminator = ""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with contextlib.closing(handler):
@@ -147,10 +149,17 @@ class LiveEngine:
 
 
 class _Log(RotatingFileHandler):
-    """A log that reports no errors of its own: they would be printed over the screen."""
+    """A log for its user alone. It reports no errors of its own: they would be printed over the screen."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding="utf-8", opener=_readable_by_its_user_alone)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
         """Drop the record."""
+
+
+def _readable_by_its_user_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 async def _end_of(process: asyncio.subprocess.Process) -> None:

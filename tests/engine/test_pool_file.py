@@ -1,5 +1,6 @@
 """The pool in a file: what went in comes out, nothing half is left behind, and what is no pool is refused."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,31 @@ def test_what_was_kept_is_guessed_again_as_learnt_earlier(
     assert list(again.ngrams()) == list(pool.ngrams())
     assert {source for key in range(51) for _, source, _ in again.guesses([key], 9, 99)} <= {"earlier"}
     assert [path] == list(path.parent.iterdir())
+
+
+@pytest.mark.parametrize("there_before", [False, True])
+def test_only_its_user_can_read_the_file_from_which_the_conversation_could_be_decoded(
+    there_before: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "kept"
+    if there_before:
+        path.write_bytes(content())
+        path.chmod(0o644)
+    before = os.umask(0)
+    try:
+        write(path, NGramPool(), "here")
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_name_that_another_user_has_taken_beside_the_file_leads_nowhere(tmp_path: Path) -> None:
+    """In a folder that others can write to, the file must not be written where their link points."""
+    (tmp_path / f"kept.partial-{os.getpid()}").symlink_to(tmp_path / "elsewhere")
+    write(tmp_path / "kept", NGramPool(), "here")
+    assert (tmp_path / "kept").is_file() and not (tmp_path / "kept").is_symlink()
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_file_that_is_not_there_is_an_empty_pool(tmp_path: Path) -> None:

@@ -302,3 +302,19 @@ async def test_ctrl_c_in_the_terminal_is_not_the_engines_business(engine_that: S
 
 async def test_an_engine_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
     await LiveEngine([sys.executable], logs=tmp_path).close()
+
+
+async def test_only_its_user_can_read_the_log_of_an_engine(engine_that: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an engine writes there may be of the conversation."""
+    monkeypatch.setattr(live, "BYTES_OF_A_LOG", 1000)
+    before = os.umask(0o022)
+    try:
+        engine = engine_that("""[os.write(2, b"x" * 900 + b"\\n") for _ in range(3)]""")
+        await engine.start()
+        await all_events(engine)
+        await engine.close()
+    finally:
+        os.umask(before)
+    files = list(engine.log.parent.iterdir())
+    assert len(files) > 1 and {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert engine.log.parent.stat().st_mode & 0o777 == 0o700
