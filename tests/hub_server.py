@@ -1,5 +1,6 @@
 """A hub on this machine: what huggingface_hub asks of one, over HTTP, with the faults of real ones."""
 
+import gzip
 import hashlib
 import json
 import threading
@@ -54,6 +55,10 @@ class Faults:
         hold_after: of a large file, send this many bytes, then nothing until `release` is set.
         ignore_range: send large files from the beginning, whatever is asked.
         garble: send large files with this byte instead of their first.
+        headers: say this about every file, instead of what is so.
+        sha: list this as the commit.
+        surplus: send so many bytes more of a file than its size, and announce no length.
+        compressed: send small files compressed, with that many zeros behind their content.
     """
 
     status: int | None = None
@@ -64,6 +69,10 @@ class Faults:
     ignore_range: bool = False
     garble: bytes | None = None
     page: bytes | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    sha: str | None = None
+    surplus: int = 0
+    compressed: int = 0
 
 
 class HubServer(ThreadingHTTPServer):
@@ -160,7 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(401, b"", {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
             return
         siblings = [_listed(file, data) for file, data in repository.files.items()]
-        answer = {"_id": "1", "id": name, "sha": repository.commit, "private": False, "tags": [], "siblings": siblings}
+        sha = self.server.faults.sha or repository.commit
+        answer = {"_id": "1", "id": name, "sha": sha, "private": False, "tags": [], "siblings": siblings}
         self._send(200, json.dumps({**answer, "downloads": 0, "likes": 0}).encode())
 
     def _file(self, path: str, token: str | None) -> None:
@@ -178,9 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
             if file.endswith(LARGE):  # as the hub does it: large files are elsewhere, under another name of the host
                 about["X-Linked-Etag"], about["X-Linked-Size"] = about.pop("ETag"), str(len(data))
                 about["Location"] = f"http://localhost:{self.server.server_port}/cdn/{owner}/{name}/{file}"
-                self._send(302, b"", about)
+                self._send(302, b"", {**about, **self.server.faults.headers})
             else:
-                self._send(200, data, about)
+                self._send_small(data, {**about, **self.server.faults.headers})
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
@@ -191,8 +201,30 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
+    def _send_small(self, data: bytes, about: dict[str, str]) -> None:
+        faults = self.server.faults
+        if faults.compressed and self.command == "GET":
+            self._send(200, gzip.compress(data + bytes(faults.compressed)), {**about, "Content-Encoding": "gzip"})
+        elif faults.surplus and self.command == "GET":
+            self._send_surplus(data, about)
+        else:
+            self._send(200, data, about)
+
+    def _send_surplus(self, data: bytes, about: Mapping[str, str]) -> None:
+        """Send more than there is, and end by closing the connection."""
+        self.send_response(200)
+        for key, value in about.items():
+            self.send_header(key, value)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        self._write(data + bytes(self.server.faults.surplus))
+
     def _send_large(self, data: bytes) -> None:
         faults = self.server.faults
+        if faults.surplus:
+            self._send_surplus(data, {})
+            return
         asked = self.headers.get("Range")
         start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and not faults.ignore_range else 0
         body = data[start:] if faults.garble is None else (faults.garble + data[1:])[start:]

@@ -25,6 +25,7 @@ from ladechat.model.checkpoint.files import (
     shards,
     weight_files,
 )
+from ladechat.model.checkpoint.hub_answers import at_most, check_answers, check_commit
 from ladechat.model.checkpoint.hub_errors import hub_refusal, no_room
 from ladechat.model.checkpoint.transfer import RemoteFile, transfer
 
@@ -48,6 +49,7 @@ def download(name: str, progress: ByteProgress) -> Path:
         LoadError: there is no such model, or it may not or cannot be fetched, or there is no room for it.
     """
     disable_progress_bars()
+    check_answers()
     try:
         repository = HfApi().model_info(name, files_metadata=True, timeout=SECONDS_TO_ANSWER)
     except Exception as error:  # what answers at the address of a hub may answer anything
@@ -58,7 +60,7 @@ def download(name: str, progress: ByteProgress) -> Path:
     listed = {sibling.rfilename: sibling for sibling in repository.siblings or []}
     check_names(name, [file for file in listed if "/" not in file])
     try:
-        return _bring(name, str(repository.sha), listed, progress)
+        return _bring(name, check_commit(repository.sha), listed, progress)
     except LoadError:
         raise
     except Exception as error:  # as above
@@ -93,7 +95,8 @@ def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgres
     """Fetch a commit of a repository. Small files first: they tell at once that a model is gated."""
 
     def bring(file: str, revision: str = commit) -> Path:
-        return Path(hf_hub_download(name, file, revision=revision, etag_timeout=SECONDS_TO_ANSWER))
+        with at_most(listed[file].size):
+            return Path(hf_hub_download(name, file, revision=revision, etag_timeout=SECONDS_TO_ANSWER))
 
     folder = bring("config.json").parent
     for file in small_files(list(listed)):

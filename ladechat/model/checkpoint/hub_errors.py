@@ -15,6 +15,7 @@ from huggingface_hub.errors import (
 )
 
 from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.checkpoint.hub_answers import UntrustedAnswer
 from ladechat.model.checkpoint.transfer import Damaged
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -41,6 +42,10 @@ def hub_refusal(name: str, error: BaseException, missing: str | None = None) -> 
         )
     if isinstance(error, HfHubHTTPError):
         return _http_refusal(name, error, missing)
+    if isinstance(error, UntrustedAnswer):
+        message = f"The hub at {constants.ENDPOINT} {error}, which no hub does, so nothing more is fetched of {name}."
+        hint = "Check HF_ENDPOINT, and whether what answers there is to be trusted."
+        return LoadError("hub_unreachable", message, hint)
     if isinstance(error, Damaged):
         message = f"A file of {name} came twice as something else than the hub says it is."
         return LoadError("hub_unreachable", message, "Try again later, or from another network.")

@@ -142,7 +142,9 @@ def _complete(file: RemoteFile, stop: threading.Event) -> None:
 
 
 def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
-    """Append what is missing to the partial file. The SHA-256 of all of it, or None if it was told to stop."""
+    """Append what is missing to the partial file. The SHA-256 of all of it, "" if it gets too long, or None if it was
+    told to stop.
+    """
     with file.partial.open("ab") as out:
         have = os.fstat(out.fileno()).st_size
         if have > file.size:
@@ -167,6 +169,8 @@ def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
                     out.flush()  # what has come stays if the process is killed now, and the screen counts it
                     digest.update(chunk)
                     have += len(chunk)
+                    if have > file.size:
+                        return ""  # more than the hub lists: whatever else comes, it is not this file
         if have < file.size:
             raise httpx.RemoteProtocolError(f"The transfer ended after {have} of {file.size} bytes.")
         out.flush()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from ladechat.model.checkpoint.files import INDEX, LoadError
+from ladechat.model.checkpoint.files import INDEX, ByteProgress, LoadError
 from ladechat.model.checkpoint.hub import download
 
 NAME = "owner/model"
@@ -29,9 +29,9 @@ def fetched(seen: Seen | None = None) -> Path:
     return download(NAME, lambda done, total: seen.append((done, total)) if seen is not None else None)
 
 
-def refusal() -> LoadError:
+def refusal(progress: ByteProgress = lambda done, total: None) -> LoadError:
     with pytest.raises(LoadError) as caught:
-        fetched()
+        download(NAME, progress)
     return caught.value
 
 
