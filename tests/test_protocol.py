@@ -150,6 +150,28 @@ def test_what_is_not_a_command_is_refused(line: bytes) -> None:
         decode_command(line)
 
 
+NESTED = b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("decode", "line"),
+    [
+        (decode_command, b'{"command":' + NESTED),
+        (decode_command, b'{"command":"stop","why":' + NESTED),
+        (decode_command, b'{"command":"configure","settings":' + NESTED),
+        (decode_event, NESTED),
+        (decode_event, b'{"event":"step","turn":1,"mood":' + NESTED),
+        (decode_event, b'{"event":"settings_applied","settings":' + b'{"a":' * 100_000),
+    ],
+    ids=["its kind", "a key that is skipped", "settings", "no object", "a key of an event", "settings of an event"],
+)
+def test_a_line_that_is_nested_too_deeply_is_refused_as_any_other(
+    decode: Callable[[bytes], object], line: bytes
+) -> None:
+    with pytest.raises(ProtocolError):
+        decode(line)
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -15,6 +15,7 @@ from ladechat import __version__, protocol
 from ladechat.engine.failures import bad_command, busy, pool_file, unexpected, worker_ended
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
+from ladechat.engine.watcher import watch_input
 from ladechat.garbage import collect_seldom
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf, tokenizer_fingerprint
@@ -74,6 +75,7 @@ def serve(
         )
     )
     inbox = Inbox(sys.stdin.fileno(), stream)
+    watch_input(sys.stdin.fileno())
     workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
     try:
         loaded = _load(model, device, dtype, stream, workers, quantize)

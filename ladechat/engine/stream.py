@@ -2,6 +2,7 @@
 
 import os
 import queue
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -9,10 +10,12 @@ from typing import NoReturn
 
 import msgspec
 
-from ladechat.protocol import Command, Event, ProtocolError, Shutdown, decode_command, encode
+from ladechat.protocol import MAX_LINE_BYTES, Command, Event, ProtocolError, Shutdown, decode_command, encode
 
 SECONDS_FOR_A_LINE = 1.0
 """How long the end of the process waits for a line that is being written: its reader may hang."""
+
+TOO_LONG = ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB")
 
 
 class EventStream:
@@ -76,27 +79,53 @@ class Inbox:
             return None
 
     def _read(self) -> None:
+        """Nothing that comes, and nothing that it provokes, ends this thread: the engine would be deaf."""
         for line in self._lines():
-            if not line.strip():
-                continue
             try:
-                command = decode_command(line)
-            except ProtocolError as error:
-                self._queue.put(error)
-                continue
+                command = line if isinstance(line, ProtocolError) else self._command(line)
+            except Exception as error:  # whatever a line provokes, the memory being used up included
+                command = ProtocolError(f"it could not be read ({type(error).__name__})")
             if isinstance(command, Shutdown):
                 break
             if command is not None:
                 self._queue.put(command)
         self._stream.end_process()
 
-    def _lines(self) -> Iterator[bytes]:
-        """Lines, without a buffered reader: its lock, held by a waiting thread, would abort Python when it exits."""
+    @staticmethod
+    def _command(line: bytes) -> Command | ProtocolError | None:
+        """The command in a line; None where there is none that this version knows."""
+        try:
+            return decode_command(line) if line.strip() else None
+        except ProtocolError as error:
+            return error
+
+    def _lines(self) -> Iterator[bytes | ProtocolError]:
+        """Lines, up to the end of the input; in the place of one that is too long, what is wrong with it.
+
+        Without a buffered reader: its lock, held by a waiting thread, would abort Python when it exits.
+        """
         unfinished: list[bytes] = []
-        while part := os.read(self._descriptor, 1 << 16):
+        length = 0
+        while part := self._part():
             *ended, rest = part.split(b"\n")
-            for line in ended:
-                yield b"".join((*unfinished, line))
+            for end in ended:
+                length += len(end)
+                yield TOO_LONG if length > MAX_LINE_BYTES else b"".join((*unfinished, end))
                 unfinished.clear()
-            unfinished.append(rest)
+                length = 0
+            length += len(rest)
+            if length <= MAX_LINE_BYTES:
+                unfinished.append(rest)
+            else:
+                unfinished.clear()
         yield b"".join(unfinished)
+
+    def _part(self) -> bytes:
+        """What has come, at least one byte; none at the end of the input, which is also where it cannot be read."""
+        while True:
+            try:
+                return os.read(self._descriptor, 1 << 16)
+            except BlockingIOError:  # whoever shares the pipe has said that it shall not block
+                select.select([self._descriptor], [], [])
+            except OSError:
+                return b""

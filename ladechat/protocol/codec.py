@@ -75,3 +75,5 @@ def _decode(
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(str(error)) from error
+    except RecursionError:  # its trace is as long as the line is deep
+        raise ProtocolError("it is nested too deeply") from None

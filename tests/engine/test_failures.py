@@ -105,6 +105,27 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_single_long_oper
         process.wait()
 
 
+@pytest.mark.full
+def test_the_end_of_the_input_ends_an_engine_whose_template_holds_the_interpreter_lock(tmp_path: Path) -> None:
+    """As a template does that computes one huge number: no thread of Python runs any more."""
+    script = tmp_path / "engine_that_computes_on_and_on.py"
+    script.write_text(
+        "import ctypes\n"
+        "from ladechat.engine.conversation import ChatFormat\n"
+        "from ladechat.engine.server import serve\n"
+        "from ladechat.protocol import Settings\n"
+        "ChatFormat.fit = lambda *arguments: ctypes.PyDLL(None).sleep(600)\n"
+        "raise SystemExit(serve('demo', 'cpu', 'float32', Settings()))\n"
+    )
+    wire = Wire(program=(str(script),))
+    try:
+        wire.until(Ready)
+        wire.generate(QUESTION)
+        assert wire.end() == -signal.SIGKILL
+    finally:
+        wire.close()
+
+
 def test_a_failed_turn_says_why_before_it_finishes_and_the_engine_lives_on(tmp_path: Path) -> None:
     """The model's second pass of the first answer raises, as an allocation that fails would."""
     script = tmp_path / "engine_that_fails_once.py"

@@ -1,0 +1,121 @@
+"""The engine's input: no line makes it deaf, and its end ends the process, whatever that is doing."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from ladechat.engine.stream import EventStream, Inbox
+from ladechat.protocol import ProtocolError, Stop, encode
+from tests.engine.wire import PATIENCE_SECONDS
+
+DEEP = b'{"command":"generate","turn":1,"messages":' + b"[" * 100_000 + b"\n"
+
+
+@pytest.fixture
+def wires() -> tuple[int, Inbox]:
+    """An input that is written to, and who reads it. It stays open: its end would end this process."""
+    reader, writer = os.pipe()
+    return writer, Inbox(reader, EventStream(os.open(os.devnull, os.O_WRONLY)))
+
+
+def test_a_deeply_nested_line_is_a_bad_command_and_the_next_one_is_heard(wires: tuple[int, Inbox]) -> None:
+    writer, inbox = wires
+    threading.Thread(target=os.write, args=(writer, DEEP + encode(Stop()))).start()
+    first, second = inbox.wait(), inbox.wait()
+    assert isinstance(first, ProtocolError) and "nested" in str(first)
+    assert second == Stop()
+
+
+def test_whatever_a_line_provokes_the_next_one_is_heard(
+    wires: tuple[int, Inbox], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, inbox = wires
+    answers = iter([MemoryError(), None])
+
+    def decode(line: bytes) -> Stop:
+        """As the memory that is used up at the first line."""
+        error = next(answers)
+        if error is not None:
+            raise error
+        return Stop()
+
+    monkeypatch.setattr("ladechat.engine.stream.decode_command", decode)
+    os.write(writer, encode(Stop()) * 2)
+    first, second = inbox.wait(), inbox.wait()
+    assert isinstance(first, ProtocolError) and "MemoryError" in str(first)
+    assert second == Stop()
+
+
+def test_an_input_that_does_not_block_is_waited_for() -> None:
+    """Whoever starts an engine may have set that on the pipe that both share."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    inbox = Inbox(reader, EventStream(os.open(os.devnull, os.O_WRONLY)))
+    threading.Timer(0.1, os.write, (writer, encode(Stop()))).start()
+    assert inbox.wait() == Stop()
+
+
+HOLDS_THE_LOCK = """
+import os, ctypes
+from ladechat.engine.stream import EventStream, Inbox
+from ladechat.engine.watcher import watch_input
+from ladechat.protocol import Loading
+stream = EventStream.take_over_stdout(); Inbox(0, stream); watch_input(0, grace_seconds=0.2)
+stream.emit(Loading(stage=1, stages=1, doing='what takes minutes'))
+ctypes.PyDLL(None).{call}
+os._exit(5)
+"""
+
+
+@pytest.mark.parametrize("call", ["sleep(600)", "kill(os.getpid(), 19)"], ids=["computing", "frozen"])
+def test_the_end_of_the_input_ends_an_engine_that_holds_the_interpreter_lock_or_is_frozen(call: str) -> None:
+    """No thread of Python runs while one call holds the lock, as a template that computes one huge number does."""
+    code = HOLDS_THE_LOCK.replace("{call}", call)
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        process.stdin.close()
+        assert process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_watches_the_input_ends_with_the_engine() -> None:
+    code = (
+        "import os\n"
+        "from ladechat.engine.watcher import watch_input\n"
+        "print(watch_input(0, grace_seconds=0.2).pid, flush=True)\n"
+        "os.read(0, 1); os._exit(3)\n"
+    )
+    reader, writer = os.pipe()  # this end stays open: the watcher has to see the end of the engine, not of the input
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=reader, stdout=subprocess.PIPE)
+    os.close(reader)
+    try:
+        assert process.stdout is not None
+        watcher = int(process.stdout.readline())
+        os.kill(watcher, 0)
+        os.write(writer, b"x")
+        assert process.wait(timeout=PATIENCE_SECONDS) == 3
+        wait_for_end_of(watcher)
+    finally:
+        os.close(writer)
+        process.kill()
+        process.wait()
+
+
+def wait_for_end_of(process: int) -> None:
+    """Until a process that is no child of this one has ended."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.kill(process, 0)
+            time.sleep(0.02)
+        raise AssertionError("it is still there")
