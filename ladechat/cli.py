@@ -108,7 +108,8 @@ def replay(
     ] = None,
 ) -> None:
     """Show a recorded session, at its own pace or step by step."""
-    from ladechat.session.replay import Recording, UnreadableRecording
+    from ladechat.session.reading import UnreadableRecording
+    from ladechat.session.replay import Recording
 
     try:
         recording = Recording.read(file, idle_limit)

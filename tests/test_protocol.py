@@ -64,8 +64,57 @@ def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.UnionType(types=kinds):
             return st.one_of(*(values(each) for each in kinds))
         case inspect.StructType(cls=cls, fields=fields):
-            return st.builds(cls, **{field.name: values(field.type) for field in fields})
+            return st.builds(cls, **{field.name: values(field.type) for field in fields}).map(fitting)
     raise AssertionError(f"The protocol has a type that this test does not know: {kind}")
+
+
+def fitting(value: Any) -> Any:
+    """The same with its fields cut to fit each other, as they have to."""
+    match value:
+        case protocol.DraftTree():
+            parents = [min(max(parent, -1), node - 1) for node, parent in enumerate(value.parents)]
+            value = msgspec.structs.replace(value, parents=parents)
+            return cut(value, "token_ids", "pieces", "parents", "sources", "verdicts")
+        case protocol.WindowView():
+            value = cut(cut(value, "rows", "row_ids"), "fresh", "fresh_ids")
+            widths = [min(len(row), len(ids)) for row, ids in zip(value.rows, value.row_ids, strict=True)]
+            rows = [row[:width] for row, width in zip(value.rows, widths, strict=True)]
+            row_ids = [ids[:width] for ids, width in zip(value.row_ids, widths, strict=True)]
+            return msgspec.structs.replace(value, rows=rows, row_ids=row_ids)
+        case protocol.Candidate():
+            value = cut(value, "token_ids", "pieces")
+            return msgspec.structs.replace(value, matched=min(value.matched, len(value.pieces)))
+        case protocol.PoolView():
+            return msgspec.structs.replace(value, hits=min(value.hits, value.lookups))
+        case protocol.Step():
+            value = cut(value, "token_ids", "pieces", "logprobs", "origins")
+            one = {"token_ids": [1], "pieces": [""], "logprobs": [0.0], "origins": ["model"]}
+            return value if value.token_ids else msgspec.structs.replace(value, **one)
+        case protocol.PolicyChoice():
+            rising = {name: rising_by_slots(getattr(value, name)) for name in ("costs", "expected")}
+            return msgspec.structs.replace(value, **rising)
+        case protocol.TurnStarted():
+            messages = value.messages or [Message(role="user", content="a")]
+            cached = min(value.cached_tokens, len(value.prompt_ids))
+            return msgspec.structs.replace(value, messages=messages, cached_tokens=cached)
+        case protocol.Parameter():
+            if isinstance(value.default, bool):
+                return value
+            least, default, most = sorted((value.least, value.default, value.most))
+            return msgspec.structs.replace(value, least=least, default=default, most=most)
+        case protocol.DecoderInfo():
+            return msgspec.structs.replace(value, parameters=list({one.name: one for one in value.parameters}.values()))
+    return value
+
+
+def cut(value: Any, *lists: str) -> Any:
+    """The same with these lists cut to the length of the shortest."""
+    length = min(len(getattr(value, name)) for name in lists)
+    return msgspec.structs.replace(value, **{name: getattr(value, name)[:length] for name in lists})
+
+
+def rising_by_slots(points: list[Any]) -> list[Any]:
+    return [point for _, point in sorted({point.slots: point for point in points}.items())]
 
 
 def any_of(kinds: dict[str, type[Any]]) -> st.SearchStrategy[Any]:

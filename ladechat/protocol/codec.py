@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from ladechat.protocol.checks import check
 from ladechat.protocol.earlier import is_earlier, upgraded
 from ladechat.protocol.messages import Command, Event, ProtocolError
 
@@ -54,9 +55,13 @@ def decode_event(line: bytes) -> Event | None:
     """The event in one line, or None for a kind that this version does not know.
 
     Raises:
-        ProtocolError: the line is not JSON, or not an event, or a field it knows has another type.
+        ProtocolError: the line is not JSON, or not an event, or a field it knows has another type, is out of range or
+            does not fit the others.
     """
-    return _decode(line, _decode_event_tag, _event_decoders)
+    event = _decode(line, _decode_event_tag, _event_decoders)
+    if event is not None:
+        check(event)
+    return event
 
 
 def _decode(

@@ -9,24 +9,32 @@ A reader skips kinds and keys that it does not know, and is strict about the typ
 """
 
 import signal
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from ladechat.protocol.values import (
+    Count,
     DecoderInfo,
     DraftTree,
     ExpectedTokens,
     Memory,
     Message,
     MinP,
+    Number,
     PassCost,
     Penalty,
+    Piece,
     PoolView,
+    Positive,
+    Ratio,
     SamplingDefaults,
+    Seconds,
     Seed,
     Settings,
+    Share,
     Temperature,
+    Text,
     Timing,
     TopK,
     TopP,
@@ -60,9 +68,9 @@ class Command(Struct, frozen=True, kw_only=True, tag_field="command"):
 class Generate(Command, frozen=True, tag="generate"):
     """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache."""
 
-    turn: int
+    turn: Number
     messages: list[Message]
-    max_new_tokens: Annotated[int, Meta(ge=1)] | None = None
+    max_new_tokens: Positive | None = None
 
 
 class Configure(Command, frozen=True, tag="configure"):
@@ -95,8 +103,8 @@ class Shutdown(Command, frozen=True, tag="shutdown"):
 class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
     """Base of everything that an engine says. `seq` counts from 0 without gaps; `t` is seconds since the header."""
 
-    seq: int = 0
-    t: float = 0.0
+    seq: Count = 0
+    t: Seconds = 0.0
 
 
 class Header(Event, frozen=True, tag="header"):
@@ -105,12 +113,12 @@ class Header(Event, frozen=True, tag="header"):
     format: str
     version: str
     program: str
-    model: str
+    model: Text
     tokenizer: str | None
-    device: str
-    dtype: str
+    device: Text
+    dtype: Text
     settings: Settings
-    seed: int | None
+    seed: Number | None
     started: str
 
 
@@ -120,12 +128,12 @@ class Loading(Event, frozen=True, tag="loading"):
     The bytes are those of a download, or of weights being read. A long stage is reported again and again.
     """
 
-    stage: int
-    stages: int
-    doing: str
-    fraction: float | None = None
-    done_bytes: int | None = None
-    total_bytes: int | None = None
+    stage: Count
+    stages: Count
+    doing: Text
+    fraction: Share | None = None
+    done_bytes: Count | None = None
+    total_bytes: Count | None = None
 
 
 class Ready(Event, frozen=True, tag="ready"):
@@ -134,23 +142,23 @@ class Ready(Event, frozen=True, tag="ready"):
     `single_token` says why each of its passes takes one token, in a sentence; None where they take a tree of them.
     """
 
-    model: str
+    model: Text
     model_type: str
     tokenizer: str
-    parameters: int
-    layers: int
-    vocabulary: int
-    context_length: int
-    device: str
-    dtype: str
+    parameters: Count
+    layers: Count
+    vocabulary: Count
+    context_length: Positive
+    device: Text
+    dtype: Text
     chat_template: Literal["checkpoint", "llama-2 (built in)"]
-    eos_ids: list[int]
-    load_seconds: float
+    eos_ids: list[Number]
+    load_seconds: Seconds
     settings: Settings
-    quantization: str | None = None
+    quantization: Text | None = None
     sampling_defaults: SamplingDefaults | None = None
     decoders: list[DecoderInfo] = []
-    single_token: str | None = None
+    single_token: Text | None = None
     memory: Memory | None = None
 
 
@@ -163,32 +171,32 @@ class SettingsApplied(Event, frozen=True, tag="settings_applied"):
 class HistoryTrimmed(Event, frozen=True, tag="history_trimmed"):
     """Whole turns were left out of the prompt, oldest first, because the conversation outgrew the context."""
 
-    turn: int
-    dropped_turns: int
-    dropped_messages: int
-    tokens_before: int
-    tokens_after: int
-    context_length: int
+    turn: Number
+    dropped_turns: Count
+    dropped_messages: Count
+    tokens_before: Count
+    tokens_after: Count
+    context_length: Positive
 
 
 class TurnStarted(Event, frozen=True, tag="turn_started"):
     """A generation begins: its prompt as it is sent to the model, and how much of that the cache already held."""
 
-    turn: int
+    turn: Number
     messages: list[Message]
-    prompt_ids: list[int]
-    cached_tokens: int
-    max_new_tokens: int
+    prompt_ids: list[Count]
+    cached_tokens: Count
+    max_new_tokens: Count
     settings: Settings
-    seed: int | None = None
+    seed: Count | None = None
 
 
 class Prefilling(Event, frozen=True, tag="prefilling"):
     """Progress of the prompt through the model, after each chunk."""
 
-    turn: int
-    done_tokens: int
-    total_tokens: int
+    turn: Number
+    done_tokens: Count
+    total_tokens: Count
 
 
 class Step(Event, frozen=True, tag="step"):
@@ -198,12 +206,12 @@ class Step(Event, frozen=True, tag="step"):
     model's own next token.
     """
 
-    turn: int
-    index: int
-    token_ids: list[int]
-    pieces: list[str]
+    turn: Number
+    index: Count
+    token_ids: list[Count]
+    pieces: list[Piece]
     logprobs: list[float]
-    origins: list[str]
+    origins: list[Piece]
     timing: Timing
     draft: DraftTree | None = None
     window: WindowView | None = None
@@ -222,9 +230,9 @@ class PolicyChoice(Event, frozen=True, tag="policy_choice"):
         expected: by slots, rising, the first of one slot.
     """
 
-    turn: int
-    slots: float
-    tokens: float
+    turn: Number
+    slots: Ratio
+    tokens: Ratio
     window: bool
     costs: list[PassCost]
     expected: list[ExpectedTokens]
@@ -236,14 +244,14 @@ FinishReason = Literal["eos", "max_new_tokens", "context", "stopped", "failed"]
 class TurnFinished(Event, frozen=True, tag="turn_finished"):
     """A generation ended. `text` is what the pieces of its steps concatenate to."""
 
-    turn: int
+    turn: Number
     reason: FinishReason
     text: str
-    token_ids: list[int]
-    steps: int
-    prefill_seconds: float
-    decode_seconds: float
-    estimated_speedup: float | None = None
+    token_ids: list[Count]
+    steps: Count
+    prefill_seconds: Seconds
+    decode_seconds: Seconds
+    estimated_speedup: Ratio | None = None
     memory: Memory | None = None
 
 
@@ -269,9 +277,9 @@ class Failed(Event, frozen=True, tag="failed"):
     """Something could not be done: what and why in `message`, what to do in `hint`. A fatal one ends the engine."""
 
     code: FailureCode
-    message: str
-    hint: str
-    turn: int | None = None
+    message: Text
+    hint: Text
+    turn: Number | None = None
     fatal: bool = False
 
 
@@ -282,8 +290,8 @@ class Failed(Event, frozen=True, tag="failed"):
 class Asked(Event, frozen=True, tag="asked"):
     """The user asked something. The engine begins with it when it can."""
 
-    turn: int
-    text: str
+    turn: Number
+    text: Text
 
 
 class ConversationCleared(Event, frozen=True, tag="conversation_cleared"):

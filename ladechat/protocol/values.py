@@ -4,22 +4,47 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+MOST = 2**53 - 1
+"""Whole numbers beyond it are not exact in every language's JSON."""
+MOST_SECONDS = 1e9
+"""Thirty years: no session is longer, and a screen can write it down."""
+MOST_MILLISECONDS = 1000 * MOST_SECONDS
+LEAST_PASS_MILLISECONDS = 1e-6
+"""Of a pass that is compared with others: costs are divided by each other."""
+MOST_RATIO = 1e6
+"""Of times, of tokens a step: more is no measurement."""
+MOST_TEXT = 2_000_000
+"""Characters of a text that is shown at once: a question, a notice. More of it would hold up the screen."""
+MOST_PIECE = 100_000
+"""Characters of the text of one token. It is drawn in a line."""
+
 TEMPERATURE_RANGE = (0.0, 5.0)
 PENALTY_RANGE = (0.1, 10.0)
 
+Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Positive = Annotated[int, Meta(ge=1, le=MOST)]
+Seconds = Annotated[float, Meta(ge=0.0, le=MOST_SECONDS)]
+Milliseconds = Annotated[float, Meta(ge=0.0, le=MOST_MILLISECONDS)]
+PassMilliseconds = Annotated[float, Meta(ge=LEAST_PASS_MILLISECONDS, le=MOST_MILLISECONDS)]
+Ratio = Annotated[float, Meta(ge=0.0, le=MOST_RATIO)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Text = Annotated[str, Meta(max_length=MOST_TEXT)]
+Piece = Annotated[str, Meta(max_length=MOST_PIECE)]
+
 Temperature = Annotated[float, Meta(ge=TEMPERATURE_RANGE[0], le=TEMPERATURE_RANGE[1])]
-TopK = Annotated[int, Meta(ge=0)]
+TopK = Count
 TopP = Annotated[float, Meta(gt=0.0, le=1.0)]
 MinP = Annotated[float, Meta(ge=0.0, lt=1.0)]
 Penalty = Annotated[float, Meta(ge=PENALTY_RANGE[0], le=PENALTY_RANGE[1])]
-Seed = Annotated[int, Meta(ge=0, lt=2**53)]
+Seed = Count
 
 
 class Record(Struct, frozen=True, kw_only=True):
     """A value inside a message."""
 
 
-Value = bool | int
+Value = bool | Number
 """A parameter of a decoder: a whole number, or on and off."""
 
 
@@ -35,12 +60,12 @@ class Parameter(Record, frozen=True):
         live: whether it may change while an answer is being written.
     """
 
-    name: str
-    label: str
-    help: str
+    name: Text
+    label: Text
+    help: Text
     default: Value
-    least: int = 0
-    most: int = 1
+    least: Number = 0
+    most: Number = 1
     live: bool = True
 
 
@@ -56,9 +81,9 @@ class DecoderInfo(Record, frozen=True):
         by_hand: for a decoder that chooses by itself, the one whose parameters are set by hand instead.
     """
 
-    name: str
-    label: str
-    help: str
+    name: Text
+    label: Text
+    help: Text
     parameters: list[Parameter] = []
     tree_attention: bool = True
     by_hand: str | None = None
@@ -89,7 +114,7 @@ class Message(Record, frozen=True):
 
     role: Literal["system", "user", "assistant"]
     content: str
-    token_ids: list[int] | None = None
+    token_ids: list[Number] | None = None
 
 
 class SamplingDefaults(Record, frozen=True):
@@ -98,7 +123,7 @@ class SamplingDefaults(Record, frozen=True):
     do_sample: bool
     temperature: float | None = None
     top_p: float | None = None
-    top_k: int | None = None
+    top_k: Number | None = None
 
 
 class Memory(Record, frozen=True):
@@ -107,11 +132,11 @@ class Memory(Record, frozen=True):
     `peak_bytes` takes the place of `resident_bytes` on systems that report only that.
     """
 
-    resident_bytes: int | None
-    peak_bytes: int | None
-    device_bytes: int | None
-    reserved_bytes: int | None
-    cache_bytes: int | None
+    resident_bytes: Count | None
+    peak_bytes: Count | None
+    device_bytes: Count | None
+    reserved_bytes: Count | None
+    cache_bytes: Count | None
 
 
 Verdict = Literal["accepted", "rejected", "untested"]
@@ -124,10 +149,10 @@ class DraftTree(Record, frozen=True):
     `sources` says which drafter brought each: "window", "prompt", "accepted", "earlier", "suffix", "recycling" …
     """
 
-    token_ids: list[int]
-    pieces: list[str]
-    parents: list[int]
-    sources: list[str]
+    token_ids: list[Count]
+    pieces: list[Piece]
+    parents: list[Number]
+    sources: list[Piece]
     verdicts: list[Verdict]
 
 
@@ -137,20 +162,20 @@ class WindowView(Record, frozen=True):
     Row r, column i stands at position r + i after the last accepted token, which is row 0, column 0.
     """
 
-    rows: list[list[str]]
-    row_ids: list[list[int]]
-    fresh: list[str]
-    fresh_ids: list[int]
+    rows: list[list[Piece]]
+    row_ids: list[list[Count]]
+    fresh: list[Piece]
+    fresh_ids: list[Count]
 
 
 class Candidate(Record, frozen=True):
     """One n-gram of the pool that begins with the last accepted token, without that token."""
 
-    token_ids: list[int]
-    pieces: list[str]
-    source: str
+    token_ids: list[Count]
+    pieces: list[Piece]
+    source: Piece
     tried: bool
-    matched: int
+    matched: Count
 
 
 class PoolView(Record, frozen=True):
@@ -159,33 +184,33 @@ class PoolView(Record, frozen=True):
     `added` counts the n-grams that were new since the step before.
     """
 
-    ngrams: int
-    lookups: int
-    hits: int
-    added: int
-    after: str
+    ngrams: Count
+    lookups: Count
+    hits: Count
+    added: Count
+    after: Piece
     candidates: list[Candidate]
 
 
 class Timing(Record, frozen=True):
     """Where the time of one step went, in milliseconds, and how large its pass was."""
 
-    step_ms: float
-    forward_ms: float
-    slots: int
-    cache_length: int
-    plain_ms: float | None = None
+    step_ms: Milliseconds
+    forward_ms: Milliseconds
+    slots: Positive
+    cache_length: Count
+    plain_ms: Milliseconds | None = None
 
 
 class PassCost(Record, frozen=True):
     """How long a pass of `slots` slots takes, in milliseconds."""
 
-    slots: int
-    ms: float
+    slots: Positive
+    ms: PassMilliseconds
 
 
 class ExpectedTokens(Record, frozen=True):
     """How many tokens a step is expected to emit whose pass has `slots` slots, filled with the likeliest drafts."""
 
-    slots: int
-    tokens: float
+    slots: Positive
+    tokens: Ratio

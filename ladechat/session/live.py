@@ -19,11 +19,12 @@ from ladechat.protocol import (
     WHERE,
     Command,
     Event,
+    Failed,
     ProtocolError,
     Shutdown,
-    decode_event,
     encode,
 )
+from ladechat.session.order import Order
 
 SECONDS_TO_LEAVE = 3.0
 """How long an engine may take to end after `shutdown` before it is killed."""
@@ -42,6 +43,7 @@ class LiveEngine:
 
     Attributes:
         log: the file that keeps what it writes on standard error.
+        left_out: how many of its lines were no events, or none that may come where they came.
     """
 
     def __init__(self, command: Sequence[str], logs: Path | None = None) -> None:
@@ -53,6 +55,8 @@ class LiveEngine:
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._spoke = False
+        self._handler: logging.Handler = logging.NullHandler()
+        self.left_out = 0
 
     @property
     def returncode(self) -> int | None:
@@ -96,18 +100,36 @@ class LiveEngine:
     async def events(self) -> AsyncIterator[Event]:
         """The engine's events, until it ends. A last line without its newline is left out.
 
+        A line that is no event, or none that may come there, is left out. The first one is told of by an event of our
+        own, behind one of the engine's: a recording has to begin with its header.
+
         Processes that the engine has started end with it: left behind, they would hold memory and the pipes.
         """
         if self._process is None or self._process.stdout is None or self._ending is None:
             raise RuntimeError("The engine was not started.")
-        async for line in self._process.stdout:
-            if not line.endswith(b"\n"):
-                break
-            with contextlib.suppress(ProtocolError):
-                event = decode_event(line)
+        order = Order(restarts=False)
+        last: Event | None = None
+        unsaid: ProtocolError | None = None
+        async for line in _lines(self._process.stdout):
+            try:
+                if isinstance(line, ProtocolError):
+                    raise line
+                event = order.event(line)
+            except ProtocolError as error:
+                unsaid = error if not self.left_out else unsaid
+                self.left_out += 1
+                self._write_log(f"A line of the engine was left out: {error}.\n")
+                event = None
+            else:
                 self._spoke = True
-                if event is not None:
-                    yield event
+            if event is not None:
+                yield event
+                last = event
+            if unsaid is not None and last is not None:
+                yield _left_out(unsaid, last)
+                unsaid = None
+        if unsaid is not None:
+            yield _left_out(unsaid, Event())
         await asyncio.wait([self._ending])
 
     async def close(self) -> None:
@@ -136,16 +158,19 @@ class LiveEngine:
         It is read in any case: a full pipe would block the engine.
         """
         assert self._process is not None and self._process.stderr is not None
-        handler: logging.Handler = logging.NullHandler()
         with contextlib.suppress(OSError):
             self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             _tidy(self._logs)
             handler = _Log(self.log, maxBytes=BYTES_OF_A_LOG, backupCount=2)
             handler.terminator = ""
+            self._handler = handler
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        with contextlib.closing(handler):
+        with contextlib.closing(self._handler):
             while part := await self._process.stderr.read(1 << 16):
-                handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, decoder.decode(part), None, None))
+                self._write_log(decoder.decode(part))
+
+    def _write_log(self, text: str) -> None:
+        self._handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, text, None, None))
 
 
 class _Log(RotatingFileHandler):
@@ -160,6 +185,29 @@ class _Log(RotatingFileHandler):
 
 def _readable_by_its_user_alone(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:
+    """Whole lines with their ends; in the place of one that is too long, what is wrong with it."""
+    too_long = False
+    while True:
+        try:
+            line = await stream.readuntil(b"\n")
+        except asyncio.LimitOverrunError as error:
+            await stream.readexactly(error.consumed)
+            too_long = True
+        except asyncio.IncompleteReadError:
+            return
+        else:
+            yield ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB") if too_long else line
+            too_long = False
+
+
+def _left_out(error: ProtocolError, after: Event) -> Failed:
+    """The event that says so, in the place and time of the one before it."""
+    message = f"Something that the engine said cannot be read and is left out: {error}."
+    hint = "The engine's log names all such lines; if answers are broken, start the engine again."
+    return Failed(code="internal", message=message, hint=hint, seq=after.seq, t=after.t)
 
 
 async def _end_of(process: asyncio.subprocess.Process) -> None:

@@ -1,40 +1,13 @@
 """A replay: a recording read back, and where in it one is."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-import msgspec
+from ladechat.protocol import Asked, Closed, Event, Header, Step, TurnStarted
+from ladechat.session.reading import read_events
 
-from ladechat.protocol import (
-    FORMAT,
-    VERSION,
-    Asked,
-    Closed,
-    Event,
-    Header,
-    ProtocolError,
-    Step,
-    TurnStarted,
-    decode_event,
-)
-
-MOST_NAMED = 3
-"""Damages that are named one by one; of more, only the number is given."""
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-
-
-class UnreadableRecording(ValueError):
-    """A file that is no recording, or one that this version cannot read; the sentence says which, and what to do."""
-
-
-class _Head(msgspec.Struct):
-    """The part of a header that never changes its form, whatever the version."""
-
-    event: str
-    format: str
-    version: str
 
 
 @dataclass(frozen=True)
@@ -74,19 +47,10 @@ class Recording:
             idle_limit: seconds that a pause is shortened to; None leaves pauses as they were.
 
         Raises:
-            UnreadableRecording: it is no recording, or of a later major version.
+            UnreadableRecording: it is no recording, or of a later major version, or no file.
             OSError: it cannot be read.
         """
-        data = path.read_bytes()
-        *lines, rest = data.split(b"\n")
-        notices = _check_head(path, lines[0] if lines else rest)
-        damage: list[str] = []
-        events = _events(lines, damage)
-        if rest:
-            damage.append("the last line is not complete and is left out")
-        notices += [f"In {path.name}, {what}." for what in damage[:MOST_NAMED]]
-        if len(damage) > MOST_NAMED:
-            notices.append(f"And {len(damage) - MOST_NAMED:,} more such places.")
+        events, notices = read_events(path)
         closed = bool(events) and isinstance(events[-1], Closed)
         events = [event for event in events if not isinstance(event, Closed)]
         if not closed:
@@ -178,57 +142,6 @@ class Player:
         """The position behind the question of this turn; there already, behind the one before, or at the beginning."""
         earlier = (turn.position + 1 for turn in reversed(self.recording.turns) if turn.position + 1 < self.position)
         return next(earlier, 0)
-
-
-def _check_head(path: Path, line: bytes) -> list[str]:
-    """What is to be said about the version, if anything."""
-    try:
-        head = msgspec.json.decode(line, type=_Head)
-        major, minor = (int(part) for part in head.version.split("."))
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
-        head = None
-    if head is None or (head.event, head.format) != ("header", FORMAT):
-        raise UnreadableRecording(
-            f"{path} is not a recording of ladechat: its first line is no header. "
-            "Give a file that was written with --record."
-        )
-    own_major, own_minor = (int(part) for part in VERSION.split("."))
-    if major > own_major:
-        raise UnreadableRecording(
-            f"{path} is a recording of version {head.version}, and this ladechat reads up to version {own_major}. "
-            "Replay it with the version of ladechat that its header names."
-        )
-    if major == own_major and minor > own_minor:
-        return [f"The recording is of version {head.version}, newer than {VERSION}: what is new in it is not shown."]
-    return []
-
-
-def _events(lines: Iterable[bytes], damage: list[str]) -> list[Event]:
-    """The events of all lines; what cannot be read, or is missing, is added to `damage`."""
-    events: list[Event] = []
-    begun = False
-    expected: int | None = None
-    for number, line in enumerate(lines, start=1):
-        try:
-            event = decode_event(line)
-        except ProtocolError as error:
-            if number == 1:  # its format and version were right
-                raise UnreadableRecording(f"The header of the recording cannot be read: {error}.") from error
-            damage.append(f"line {number} cannot be read and is left out ({error})")
-            expected = None
-            continue
-        if event is None:
-            expected = None  # a kind that this version does not know
-            continue
-        if isinstance(event, Header):
-            begun = False
-        # A recording that was switched on late begins with a few lines from before: gaps count from the first turn on.
-        elif begun and expected is not None and event.seq > expected:
-            damage.append(f"{event.seq - expected:,} of the engine's events are missing before line {number}")
-        begun = begun or isinstance(event, Asked | TurnStarted)
-        expected = event.seq + 1
-        events.append(event)
-    return events
 
 
 def _times(events: list[Event], idle_limit: float | None) -> list[float]:

@@ -112,8 +112,11 @@ class Transcript(ScrollView, can_focus=True):
         self._update_last(self._last_start)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
-        """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between."""
-        if self._blocks[-1].kind == "notice":
+        """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between.
+
+        An answer whose beginning is missing from a recording begins with them.
+        """
+        if not self._blocks or self._blocks[-1].kind != "model":
             self.start("model")
         for step in steps:
             ink = Ink("step", step.index, len(step.token_ids))

@@ -14,17 +14,23 @@ from pathlib import Path
 import pytest
 
 from ladechat import protocol
-from ladechat.protocol import Event, Loading, Stop
+from ladechat.protocol import Event, Failed, Header, Loading, Stop, encode
 from ladechat.session import live
 from ladechat.session.live import LiveEngine
+from tests.session.streams import HEADER
 
 Start = Callable[[str], LiveEngine]
 
-SPEAK = """
+SPEAK = f"""
 import sys, os, time, signal
-def say(line): os.write(1, line + b"\\n")
-def loading(doing): say(b'{"event":"loading","stage":1,"stages":1,"doing":"' + doing + b'"}')
+said = []
+def say(line):
+    said.append(os.write(1, line + b"\\n"))
+def loading(doing):
+    if not said: say({encode(HEADER).rstrip()!r})
+    say(b'{{"event":"loading","stage":1,"stages":1,"doing":"' + doing + b'"}}')
 """
+"""Its first word is its header, as of any engine."""
 
 
 @pytest.fixture
@@ -59,6 +65,39 @@ async def test_a_line_longer_than_the_usual_limit_of_a_pipe_reader_arrives(engin
     engine = engine_that("loading(b'x' * 1_000_000)")
     await engine.start()
     assert [len(doing) for doing in doings(await all_events(engine))] == [1_000_000]
+    await engine.close()
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        """say(b'{"event":"step","turn":' + b"[" * 100_000)""",
+        """say(b'{"event":"prefilling","turn":1,"done_tokens":1,"total_tokens":1}')""",
+        f"say({encode(HEADER).rstrip()!r})",
+        "say(b'x' * 70_000_000)",
+        "say(bytes(range(256)))",
+    ],
+    ids=["nested", "outside a turn", "a second header", "too long", "no text"],
+)
+async def test_a_line_that_is_no_event_is_left_out_and_that_is_said_once(engine_that: Start, lie: str) -> None:
+    engine = engine_that(f"loading(b'a')\n{lie}\n{lie}\nloading(b'b')")
+    await engine.start()
+    events = await asyncio.wait_for(all_events(engine), 60)
+    assert doings(events) == ["a", "b"]
+    (failed,) = [event for event in events if isinstance(event, Failed)]
+    assert "left out" in failed.message and not failed.fatal
+    assert engine.left_out >= 2
+    await engine.close()
+    assert engine.log.read_text().count("was left out") == engine.left_out
+
+
+async def test_what_comes_before_the_header_is_left_out(engine_that: Start) -> None:
+    engine = engine_that(
+        """say(b'{"event":"loading","stage":1,"stages":1,"doing":"x"}'); said.clear(); loading(b"a")"""
+    )
+    await engine.start()
+    events = await all_events(engine)
+    assert isinstance(events[0], Header) and isinstance(events[1], Failed) and doings(events) == ["a"]
     await engine.close()
 
 
@@ -171,7 +210,9 @@ async def test_what_an_engine_has_started_ends_with_it(engine_that: Start) -> No
         "loading(str(worker).encode()); sys.stdin.readline(); os._exit(0)"
     )
     await engine.start()
-    (worker,) = doings([await anext(aiter(engine.events()))])
+    events = engine.events()
+    await anext(events)  # its header
+    (worker,) = doings([await anext(events)])
     await asyncio.wait_for(engine.close(), 60)
     await end_of(int(worker))
 
@@ -238,7 +279,8 @@ async def test_a_log_that_is_removed_under_its_engine_is_written_anew_and_rotate
     engine = engine_that(write + "loading(b'a'); sys.stdin.readline(); " + 3 * write + "loading(b'b')")
     await engine.start()
     events = engine.events()
-    await anext(events)
+    for _ in ("header", "loading"):
+        await anext(events)
     for _ in range(500):
         if engine.log.exists() and engine.log.stat().st_size:
             break

@@ -1,6 +1,7 @@
 """Reading a recording back: all that is whole, in its time, and damage is named."""
 
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -8,8 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.protocol import Asked, Closed, Step, TurnFinished, encode
-from ladechat.session.replay import Recording, UnreadableRecording
+from ladechat.protocol import (
+    MAX_LINE_BYTES,
+    Asked,
+    Closed,
+    ConversationCleared,
+    Event,
+    Failed,
+    Step,
+    TurnFinished,
+    encode,
+)
+from ladechat.session import reading
+from ladechat.session.reading import UnreadableRecording
+from ladechat.session.replay import Recording
 from tests.session.streams import GOLDEN, HEADER, recorded, stream, turn, untimed, write
 
 
@@ -50,6 +63,68 @@ def test_a_bad_line_in_the_middle_is_named_by_its_number_and_the_rest_is_played(
     recording = Recording.read(write(tmp_path / "talk.jsonl", *lines))
     assert len(recording.events) == len(lines) - 2
     assert len(recording.notices) == 1 and "line 5 cannot be read" in recording.notices[0]
+
+
+def test_a_file_cut_exactly_before_the_end_of_its_header_line_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableRecording, match="ends within its header"):
+        Recording.read(write(tmp_path / "talk.jsonl", encode(HEADER).rstrip()))
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"event":"step","turn":' + b"[" * 100_000])
+def test_a_line_that_is_nested_too_deeply_is_one_bad_line(tmp_path: Path, line: bytes) -> None:
+    lines = [encode(event) for event in stream(*turn(1), Closed())]
+    recording = Recording.read(write(tmp_path / "talk.jsonl", *lines[:4], line + b"\n", *lines[4:]))
+    assert recording.events == stream(*turn(1))
+    assert [notice for notice in recording.notices if "line 5 cannot be read" in notice] == recording.notices
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([ConversationCleared()], []),
+        ([], [ConversationCleared()]),
+        ([Failed(code="internal", message="It broke.", hint="", fatal=True)], []),
+    ],
+    ids=["conversation cleared", "before the turn", "the engine ended"],
+)
+def test_a_step_that_belongs_to_no_turn_is_left_out_by_its_line(
+    tmp_path: Path, before: list[Event], after: list[Event]
+) -> None:
+    started, read, step, *_ = turn(1)
+    events = [started, read, *before, step, *after] if before else [step, started, read, *after]
+    recording = Recording.read(recorded(tmp_path, *events, Closed()))
+    assert not any(isinstance(event, Step) for event in recording.events)
+    assert len(recording.events) == len(events)  # the header, and all but the step
+    assert any("turn 1 is not being answered" in notice for notice in recording.notices)
+
+
+def test_an_answer_whose_beginning_is_lost_is_read_where_its_question_is_there(tmp_path: Path) -> None:
+    _, *rest = turn(1)
+    recording = Recording.read(recorded(tmp_path, Asked(turn=1, text="Question 1?"), *rest, Closed()))
+    assert untimed(recording.events) == [HEADER, Asked(turn=1, text="Question 1?"), *rest]
+
+
+def test_a_line_that_is_too_long_is_left_out_and_the_rest_is_played(tmp_path: Path) -> None:
+    lines = [encode(event) for event in stream(*turn(1), Closed())]
+    long = b'{"event":"loading","doing":"' + b"x" * (MAX_LINE_BYTES + 100_000) + b'"}\n'
+    recording = Recording.read(write(tmp_path / "talk.jsonl", *lines[:4], long, *lines[4:]))
+    assert recording.events == stream(*turn(1))
+    assert any("line 5" in notice and "longer than 64 MiB" in notice for notice in recording.notices)
+
+
+def test_of_a_recording_without_end_a_part_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_EVENTS", 4)
+    recording = Recording.read(recorded(tmp_path, *turn(1)))
+    assert recording.events == stream(*turn(1))[:4]
+    assert any("more than 4 are not shown" in notice for notice in recording.notices)
+
+
+def test_what_is_no_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """Opening a pipe that nobody writes to waits for ever, and some devices have no end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(UnreadableRecording, match="a device or a pipe, not a file"):
+            Recording.read(path)
 
 
 def test_much_damage_is_told_in_few_words(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""What a type cannot say about an event: fields that have to fit each other. A screen relies on it without looking.
+
+An event that breaks a rule is refused where it is decoded, so it is a bad line like any other, live and in a recording.
+Ranges of single numbers and lengths of texts are part of the types, in `ladechat.protocol.values`.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+from ladechat.protocol.messages import Event, PolicyChoice, ProtocolError, Ready, Step, TurnStarted
+from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, PoolView, WindowView
+
+
+def check(event: Event) -> None:
+    """Look at an event that has just been decoded.
+
+    Raises:
+        ProtocolError: a field does not fit the others; it is named.
+    """
+    rules = _RULES.get(type(event))
+    if rules is not None:
+        rules(event)
+
+
+def _step(step: Step) -> None:
+    tokens = len(step.token_ids)
+    if not tokens:
+        raise ProtocolError("`token_ids` is empty")
+    if not tokens == len(step.pieces) == len(step.logprobs) == len(step.origins):
+        raise ProtocolError("`token_ids`, `pieces`, `logprobs` and `origins` are not of one length")
+    if step.draft is not None:
+        _draft(step.draft)
+    if step.window is not None:
+        _window(step.window)
+    if step.pool is not None:
+        _pool(step.pool)
+
+
+def _draft(draft: DraftTree) -> None:
+    nodes = len(draft.token_ids)
+    if not nodes == len(draft.pieces) == len(draft.parents) == len(draft.sources) == len(draft.verdicts):
+        raise ProtocolError(
+            "`token_ids`, `pieces`, `parents`, `sources` and `verdicts` of `draft` are not of one length"
+        )
+    for node, parent in enumerate(draft.parents):
+        if not -1 <= parent < node:
+            raise ProtocolError(f"`draft.parents` has {parent} for node {node}, which is not before it")
+
+
+def _window(window: WindowView) -> None:
+    if list(map(len, window.rows)) != list(map(len, window.row_ids)):
+        raise ProtocolError("`window.rows` and `window.row_ids` are not of one shape")
+    if len(window.fresh) != len(window.fresh_ids):
+        raise ProtocolError("`window.fresh` and `window.fresh_ids` are not of one length")
+
+
+def _pool(pool: PoolView) -> None:
+    if pool.hits > pool.lookups:
+        raise ProtocolError("`pool.hits` is above `pool.lookups`")
+    for candidate in pool.candidates:
+        _candidate(candidate)
+
+
+def _candidate(candidate: Candidate) -> None:
+    if not candidate.matched <= len(candidate.token_ids) == len(candidate.pieces):
+        raise ProtocolError("`pool.candidates` has one whose tokens, pieces and `matched` do not fit each other")
+
+
+def _policy_choice(choice: PolicyChoice) -> None:
+    sizes = {"costs": [one.slots for one in choice.costs], "expected": [one.slots for one in choice.expected]}
+    for name, slots in sizes.items():
+        if any(before >= after for before, after in pairwise(slots)):
+            raise ProtocolError(f"`{name}` does not rise by its slots")
+
+
+def _turn_started(turn: TurnStarted) -> None:
+    if not turn.messages:
+        raise ProtocolError("`messages` is empty")
+    if turn.cached_tokens > len(turn.prompt_ids):
+        raise ProtocolError("`cached_tokens` is above the length of `prompt_ids`")
+
+
+def _ready(ready: Ready) -> None:
+    for info in ready.decoders:
+        _decoder(info)
+
+
+def _decoder(info: DecoderInfo) -> None:
+    if len({one.name for one in info.parameters}) < len(info.parameters):
+        raise ProtocolError(f"`decoders` has two parameters of one name in {info.name!r}")
+    for one in info.parameters:
+        if not isinstance(one.default, bool) and not one.least <= one.default <= one.most:
+            raise ProtocolError(f"`decoders` has a default out of its range: {one.name!r}")
+
+
+_RULES: Mapping[type[Event], Callable[[Any], None]] = {
+    PolicyChoice: _policy_choice,
+    Ready: _ready,
+    Step: _step,
+    TurnStarted: _turn_started,
+}
