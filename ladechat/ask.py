@@ -26,18 +26,12 @@ from ladechat.protocol import (
 )
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
+from ladechat.terminal import shown
 from ladechat.widgets.formatting import announced, describe_settings, figures
 
 FAILED = 1
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-
-VISIBLE_CONTROLS = {
-    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"},
-    # What turns the direction of writing around, and with it the meaning, and what breaks lines out of sight.
-    **{code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)},
-}
-"""Text of a model, a hub or a file never reaches a terminal raw, except for line ends and tabs."""
 
 
 def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int | None, *, as_json: bool) -> int:
@@ -90,8 +84,8 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
 
 
 def to_stderr(sentence: str) -> None:
-    """Print a line on standard error; on a terminal, with what would steer it made visible."""
-    print(sentence.translate(VISIBLE_CONTROLS) if sys.stderr.isatty() else sentence, file=sys.stderr)
+    """Print a line on standard error, with what would steer a terminal made visible: it may be shown on one later."""
+    print(shown(sentence), file=sys.stderr)
 
 
 class JsonPrinter:
@@ -159,7 +153,7 @@ class AnswerPrinter:
             return
         self._begun = True
         if self._out.is_terminal:
-            text = text.translate(VISIBLE_CONTROLS)
+            text = shown(text)
             self._out.print(Text(text, self._palette.step(step.index, len(step.token_ids))), end="")
         else:
             sys.stdout.write(text)
@@ -191,7 +185,7 @@ class Status:
     def show(self, text: str) -> None:
         """Replace the line."""
         if self._enabled:
-            sys.stderr.write(f"\r\x1b[2K{text.translate(VISIBLE_CONTROLS)} …")
+            sys.stderr.write(f"\r\x1b[2K{shown(text)} …")
             sys.stderr.flush()
             self._shown = True
 

@@ -1,8 +1,10 @@
 """The commands. Thin: each says what it takes, checks it, and hands over."""
 
+import contextlib
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,12 +30,14 @@ from ladechat.options import (
     check_parameters,
     check_quantize,
     fail,
+    in_short,
     option_of,
     with_engine_options,
 )
-from ladechat.protocol import Message
+from ladechat.protocol import MOST, MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
+from ladechat.terminal import shown
 
 RECORD = "--record"
 
@@ -48,6 +52,25 @@ class Commands(TyperGroup):
             for arg, after in zip(args, following, strict=True)
         ]
         return super().parse_args(ctx, given)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _refusals_made_visible():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _refusals_made_visible():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _refusals_made_visible() -> Iterator[None]:
+    """What typer refuses, it repeats as it was given: nothing of that shall steer a terminal."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = shown(message)  # type: ignore[attr-defined]  # looked at just now
+        raise
 
 
 app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -139,7 +162,9 @@ def ask(
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
     _check_length(max_new_tokens)
     piped = question == "-" or (question is None and not sys.stdin.isatty())
-    text = sys.stdin.read() if piped else question
+    text = sys.stdin.read(MOST_TEXT + 1) if piped else question
+    if text is not None and len(text) > MOST_TEXT:
+        fail(f"The question has more than {MOST_TEXT:,} characters; ask a shorter one.")
     if text is None or not text.strip():
         fail('The question is empty; give one, as in: ladechat ask "What is the n-gram pool?".')
     from ladechat.ask import run
@@ -264,5 +289,5 @@ def _recorder(record: str | None, model: str) -> Recorder:
 
 
 def _check_length(max_new_tokens: int | None) -> None:
-    if max_new_tokens is not None and max_new_tokens < 1:
-        fail(f"--max-new-tokens has to be at least 1, not {max_new_tokens}.")
+    if max_new_tokens is not None and not 1 <= max_new_tokens <= MOST:
+        fail(f"--max-new-tokens has to be at least 1 and below 2⁵³, not {in_short(max_new_tokens)}.")

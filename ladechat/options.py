@@ -14,10 +14,14 @@ import msgspec
 import typer
 
 from ladechat import catalog
-from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
+from ladechat.protocol import MOST, PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
 from ladechat.session.launcher import EngineOptions
+from ladechat.terminal import shown
 
 USAGE_ERROR = 2
+MOST_DIGITS = 20
+MOST_GPUS = 1024
+"""Of those that share a model. No machine has as many."""
 
 Model = Annotated[
     str, typer.Option("--model", "-m", help="A folder, a GGUF file, a hub id, or demo, the bundled model.")
@@ -212,18 +216,21 @@ def checked(decoder: str, parameters: Mapping[str, Value], drawing: Mapping[str,
         fail(f"Top-p has to be above 0 and at most 1, not {drawing['top_p']:g}; set it with --top-p.")
     if not 0 <= drawing["min_p"] < 1:
         fail(f"Min-p has to be at least 0 and below 1, not {drawing['min_p']:g}; set it with --min-p.")
-    if drawing["top_k"] < 0:
-        fail(f"Top-k has to be at least 0, not {drawing['top_k']}; set it with --top-k.")
+    if not 0 <= drawing["top_k"] <= MOST:
+        fail(f"Top-k has to be at least 0 and below 2⁵³, not {in_short(drawing['top_k'])}; set it with --top-k.")
     try:
         return msgspec.convert({"decoder": decoder, "parameters": parameters, **drawing}, Settings)
     except msgspec.ValidationError:
-        fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {drawing['seed']}; set it with --seed.")
+        seed = in_short(drawing["seed"])
+        fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {seed}; set it with --seed.")
 
 
 def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
     """Refuse less than one GPU, and quantised weights on several."""
-    if gpus < 1:
-        fail(f"A model cannot be shared among {gpus} GPUs; set 1, for no sharing, or more with --tensor-parallel.")
+    if not 1 <= gpus <= MOST_GPUS:
+        fail(
+            f"A model cannot be shared among {in_short(gpus)} GPUs; set 1, for no sharing, or more with --tensor-parallel."
+        )
     if gpus > 1 and quantize is not None:
         fail("Quantised weights cannot be shared among GPUs; leave out --quantize or --tensor-parallel.")
 
@@ -238,7 +245,13 @@ def check_quantize(quantize: str | None) -> None:
         fail("--quantize needs torchao, which is not installed: pip install 'ladechat[quantize]' brings it.")
 
 
+def in_short(number: int) -> str:
+    """A number for a sentence: of one that nobody can read, how it begins."""
+    digits = str(number)
+    return digits if len(digits) <= MOST_DIGITS else f"{digits[:MOST_DIGITS]}…"
+
+
 def fail(sentence: str) -> NoReturn:
     """Say what is wrong and what to do, and end the program."""
-    print(f"ladechat: {sentence}", file=sys.stderr)
+    print(f"ladechat: {shown(sentence)}", file=sys.stderr)
     raise typer.Exit(USAGE_ERROR)

@@ -14,6 +14,7 @@ from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
 from ladechat.private_folder import keep_torch_caches_private
+from ladechat.terminal import shown
 
 if TYPE_CHECKING:
     from ladechat.bench.report import Report
@@ -142,7 +143,7 @@ def _write(report: "Report", options: Options) -> int:
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"ladechat: {sentence}", file=sys.stderr)
+    print(f"ladechat: {shown(sentence)}", file=sys.stderr)
     return code
 
 

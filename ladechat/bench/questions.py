@@ -22,6 +22,10 @@ class Question:
     turns: tuple[str, ...]
 
 
+MOST_BYTES = 10_000_000
+"""Of a file of questions: a benchmark of more would take days."""
+
+
 def read_questions(sources: Sequence[str]) -> list[Question]:
     """The questions of all these kinds and files, in their order. A file's questions are of the kind that it is named.
 
@@ -41,6 +45,10 @@ def _read(source: str) -> list[Question]:
     if path.suffix != ".toml":
         raise Refused(f"There are no questions {source!r}; {CHOICE}.")
     try:
+        if path.exists() and not path.is_dir() and not path.is_file():
+            raise Refused(f"{source} is a device or a pipe, not a file; give --questions another one.")
+        if path.stat().st_size > MOST_BYTES:
+            raise Refused(f"{source} is larger than {MOST_BYTES // 10**6} MB; give --questions fewer in a file.")
         return _parse(path.stem, source, path.read_text("utf-8"))
     except OSError as error:
         raise Refused(f"{source} cannot be read: {error.strerror or error}; give --questions another file.") from error
@@ -53,6 +61,8 @@ def _parse(kind: str, source: str, text: str) -> list[Question]:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Refused(f"{source} is no file of questions, for it is not TOML ({error}); {FORM}.") from error
+    except RecursionError:
+        raise Refused(f"{source} is no file of questions, for it is nested too deeply; {FORM}.") from None
     found = content.get("prompts")
     if not isinstance(found, list) or not found:
         raise Refused(f"{source} is no file of questions, for it has no list named prompts; {FORM}.")

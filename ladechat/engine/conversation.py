@@ -11,7 +11,8 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.engine.detokenizer import special_ids
-from ladechat.protocol import Message
+from ladechat.engine.template import rendered
+from ladechat.protocol import MOST_TEXT, Message
 
 LLAMA_2_TEMPLATE = (
     "{% if messages[0]['role'] == 'system' %}"
@@ -26,6 +27,8 @@ LLAMA_2_TEMPLATE = (
 )
 """The chat format of Llama 2 (Touvron et al. 2023), for checkpoints that bring no template."""
 
+SHORTEN = "Shorten the message, or use a model with a longer context."
+
 SHARE_KEPT_FOR_THE_ANSWER = 4
 """One part in this many of the context, at most, is kept for the answer when history is trimmed."""
 
@@ -34,14 +37,16 @@ SHARE_DROPPED_AT_ONCE = 4
 would begin differently, and nothing in the KV cache could be used again."""
 
 
-class MessageTooLong(ValueError):
-    """The last message alone does not fit the context."""
+MOST_MESSAGE, MOST_CONVERSATION = MOST_TEXT, 4 * MOST_TEXT
+"""Characters of the last message, and of all together. Turning them into tokens takes 2 seconds and 500 MB a million."""
 
-    def __init__(self, tokens: int, context_length: int) -> None:
-        super().__init__(
-            f"This message makes a prompt of {tokens:,} tokens, but the model's context holds {context_length:,} with "
-            "the answer."
-        )
+
+class MessageTooLong(ValueError):
+    """A conversation that is too long to be answered: why in the message, what to do in `hint`."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class NothingToAnswer(ValueError):
@@ -75,11 +80,13 @@ class ChatFormat:
         always stay.
 
         Raises:
-            MessageTooLong: even alone, the last message leaves no room for one token of an answer.
+            MessageTooLong: even alone, the last message leaves no room for one token of an answer; or there is more text
+                than can be read.
             NothingToAnswer: no message of the user's stands last, or the template refuses the conversation.
         """
         if not messages or messages[-1].role != "user":
             raise NothingToAnswer("the last message of a conversation has to be the user's")
+        _check_characters(messages)
         room = context_length - min(max_new_tokens, context_length // SHARE_KEPT_FOR_THE_ANSWER)
         kept, dropped_turns = list(messages), 0
         token_ids = self.encode(kept)
@@ -90,7 +97,11 @@ class ChatFormat:
             kept, dropped_turns = self._newest_turns(messages, most)
             token_ids = self.encode(kept)
         if len(token_ids) >= context_length:
-            raise MessageTooLong(len(token_ids), context_length)
+            raise MessageTooLong(
+                f"This message makes a prompt of {len(token_ids):,} tokens, but the model's context holds "
+                f"{context_length:,} with the answer.",
+                SHORTEN,
+            )
         return Prompt(token_ids, kept, dropped_turns, len(messages) - len(kept), before)
 
     def _newest_turns(self, messages: Sequence[Message], most: int) -> tuple[list[Message], int]:
@@ -162,19 +173,26 @@ class ChatFormat:
         template = None if self.from_checkpoint else LLAMA_2_TEMPLATE
         try:
             with contextlib.suppress(TemplateError):  # many templates know no system role
-                return self._apply(messages, chat_template=template, **options)
-            return self._apply(_with_system_folded_in(messages), chat_template=template, **options)
+                return rendered(self._tokenizer, messages, template, **options)
+            return rendered(self._tokenizer, _with_system_folded_in(messages), template, **options)
         except TemplateError as error:
             raise NothingToAnswer(f"the model's chat template refuses the conversation ({error})") from error
-
-    def _apply(self, messages: list[dict[str, str]], **options: Any) -> str:
-        text = self._tokenizer.apply_chat_template(messages, tokenize=False, **options)
-        assert isinstance(text, str)
-        return text
 
     def _tokenize(self, text: str) -> list[int]:
         token_ids = self._tokenizer.encode(text, add_special_tokens=False) if text else []
         return list(token_ids)
+
+
+def _check_characters(messages: Sequence[Message]) -> None:
+    last = len(messages[-1].content)
+    if last > MOST_MESSAGE:
+        raise MessageTooLong(
+            f"This message has {last:,} characters, and no more than {MOST_MESSAGE:,} are read.", SHORTEN
+        )
+    together = sum(len(message.content) for message in messages)
+    if together > MOST_CONVERSATION:
+        message = f"This conversation has {together:,} characters, and no more than {MOST_CONVERSATION:,} are read."
+        raise MessageTooLong(message, "Start a new conversation.")
 
 
 def _with_system_folded_in(messages: list[dict[str, str]]) -> list[dict[str, str]]:

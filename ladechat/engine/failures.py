@@ -4,6 +4,8 @@ from ladechat import catalog
 from ladechat.model.parallel.workers import OUT_OF_MEMORY
 from ladechat.protocol import Failed, Settings
 
+MOST_OF_AN_ERROR = 2000
+"""Characters of what a library says that are shown; the log has the rest."""
 LESS_MEMORY = "a smaller model, or --dtype bfloat16"
 
 
@@ -53,7 +55,14 @@ def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:
     return Failed(code="out_of_memory", message=message, hint=hint, turn=turn)
 
 
-def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
+def ends_the_process(error: BaseException) -> bool:
+    """Whether it is meant to: anything else is a failure that has to be told, such as a panic of the tokenizers, which
+    is no Exception.
+    """
+    return isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit)
+
+
+def unexpected(error: BaseException, turn: int | None, fatal: bool) -> Failed:
     """The memory was used up, or something that should not happen did."""
     from ladechat.model.runners.out_of_memory import memory_is_used_up
 
@@ -63,6 +72,6 @@ def unexpected(error: Exception, turn: int | None, fatal: bool) -> Failed:
     if isinstance(error, FloatingPointError):
         hint = "In float16 large models overflow; try --dtype bfloat16 or float32."
         return Failed(code="internal", message=f"The answer was broken off: {error}", hint=hint, turn=turn, fatal=fatal)
-    message = f"Something went wrong that should not have: {type(error).__name__}: {error}"
+    message = f"Something went wrong that should not have: {type(error).__name__}: {str(error)[:MOST_OF_AN_ERROR]}"
     hint = "The engine's log has the details; please report it with them."
     return Failed(code="internal", message=message, hint=hint, turn=turn, fatal=fatal)

@@ -14,6 +14,7 @@ VERSION = 1
 UNKNOWN = "unknown"
 """The fingerprint of a tokenizer that has no file of its own."""
 MAX_BYTES = 64 * 1024 * 1024
+"""Of the file; a pool keeps far less."""
 
 
 class PoolFileError(Exception):
@@ -42,6 +43,8 @@ def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
     if tokenizer == UNKNOWN:
         raise PoolFileError("The model's tokenizer cannot be told from others, so no file is sure to be its own pool.")
     try:
+        if path.exists() and not path.is_dir() and not path.is_file():  # some devices have no end, and a pipe waits
+            raise PoolFileError(f"{path} is a device or a pipe, not a file; give --pool another name.")
         if path.stat().st_size > MAX_BYTES:
             raise PoolFileError(f"{path} is larger than any pool; give --pool another name.")
         content = msgspec.msgpack.decode(path.read_bytes(), type=_Content)
@@ -49,7 +52,7 @@ def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
         return 0
     except OSError as error:
         raise PoolFileError(f"{path} cannot be read: {error.strerror or error}; give --pool another name.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PoolFileError(f"{path} is no pool of n-grams, or damaged; give --pool another name.") from error
     if (content.format, content.version) != (FORMAT, VERSION):
         raise PoolFileError(f"{path} is no pool of n-grams that this ladechat reads; give --pool another name.")

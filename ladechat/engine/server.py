@@ -1,5 +1,6 @@
 """The engine as a process: commands in on standard input, events out on standard output."""
 
+import contextlib
 import faulthandler
 import sys
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from ladechat import __version__, protocol
-from ladechat.engine.failures import bad_command, busy, pool_file, unexpected, worker_ended
+from ladechat.engine.failures import bad_command, busy, ends_the_process, pool_file, unexpected, worker_ended
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
@@ -66,7 +67,7 @@ def serve(
             version=protocol.VERSION,
             program=f"ladechat {__version__}",
             model=model,
-            tokenizer=tokenizer_fingerprint(folder) if folder else None,
+            tokenizer=_fingerprint(folder) if folder else None,
             device=device,
             dtype=dtype,
             settings=settings,
@@ -79,13 +80,28 @@ def serve(
     workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
     try:
         loaded = _load(model, device, dtype, stream, workers, quantize)
+        return _serve_model(loaded, settings, pool, stream, inbox)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
-        return 1
-    except Exception as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
+    except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
+        if ends_the_process(error):
+            raise
         traceback.print_exc()
         stream.emit(unexpected(error, turn=None, fatal=True))
-        return 1
+    return 1
+
+
+def _fingerprint(folder: Path) -> str | None:
+    """Of the tokenizer in a folder; None where it cannot be read, which loading it will say."""
+    with contextlib.suppress(OSError):
+        return tokenizer_fingerprint(folder)
+    return None
+
+
+def _serve_model(
+    loaded: "LoadedModel", settings: Settings, pool: Path | None, stream: EventStream, inbox: Inbox
+) -> int:
+    """Answer commands with a model, until the input ends. The exit code: 1 if the file is no pool of this model."""
     from ladechat.engine.pool_file import PoolFileError, read, write
     from ladechat.engine.turn import Service
 
@@ -112,7 +128,9 @@ def _prepare(service: "Service", stream: EventStream) -> None:
     used_up = False
     try:
         service.decoders.prepare()
-    except Exception as error:  # whatever it is, the model can still answer
+    except BaseException as error:  # whatever it is, the model can still answer
+        if ends_the_process(error):
+            raise
         traceback.print_exc()
         used_up = memory_is_used_up(error)
         if not used_up:
@@ -157,7 +175,9 @@ class Engine:
             for _ in self._learning:
                 if (command := self._inbox.poll()) is not None:
                     return command
-        except Exception:  # whatever a tokenizer makes of an id that no text has: what is met later is asked for then
+        except BaseException as error:  # whatever a tokenizer makes of an id: what is met later is asked for then
+            if ends_the_process(error):
+                raise
             traceback.print_exc()
         collect_seldom()
         return self._inbox.wait()
@@ -196,11 +216,12 @@ class Engine:
         try:
             answer(self._service, command, self._emit, self)
         except MessageTooLong as error:
-            hint = "Shorten the message, or use a model with a longer context."
-            self._stream.emit(Failed(code="message_too_long", message=str(error), hint=hint, turn=command.turn))
+            self._stream.emit(Failed(code="message_too_long", message=str(error), hint=error.hint, turn=command.turn))
         except NothingToAnswer as error:
             self._stream.emit(bad_command(error, turn=command.turn))
-        except Exception as error:  # the conversation is not lost because one answer was
+        except BaseException as error:  # the conversation is not lost because one answer was
+            if ends_the_process(error):
+                raise
             traceback.print_exc()
             self._stream.emit(unexpected(error, turn=command.turn, fatal=False))
 

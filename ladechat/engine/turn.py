@@ -6,6 +6,7 @@ import time
 import traceback
 from collections import deque
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Protocol
 
 from ladechat import protocol
@@ -14,7 +15,8 @@ from ladechat.decoder.step import Limits, Step
 from ladechat.engine.conversation import ChatFormat, Prompt
 from ladechat.engine.decoders import Decoders, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
-from ladechat.engine.failures import passes_made_smaller, unexpected
+from ladechat.engine.failures import ends_the_process, passes_made_smaller, unexpected
+from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.step_events import step_event
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.memory_use import memory_use
@@ -99,7 +101,11 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     """
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
-    prompt = service.chat.fit(command.messages, context_length, max_new_tokens)
+    fit = partial(service.chat.fit, command.messages, context_length, max_new_tokens)
+    prompt = unless_stopped(fit, listener.stop_wanted)
+    if prompt is None:
+        emit(*_stopped_before_it_began(command, max_new_tokens, service))
+        return
     seed = service.seed(command.turn)
     _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
     limits = Limits(max_new_tokens, service.loaded.eos_ids)
@@ -110,7 +116,9 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     memory_used_up = False
     try:
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
-    except Exception as error:  # whatever a model raises: the stream has the reason, and then the end of the turn
+    except BaseException as error:  # whatever a model raises: the stream has the reason, and then the end of the turn
+        if ends_the_process(error):
+            raise
         traceback.print_exc()
         memory_used_up = memory_is_used_up(error)
         if not memory_used_up:
@@ -118,6 +126,22 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     if memory_used_up:  # not before: while an error is handled, it holds all that the pass had allocated
         save_memory(service, command.turn, emit)
     emit(turn.finished(reason))
+
+
+def _stopped_before_it_began(command: protocol.Generate, most: int, service: Service) -> tuple[protocol.Event, ...]:
+    """The beginning and the end of an answer whose prompt was not made."""
+    started = protocol.TurnStarted(
+        turn=command.turn,
+        messages=command.messages,
+        prompt_ids=[],
+        cached_tokens=0,
+        max_new_tokens=most,
+        settings=service.decoders.settings,
+    )
+    finished = protocol.TurnFinished(
+        turn=command.turn, reason="stopped", text="", token_ids=[], steps=0, prefill_seconds=0.0, decode_seconds=0.0
+    )
+    return started, finished
 
 
 def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
@@ -193,8 +217,8 @@ class _Turn:
         self.service.cost.refresh()
         try:
             return self._decode(listener)
-        except Exception:  # whatever a model raises: the steps before it are emitted
-            with contextlib.suppress(Exception):  # the first error is the one that matters
+        except BaseException:  # whatever a model raises: the steps before it are emitted
+            with contextlib.suppress(BaseException):  # the first error is the one that matters
                 self._emit_steps()
             raise
 

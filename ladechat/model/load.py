@@ -148,7 +148,7 @@ def load(
         dtype=str(model.dtype).removeprefix("torch."),
         quantization=gguf.quantization if gguf else method or quantize,
         sampling_defaults=sampling_defaults(folder),
-        eos_ids=_eos_ids(model, tokenizer),
+        eos_ids=_eos_ids(name, model, tokenizer),
         load_seconds=time.perf_counter() - started,
     )
 
@@ -254,13 +254,23 @@ def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Every token id that any part of the checkpoint names as an end of text."""
+def _eos_ids(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    """Every token id that any part of the checkpoint names as an end of text.
+
+    Raises:
+        LoadError: one of them is no id.
+    """
     found: set[int] = set()
     generation = getattr(model, "generation_config", None)
     for owner in (generation, model.config, tokenizer):
-        ids = getattr(owner, "eos_token_id", None)
-        found.update([ids] if isinstance(ids, int) else ids or [])
+        named = getattr(owner, "eos_token_id", None)
+        for one in named if isinstance(named, list | tuple) else [named]:
+            if isinstance(one, int) and not isinstance(one, bool):
+                found.add(one)
+            elif one is not None:
+                message = f"{name} names {str(one)[:40]!r} as the token that ends an answer, which is no token id."
+                hint = "Put the number of that token into its config.json and generation_config.json as eos_token_id."
+                raise LoadError("load_failed", message, hint)
     return frozenset(found)
 
 

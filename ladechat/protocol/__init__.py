@@ -31,6 +31,8 @@ from ladechat.protocol.messages import (
     TurnStarted,
 )
 from ladechat.protocol.values import (
+    MOST,
+    MOST_TEXT,
     PENALTY_RANGE,
     TEMPERATURE_RANGE,
     Candidate,
@@ -56,6 +58,8 @@ __all__ = [
     "EVENTS",
     "FORMAT",
     "MAX_LINE_BYTES",
+    "MOST",
+    "MOST_TEXT",
     "PENALTY_RANGE",
     "TEMPERATURE_RANGE",
     "VERSION",

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -35,11 +35,26 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 def encode(message: Command | Event) -> bytes:
     """One line, its newline included. ASCII only: no character of a model's text can split a line or upset a reader."""
-    line = _encoder.encode(message)
+    try:
+        line = _encoder.encode(message)
+    except UnicodeEncodeError:  # half a surrogate pair, as Python has it for bytes of a name that are no UTF-8
+        line = _encoder.encode(_mended(msgspec.to_builtins(message)))
     if not line.isascii():
         # Outside ASCII, JSON has nothing but the insides of strings, where an escape means the character itself.
         line = _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], line.decode()).encode()
     return line + b"\n"
+
+
+def _mended(value: Any) -> Any:
+    """The same with U+FFFD for what is no character."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case dict():
+            return {_mended(key): _mended(item) for key, item in value.items()}
+        case list():
+            return [_mended(item) for item in value]
+    return value
 
 
 def decode_command(line: bytes) -> Command | None:

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from ladechat.keys import APP_KEYS
-from ladechat.protocol import Configure, DecoderInfo, Event, Ready
+from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.recording import default_path
@@ -111,6 +111,10 @@ class ChatScreen(Screen[None]):
         if self._session.state is State.ENDED:
             self._prompt.offer(event.text)
             self.notify("The engine has ended. F5 starts it again.", severity="warning")
+            return
+        if len(event.text) > MOST_TEXT:
+            self._prompt.offer(event.text)
+            self.notify(f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question.", severity="warning")
             return
         self.view.transcript.anchor()
         if self._session.asking:

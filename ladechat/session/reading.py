@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -38,7 +37,7 @@ def read_events(path: Path) -> tuple[list[Event], list[str]]:
         UnreadableRecording: it is no recording, or of a later major version, or no file.
         OSError: it cannot be read.
     """
-    if not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):  # opening one that is a pipe may wait for ever
+    if path.exists() and not path.is_dir() and not path.is_file():  # opening a pipe may wait for ever
         raise UnreadableRecording(f"{path} is a device or a pipe, not a file; write the recording into one first.")
     damage: list[str] = []
     with path.open("rb") as file, _no_garbage():

@@ -1,5 +1,6 @@
 """Questions: those that come along, and files of the same form."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,22 @@ def test_a_file_holds_questions_and_conversations_of_the_kind_that_it_is_named(t
         (b'prompts = ["a", []]', "Question 2"),
         (b'prompts = ["a", ["b", " "]]', "Question 2"),
         (b"prompts = ['\xff']", "not UTF-8"),
+        (b"prompts = " + b"[" * 100_000, "nested too deeply"),
+        (b"#" * 10_000_001, "larger than 10 MB"),
         (None, "No such file"),
+    ],
+    ids=[
+        "torn",
+        "empty",
+        "other name",
+        "text",
+        "number",
+        "empty turn",
+        "blank turn",
+        "bytes",
+        "nested",
+        "large",
+        "none",
     ],
 )
 def test_a_file_of_another_form_is_refused_with_what_is_wrong(
@@ -60,3 +76,9 @@ def test_a_file_of_another_form_is_refused_with_what_is_wrong(
 def test_questions_that_do_not_exist_are_refused_with_those_that_do(sources: list[str]) -> None:
     with pytest.raises(Refused, match="multi_turn"):
         read_questions(sources)
+
+
+def test_a_device_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(Refused, match="a device or a pipe"):
+        read_questions([str(tmp_path / "pipe.toml")])

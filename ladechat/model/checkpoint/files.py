@@ -55,14 +55,24 @@ def local_folder(name: str) -> Path | None:
     """The folder of the bundled model or of a local checkpoint; None for what must be a hub id."""
     if name == DEMO:
         return Path(str(files("ladechat") / "demo"))
-    path = Path(name).expanduser()
-    return path if path.is_dir() else None
+    path = _path(name)
+    return path if path is not None and path.is_dir() else None
 
 
 def local_gguf(name: str) -> Path | None:
     """The GGUF file of this name on this machine, if there is one."""
-    path = Path(name).expanduser()
-    return path if is_gguf(path) and path.is_file() else None
+    path = _path(name)
+    return path if path is not None and is_gguf(path) and path.is_file() else None
+
+
+def _path(name: str) -> Path | None:
+    """The path of this name; None where the system knows no such path, as one of thousands of characters."""
+    try:
+        path = Path(name).expanduser()
+        path.is_dir()
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return path
 
 
 def is_gguf(checkpoint: Path) -> bool:

@@ -8,7 +8,7 @@ MESSAGES = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
 """In errors without a class of their own: MPS's, the CPU allocator's, cuBLAS's."""
 
 
-def memory_is_used_up(error: Exception) -> bool:
+def memory_is_used_up(error: BaseException) -> bool:
     """Whether an error is about memory, on any device."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
