@@ -229,7 +229,8 @@ def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
     """Refuse less than one GPU, and quantised weights on several."""
     if not 1 <= gpus <= MOST_GPUS:
         fail(
-            f"A model cannot be shared among {in_short(gpus)} GPUs; set 1, for no sharing, or more with --tensor-parallel."
+            f"A model cannot be shared among {in_short(gpus)} GPUs; "
+            "set 1, for no sharing, or more with --tensor-parallel."
         )
     if gpus > 1 and quantize is not None:
         fail("Quantised weights cannot be shared among GPUs; leave out --quantize or --tensor-parallel.")

@@ -51,7 +51,14 @@ class Scripted:
             yield event
 
 
-BEGUN = TurnStarted(turn=1, messages=[], prompt_ids=[1], cached_tokens=0, max_new_tokens=9, settings=Settings())
+BEGUN = TurnStarted(
+    turn=1,
+    messages=[Message(role="user", content="?")],
+    prompt_ids=[1],
+    cached_tokens=0,
+    max_new_tokens=9,
+    settings=Settings(),
+)
 OUT_OF_MEMORY = Failed(code="out_of_memory", message="The memory is used up.", hint="Use less.", turn=1)
 
 

@@ -1,4 +1,4 @@
-"""Chat templates are programs that come with a checkpoint: they write what transformers makes of them, within limits."""
+"""Chat templates, programs that come with a checkpoint, write what transformers makes of them, within limits."""
 
 import threading
 from collections.abc import Callable
