@@ -43,8 +43,16 @@ def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int
         )
     except BrokenPipeError:
         # The reader has left. What Python still holds for it has to go somewhere when the program ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return BROKEN_PIPE
+    except OSError as error:  # a disk that is full, or a process that cannot be started
+        to_stderr(f"ladechat: The answer cannot be had, or not be written: {error.strerror or error}.")
+        _forget_output()
+        return FAILED
+
+
+def _forget_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter | AnswerPrinter") -> int:

@@ -23,6 +23,7 @@ from ladechat.bench.options import (
     numbers_by_hand,
 )
 from ladechat.options import (
+    USAGE_ERROR,
     Device,
     Dtype,
     Model,
@@ -37,7 +38,7 @@ from ladechat.options import (
 from ladechat.protocol import MOST, MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import shown
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, missing_streams, replace_missing_streams, shown
 
 RECORD = "--record"
 
@@ -87,6 +88,7 @@ System = Annotated[str | None, typer.Option(help="A system message: how the mode
 
 def main() -> None:
     """Run the command line."""
+    replace_missing_streams()
     os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
     app(prog_name="ladechat")
 
@@ -116,6 +118,7 @@ def chat(
     _check_length(max_new_tokens)
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
+    _check_screen()
     gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
     from ladechat.app import run_chat
 
@@ -142,6 +145,7 @@ def replay(
         fail(f"{file} cannot be read: {error.strerror or error}.")
     if not in_terminal():
         fail("A replay needs a terminal; run it in one, without a pipe.")
+    _check_screen()
     gc.disable()  # until the first frame is shown, as in `chat`
     from ladechat.app import run_replay
 
@@ -161,6 +165,7 @@ def ask(
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
     _check_length(max_new_tokens)
+    _check_streams(STANDARD_OUTPUT)
     piped = question == "-" or (question is None and not sys.stdin.isatty())
     text = sys.stdin.read(MOST_TEXT + 1) if piped else question
     if text is not None and len(text) > MOST_TEXT:
@@ -178,6 +183,7 @@ def ask(
 @with_engine_options
 def serve_engine(engine: EngineOptions) -> None:
     """Serve a model: commands in on standard input, events out on standard output (docs/protocol.md)."""
+    _check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
     from ladechat.engine.server import serve
 
     pool = Path(engine.pool).expanduser() if engine.pool else None
@@ -212,6 +218,7 @@ def bench(
 ) -> None:
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
     _check_length(max_new_tokens)
+    _check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     options = Options(
         model=model,
@@ -239,6 +246,7 @@ def tune(
     quantize: Quantize = None,
 ) -> None:
     """Time passes of several sizes here, and see how many drafts a pass the adaptive policy makes of that."""
+    _check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     from ladechat.bench.tune import run
 
@@ -248,6 +256,26 @@ def tune(
 def in_terminal() -> bool:
     """Is there a screen to draw on, and a keyboard?"""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _check_screen() -> None:
+    """Textual draws on standard error. Where that goes elsewhere, the screen would stay blank and every key dead."""
+    if not sys.stderr.isatty():
+        sentence = (
+            "The screen is drawn on standard error, which goes elsewhere here; start again without redirecting it."
+        )
+        print(f"ladechat: {sentence}")  # where the user looks
+        raise typer.Exit(USAGE_ERROR)
+
+
+def _check_streams(*needed: int) -> None:
+    """Refuse to work where what a command reads from or writes to is closed."""
+    for number in needed:
+        if number in missing_streams():
+            name = "input" if number == STANDARD_INPUT else "output"
+            fail(
+                f"Standard {name} is closed, and this command needs it; start it without {'<' if not number else '>'}&-."
+            )
 
 
 def _refuse_misplaced_options(context: typer.Context) -> None:

@@ -5,7 +5,6 @@ Those of decoders come from `ladechat.catalog`: what is registered there before 
 
 import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import Annotated, Any, NoReturn, get_args
@@ -16,7 +15,7 @@ import typer
 from ladechat import catalog
 from ladechat.protocol import MOST, PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
 from ladechat.session.launcher import EngineOptions
-from ladechat.terminal import shown
+from ladechat.terminal import say
 
 USAGE_ERROR = 2
 MOST_DIGITS = 20
@@ -254,5 +253,5 @@ def in_short(number: int) -> str:
 
 def fail(sentence: str) -> NoReturn:
     """Say what is wrong and what to do, and end the program."""
-    print(f"ladechat: {shown(sentence)}", file=sys.stderr)
+    say(sentence)
     raise typer.Exit(USAGE_ERROR)

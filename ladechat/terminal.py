@@ -1,4 +1,9 @@
-"""What is written on a terminal outside of the app: text that steers nothing."""
+"""What is written on a terminal outside of the app: text that steers nothing; and standard streams that are closed."""
+
+import os
+import sys
+
+STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = range(3)
 
 VISIBLE_CONTROLS = {
     **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"},
@@ -11,3 +16,28 @@ VISIBLE_CONTROLS = {
 def shown(text: str) -> str:
     """`text` with what would steer a terminal made visible."""
     return text.translate(VISIBLE_CONTROLS)
+
+
+def say(sentence: str) -> None:
+    """Print a line of the program's on standard error; on standard output where the shell has closed that."""
+    print(f"ladechat: {shown(sentence)}", file=sys.stdout if STANDARD_ERROR in missing_streams() else sys.stderr)
+
+
+def missing_streams() -> frozenset[int]:
+    """Which of the standard streams, 0, 1 and 2, were closed when the program began: Python has none in their place."""
+    streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+    return frozenset(number for number, stream in enumerate(streams) if stream is None)
+
+
+def replace_missing_streams() -> None:
+    """Put a null device in the place of standard streams that are closed.
+
+    Nobody looks whether there are any; and a file that is opened later would get the number of one, and with it what
+    any library prints.
+    """
+    for number in sorted(missing_streams()):
+        while os.open(os.devnull, os.O_RDWR) < number:  # the lowest number that is free
+            pass
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - a descriptor, for as long as the process
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - as above
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115 - as above

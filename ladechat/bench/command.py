@@ -1,6 +1,5 @@
 """`ladechat bench`, from the options to the tables and an exit code."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
 from ladechat.private_folder import keep_torch_caches_private
-from ladechat.terminal import shown
+from ladechat.terminal import say
 
 if TYPE_CHECKING:
     from ladechat.bench.report import Report
@@ -143,7 +142,7 @@ def _write(report: "Report", options: Options) -> int:
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"ladechat: {shown(sentence)}", file=sys.stderr)
+    say(sentence)
     return code
 
 

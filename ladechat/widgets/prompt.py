@@ -1,6 +1,7 @@
 """Where the question is typed."""
 
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar
 
 from textual import events
@@ -14,6 +15,12 @@ from ladechat.widgets.cells import CONTROL_SYMBOLS
 
 _KEPT = "\n\r\t"
 _TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT}
+
+
+SECONDS_BETWEEN_KEYS = 0.005
+"""Two keys that come closer together were not typed."""
+SECONDS_TO_COLLECT = 0.1
+"""How long such keys are put together before they are shown."""
 
 
 class Prompt(TextArea):
@@ -47,13 +54,45 @@ class Prompt(TextArea):
         self._past: list[str] = []
         self._place = 0
         self._draft = ""
+        self._typed: list[str] = []
+        self._last_key = 0.0
 
     def on_key(self, event: events.Key) -> None:
-        """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing."""
+        """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.
+
+        Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
+        and inserted at once: with each insertion, all of the line is wrapped anew.
+        """
+        character = event.character if event.is_printable else None
+        fast, self._last_key = monotonic() - self._last_key < SECONDS_BETWEEN_KEYS, monotonic()
+        if character is not None and (fast or self._typed):
+            event.prevent_default()
+            event.stop()
+            if not self._typed:
+                self.set_timer(SECONDS_TO_COLLECT, self._insert_typed)
+            self._typed.append(character)
+            return
+        self._insert_typed()
         if event.key == "enter":
             event.prevent_default()
             event.stop()
             self.action_send()
+
+    def _insert_typed(self) -> None:
+        """Insert what has been put together."""
+        text, self._typed = "".join(self._typed), []
+        if text:
+            self.replace(text, *self.selection, maintain_selection_offset=False)
+
+    @property
+    def text(self) -> str:
+        """All that was typed."""
+        self._insert_typed()
+        return super().text
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self.load_text(value)
 
     def load_text(self, text: str) -> None:
         """Put a text in the place of what is there."""

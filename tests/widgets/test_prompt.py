@@ -1,0 +1,42 @@
+"""The prompt: what is typed arrives, however fast it comes."""
+
+from textual import events
+from textual.widgets.text_area import Edit, EditResult
+
+from ladechat.widgets.prompt import Prompt
+from tests.app.stage import Stage, wait_until
+
+LONG = "the cat sat on the mat, and " * 1000
+
+
+async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_few_insertions() -> None:
+    """Each insertion wraps the whole line anew: one for each of 28,000 keys would take minutes."""
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        prompt = stage.app.query_one(Prompt)
+        await wait_until(pilot, lambda: prompt.has_focus)
+        inserted: list[str] = []
+        edit_prompt = prompt.edit
+
+        def counted(edit: Edit) -> EditResult:
+            inserted.append(edit.text)
+            return edit_prompt(edit)
+
+        prompt.edit = counted  # type: ignore[method-assign]
+        for character in LONG:
+            stage.app.post_message(events.Key("space" if character == " " else character, character))
+        await wait_until(pilot, lambda: len(prompt.text) == len(LONG))
+        assert prompt.text == "".join(inserted) == LONG
+        assert len(inserted) < len(LONG) / 10
+
+
+async def test_keys_that_steer_act_behind_the_characters_before_them() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        prompt = stage.app.query_one(Prompt)
+        await wait_until(pilot, lambda: prompt.has_focus)
+        await pilot.press(*"abc", "backspace", *"de", "left", "left", "x", "end", "ctrl+j", *"last")
+        assert prompt.text == "abxde\nlast"
+        await pilot.press("up", "home", *"go ", "enter")
+        await wait_until(pilot, lambda: bool(stage.engine.questions))
+        assert stage.engine.questions[-1].messages[-1].content == "go abxde\nlast"
