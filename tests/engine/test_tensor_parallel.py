@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,13 @@ def first_worker_of(engine: Wire) -> int:
     while not workers_of(engine.process.pid):
         time.sleep(0.01)
     return workers_of(engine.process.pid)[0]
+
+
+def listening_ports(process: int) -> list[int]:
+    """The TCP ports at which a process listens."""
+    links = [str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir() if link.is_symlink()]
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in links]
 
 
 def ended(process: int) -> None:
@@ -171,6 +179,37 @@ def test_a_worker_that_crashes_writes_into_the_log_of_the_engine_where_it_was(fo
     assert engine.wait_for_end() == 1
     engine.rest()
     assert "Segmentation fault" in engine.log and "rank0.py" in engine.log
+
+
+ASKS = """
+import sys
+from datetime import timedelta
+from torch.distributed import TCPStore
+TCPStore("127.0.0.1", int(sys.argv[1]), is_master=False, timeout=timedelta(seconds=5)).set("a", "b")
+print("answered")
+"""
+
+
+def answers_as_a_store(port: int) -> bool:
+    """Whether a store takes what a process that nobody knows writes into it."""
+    command = [sys.executable, "-c", ASKS, str(port)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return "answered" in done.stdout
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="ports are found in /proc")
+def test_another_user_of_the_machine_finds_no_port_at_which_the_group_s_store_answers(folder: Path) -> None:
+    engine = shared_by_two(folder)
+    engine.until(Ready)
+    ports = [
+        port for process in (engine.process.pid, *workers_of(engine.process.pid)) for port in listening_ports(process)
+    ]
+    assert not any(answers_as_a_store(port) for port in ports)
+    assert engine.end() == 0
 
 
 @pytest.mark.full

@@ -4,10 +4,12 @@ Each process has a part of the heads and of the MLP's inner columns of every lay
 summed (Shoeybi et al. 2019, Megatron-LM).
 """
 
+import contextlib
 import os
 import re
-import socket
+import secrets
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +24,13 @@ from transformers.utils.import_utils import is_accelerate_available
 from ladechat.model.checkpoint.files import LoadError, in_words
 from ladechat.model.loading.memory import free_memory, weight_bytes
 from ladechat.model.parallel.workers import Workers
+from ladechat.private_folder import NotPrivate, private_folder, private_path
 
 OPTION = "--tensor-parallel"
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+
+SECONDS_OF_A_GROUP = 30 * 24 * 3600.0
+"""After that long the file of a group is removed, if its processes did not do so when they ended."""
 
 FAULTY_PLANS = ("doge", "granite_swa", "granitemoe_swa", "hrm_text", "hy_v4", "llama4", "llama4_text", "mimo_v2_flash")
 """Types whose plan in transformers 5.17 makes them fail, or (hrm_text) compute something else."""
@@ -42,7 +48,7 @@ class Shard:
         device: where this shard goes.
         rank: which of the processes this is; 0 is the engine.
         processes: how many there are.
-        port: of the process group's store, on this machine.
+        store: the file in which the processes find each other, see `meeting_place`.
     """
 
     folder: Path
@@ -52,7 +58,7 @@ class Shard:
     device: torch.device
     rank: int
     processes: int
-    port: int
+    store: Path
 
 
 def devices_for(processes: int, wanted: str) -> list[torch.device]:
@@ -133,33 +139,49 @@ def share_of_each(config: Any, processes: int) -> float:
 def first_shard(
     workers: Workers, folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int
 ) -> DeviceMesh:
-    """Start the workers with their shards and form the process group; the mesh to load rank 0's shard with."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=len(devices))
-    port = listener.getsockname()[1]
+    """Start the workers with their shards and form the process group; the mesh to load rank 0's shard with.
+
+    Raises:
+        LoadError: there is no folder in which only these processes could find each other.
+    """
+    store = meeting_place(private_path("groups"))
     shards = [
-        Shard(folder, name, dtype, context_length, device, rank, len(devices), port)
+        Shard(folder, name, dtype, context_length, device, rank, len(devices), store)
         for rank, device in enumerate(devices)
     ]
     workers.start(shards[1:])
-    return join_group(shards[0], listener)
+    return join_group(shards[0])
 
 
-def join_group(shard: Shard, listener: socket.socket | None = None) -> DeviceMesh:
-    """Join the process group, and wait for all processes.
+def meeting_place(folder: Path) -> Path:
+    """The name of a new file in a private folder, by which the processes find each other.
 
-    Args:
-        shard: of this process.
-        listener: the socket of the group's store, in rank 0 only.
+    torch's usual store is a port of this machine, at which anybody on it may read and write what the processes tell
+    each other. Files of earlier groups are removed.
+
+    Raises:
+        LoadError: the folder is not private.
     """
-    # Neither the store nor gloo can be reached from other machines.
+    try:
+        folder = private_folder(folder)
+    except NotPrivate as error:
+        message = f"The processes that share a model find each other in a folder of their own, and {error}"
+        hint = f"Set XDG_CACHE_HOME to a folder of yours, or leave {OPTION} out."
+        raise LoadError("load_failed", message, hint) from error
+    for old in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > SECONDS_OF_A_GROUP:
+                old.unlink()
+    return folder / secrets.token_hex(16)
+
+
+def join_group(shard: Shard) -> DeviceMesh:
+    """Join the process group, and wait for all processes."""
+    # gloo cannot be reached from other machines.
     os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
     os.environ["LOCAL_RANK"] = str(shard.device.index or 0)  # transformers reads the device's number from it
-    store = distributed.TCPStore(  # type: ignore[attr-defined]  # documented, but not marked as exported
-        "127.0.0.1",
-        shard.port,
-        shard.processes,
-        is_master=listener is not None,
-        master_listen_fd=None if listener is None else listener.detach(),
+    store = distributed.FileStore(  # type: ignore[attr-defined]  # documented, but not marked as exported
+        str(shard.store), shard.processes
     )
     gpu = shard.device if shard.device.type == "cuda" else None
     if gpu is not None:

@@ -1,5 +1,6 @@
 """Before a model is shared among processes: what cannot be is refused in one sentence."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,21 @@ def test_each_process_has_a_gpu_of_its_own_and_on_a_cpu_all_have_the_same(monkey
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     assert devices_for(2, "auto") == [torch.device("cuda", 0), torch.device("cuda", 1)]
     assert devices_for(2, "cpu") == [torch.device("cpu"), torch.device("cpu")]
+
+
+def test_the_processes_meet_in_a_file_that_no_other_user_can_open(tmp_path: Path) -> None:
+    place = shards.meeting_place(tmp_path / "groups")
+    assert place.parent.stat().st_mode & 0o777 == 0o700
+    assert shards.meeting_place(tmp_path / "groups") != place
+    old, new = tmp_path / "groups" / "old", tmp_path / "groups" / "new"
+    for file in (old, new):
+        file.write_text("")
+    os.utime(old, (0, 0))
+    shards.meeting_place(tmp_path / "groups")
+    assert new.exists() and not old.exists()
+
+
+def test_where_others_could_reach_the_processes_the_model_is_not_shared(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    assert_told(refusal(shards.meeting_place, tmp_path / "open"), "load_failed", "can be written to by others")
