@@ -1,5 +1,7 @@
 """What is asked, shown, sent and kept."""
 
+import pytest
+
 from ladechat.protocol import Loading, Message
 from ladechat.widgets.prompt import Prompt
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
@@ -115,3 +117,13 @@ async def test_the_welcome_is_said_first_and_not_sent() -> None:
         await answered(pilot, stage, "One?")
         assert stage.text.strip().startswith("Ask me anything.")
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?"]
+
+
+async def test_a_question_that_is_too_long_stays_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.screens.chat.MOST_TEXT", 10)
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "more than ten characters")
+        await wait_until(pilot, lambda: bool(stage.notices))
+        assert "More than 10 characters are not sent" in stage.notices[0]
+        assert stage.prompt == "more than ten characters" and stage.engine.questions == []
