@@ -261,9 +261,7 @@ def in_terminal() -> bool:
 def _check_screen() -> None:
     """Textual draws on standard error. Where that goes elsewhere, the screen would stay blank and every key dead."""
     if not sys.stderr.isatty():
-        sentence = (
-            "The screen is drawn on standard error, which goes elsewhere here; start again without redirecting it."
-        )
+        sentence = "The screen is drawn on standard error, which goes elsewhere; start without redirecting it."
         print(f"ladechat: {sentence}")  # where the user looks
         raise typer.Exit(USAGE_ERROR)
 
@@ -272,10 +270,8 @@ def _check_streams(*needed: int) -> None:
     """Refuse to work where what a command reads from or writes to is closed."""
     for number in needed:
         if number in missing_streams():
-            name = "input" if number == STANDARD_INPUT else "output"
-            fail(
-                f"Standard {name} is closed, and this command needs it; start it without {'<' if not number else '>'}&-."
-            )
+            name, mark = ("input", "<&-") if number == STANDARD_INPUT else ("output", ">&-")
+            fail(f"Standard {name} is closed, and this command needs it; start it without {mark}.")
 
 
 def _refuse_misplaced_options(context: typer.Context) -> None:

@@ -38,7 +38,7 @@ would begin differently, and nothing in the KV cache could be used again."""
 
 
 MOST_MESSAGE, MOST_CONVERSATION = MOST_TEXT, 4 * MOST_TEXT
-"""Characters of the last message, and of all together. Turning them into tokens takes 2 seconds and 500 MB a million."""
+"""Characters of the last message, and of all together. A million takes 2 seconds and 200 MB to turn into tokens."""
 
 
 class MessageTooLong(ValueError):
@@ -80,8 +80,8 @@ class ChatFormat:
         always stay.
 
         Raises:
-            MessageTooLong: even alone, the last message leaves no room for one token of an answer; or there is more text
-                than can be read.
+            MessageTooLong: even alone, the last message leaves no room for one token of an answer; or there is more
+                text than can be read.
             NothingToAnswer: no message of the user's stands last, or the template refuses the conversation.
         """
         if not messages or messages[-1].role != "user":

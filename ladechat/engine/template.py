@@ -53,7 +53,7 @@ def _compiled(source: str) -> Template:
     environment: Any = chat_template_utils._cached_compile_jinja_template("").environment
     call = environment.call
     environment.intercepted_binops = frozenset(["*", "**", "+", "%"])
-    environment.call_binop = lambda context, operator, left, right: _operation(environment, operator, left, right)
+    environment.call_binop = lambda _, operator, left, right: _operation(environment, operator, left, right)
     environment.call = lambda context, function, *args, **kwargs: call(
         context, function, *_checked(function, args), **kwargs
     )
