@@ -64,7 +64,7 @@ def test_a_terminal_gets_colours_and_with_no_color_only_cues() -> None:
     for environment, colour in (({}, True), ({"NO_COLOR": "1"}, False)):
         master, slave = pty.openpty()
         process = subprocess.Popen(
-            [sys.executable, "-m", "ladechat", "ask", QUESTION],
+            [sys.executable, "-m", "ladechat", "ask", QUESTION, "--decoder", "lookahead"],  # whatever pays here now
             stdout=slave,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **environment},
