@@ -12,7 +12,7 @@ DEV := $(VENV)/dev.stamp
 VERSIONS := pyproject.toml constraints.txt tools/setup_venv.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-full test-peers check format snapshots screenshots real-model clean
+.PHONY: help run setup test test-full soak test-peers check format snapshots screenshots real-model clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,9 @@ test-peers: $(DEV) ## run somebody's tests of generate in DIR=folder, every call
 	@test -d "$(DIR)" || { echo 'Say whose tests: make test-peers DIR=path/to/transformers/tests/generation'; exit 2; }
 	cd "$(DIR)" && PYTHONPATH=$(CURDIR)/tests/peers $(abspath $(IN_VENV))/python -P -m pytest -p generate_twice \
 		-c $(CURDIR)/tests/peers/peers.ini --rootdir . $(ARGS) .
+
+soak: $(DEV) ## chat for an hour, by seeded dice: memory, descriptors, exactness (LADECHAT_SOAK_MINUTES)
+	LADECHAT_SOAK_MINUTES=$${LADECHAT_SOAK_MINUTES:-55} $(IN_VENV)/python -m pytest -n 0 -s -m "" tests/engine/test_soak.py $(ARGS)
 
 check: $(DEV) ## lint, format, types and import contracts
 	$(IN_VENV)/ruff check

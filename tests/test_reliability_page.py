@@ -1,4 +1,4 @@
-"""The page about mishaps names a test in each row, and each of them exists."""
+"""The pages about mishaps and about attackers name a test in each row, and each of them exists."""
 
 import ast
 import re
@@ -9,8 +9,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROWS = [
     line
-    for line in (ROOT / "docs" / "reliability.md").read_text().splitlines()
-    if line.startswith("| ") and not line.startswith("| fault |")
+    for page in ("reliability.md", "security.md")
+    for line in (ROOT / "docs" / page).read_text().splitlines()
+    if line.startswith("| ") and not line.startswith(("| fault |", "| wants |"))
 ]
 
 
