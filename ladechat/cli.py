@@ -258,9 +258,14 @@ def in_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def drawn_in_terminal() -> bool:
+    """Is what Textual draws seen there?"""
+    return sys.stderr.isatty()
+
+
 def _check_screen() -> None:
     """Textual draws on standard error. Where that goes elsewhere, the screen would stay blank and every key dead."""
-    if not sys.stderr.isatty():
+    if not drawn_in_terminal():
         sentence = "The screen is drawn on standard error, which goes elsewhere; start without redirecting it."
         print(f"ladechat: {sentence}")  # where the user looks
         raise typer.Exit(USAGE_ERROR)

@@ -122,6 +122,7 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr("ladechat.app.run_chat", run)
     monkeypatch.setattr(cli, "in_terminal", lambda: True)
+    monkeypatch.setattr(cli, "drawn_in_terminal", lambda: True)
     return calls
 
 

@@ -110,17 +110,20 @@ def test_the_end_of_the_input_ends_an_engine_whose_template_holds_the_interprete
     """As a template does that computes one huge number: no thread of Python runs any more."""
     script = tmp_path / "engine_that_computes_on_and_on.py"
     script.write_text(
-        "import ctypes\n"
+        "import ctypes, os\n"
         "from ladechat.engine.conversation import ChatFormat\n"
         "from ladechat.engine.server import serve\n"
         "from ladechat.protocol import Settings\n"
-        "ChatFormat.fit = lambda *arguments: ctypes.PyDLL(None).sleep(600)\n"
+        "ChatFormat.fit = lambda *_: (os.write(2, b'computing\\n'), ctypes.PyDLL(None).sleep(600))\n"
         "raise SystemExit(serve('demo', 'cpu', 'float32', Settings()))\n"
     )
     wire = Wire(program=(str(script),))
     try:
         wire.until(Ready)
         wire.generate(QUESTION)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while "computing" not in wire.log and time.monotonic() < deadline:
+            time.sleep(0.05)
         assert wire.end() == -signal.SIGKILL
     finally:
         wire.close()
