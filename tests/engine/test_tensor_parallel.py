@@ -68,9 +68,10 @@ def engine(folder: Path, hostile: HostileFolder) -> Iterator[Wire]:
 
 
 def workers_of(engine: int) -> list[int]:
-    """The processes that the engine of this number has started."""
-    found = subprocess.run(["pgrep", "-P", str(engine)], capture_output=True, text=True, check=False)
-    return [int(process) for process in found.stdout.split()]
+    """The processes that share the model with the engine of this number."""
+    children = ["pgrep", "-a", "-P", str(engine)]  # with their command lines: one of them watches the input
+    found = subprocess.run(children, capture_output=True, text=True, check=False)
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if "watcher.py" not in line]
 
 
 def first_worker_of(engine: Wire) -> int:
