@@ -50,8 +50,8 @@ def lookahead_generate(
     Call it like `generate`, or hand it to `generate` as `custom_generate`. There transformers (5.17) drops `streamer`
     and `tokenizer` on the way; `functools.partial(lookahead_generate, streamer=…)` brings them along.
 
-    Rows of a batch are decoded one after another, each exactly as alone. Beam search is transformers' own: nothing is
-    gained there. A model that cannot verify several tokens in a pass is decoded plainly, with a warning that says why.
+    Rows of a batch are decoded one after another, each exactly as alone. What cannot be shown to be the same goes to
+    the loop that `generate` itself would run, with a warning that says why; beam search goes there, too.
 
     Args:
         model: decoder-only, in evaluation mode.
