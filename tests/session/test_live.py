@@ -1,56 +1,20 @@
 """An engine as a child process. A small script stands in for it: how a child is kept needs no torch to be seen."""
 
 import asyncio
-import errno
-import logging
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import pytest
 
 from ladechat import protocol
-from ladechat.protocol import Event, Failed, Header, Loading, Stop, encode
+from ladechat.protocol import Failed, Header, Stop, encode
 from ladechat.session import live
 from ladechat.session.live import LiveEngine
+from tests.session.scripted import Start, all_events, doings
 from tests.session.streams import HEADER
-
-Start = Callable[[str], LiveEngine]
-
-SPEAK = f"""
-import sys, os, time, signal
-said = []
-def say(line):
-    said.append(os.write(1, line + b"\\n"))
-def loading(doing):
-    if not said: say({encode(HEADER).rstrip()!r})
-    say(b'{{"event":"loading","stage":1,"stages":1,"doing":"' + doing + b'"}}')
-"""
-"""Its first word is its header, as of any engine."""
-
-
-@pytest.fixture
-def engine_that(tmp_path: Path) -> Start:
-    """An engine whose process runs the given lines of Python."""
-
-    def prepare(code: str) -> LiveEngine:
-        script = tmp_path / "engine.py"
-        script.write_text(SPEAK + code)
-        return LiveEngine([sys.executable, str(script)], logs=tmp_path / "logs")
-
-    return prepare
-
-
-async def all_events(engine: LiveEngine) -> list[Event]:
-    return [event async for event in engine.events()]
-
-
-def doings(events: list[Event]) -> list[str]:
-    return [event.doing for event in events if isinstance(event, Loading)]
 
 
 async def test_events_come_in_order_and_unknown_kinds_are_skipped(engine_that: Start) -> None:
@@ -127,14 +91,6 @@ async def test_a_command_to_an_engine_that_has_ended_goes_nowhere(engine_that: S
         await engine.send(Stop())
     assert engine.returncode == 3
     await engine.close()
-
-
-async def test_what_the_engine_logs_goes_to_a_file_and_never_blocks_it(engine_that: Start) -> None:
-    engine = engine_that("print('careful! ' * 20_000, file=sys.stderr); loading(b'a')")
-    await engine.start()
-    assert doings(await all_events(engine)) == ["a"]
-    await engine.close()
-    assert "careful!" in engine.log.read_text(encoding="utf-8")
 
 
 async def test_an_engine_is_asked_for_its_stacks_once_it_has_sent_its_header(engine_that: Start) -> None:
@@ -263,51 +219,6 @@ def is_running(process: int) -> bool:
     return not state.stdout.startswith("Z")
 
 
-async def test_two_engines_at_once_have_two_logs(engine_that: Start) -> None:
-    engines = [engine_that("print(os.getpid(), file=sys.stderr); sys.stdin.readline()") for _ in range(2)]
-    for engine in engines:
-        await engine.start()
-    logs = {engine.log for engine in engines}
-    for engine in engines:
-        await engine.close()
-    assert len(logs) == 2
-    assert len({log.read_text() for log in logs}) == 2
-
-
-async def test_a_log_that_is_removed_under_its_engine_is_written_anew_and_rotated(engine_that: Start) -> None:
-    write = "print('careful! ' * 100_000, file=sys.stderr, flush=True); "
-    engine = engine_that(write + "loading(b'a'); sys.stdin.readline(); " + 3 * write + "loading(b'b')")
-    await engine.start()
-    events = engine.events()
-    for _ in ("header", "loading"):
-        await anext(events)
-    for _ in range(500):
-        if engine.log.exists() and engine.log.stat().st_size:
-            break
-        await asyncio.sleep(0.01)
-    engine.log.unlink()  # another ladechat tidied up
-    await engine.send(Stop())
-    assert doings([event async for event in events]) == ["b"]
-    await engine.close()
-    assert "careful!" in engine.log.read_text()
-    kept = list(engine.log.parent.glob("engine-*"))
-    assert 1 < len(kept) <= 3 and all(path.stat().st_size <= 1_000_000 for path in kept)
-
-
-async def test_a_disk_that_is_full_costs_the_log_and_nothing_else(
-    engine_that: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def full(handler: logging.Handler, record: logging.LogRecord) -> bool:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(RotatingFileHandler, "shouldRollover", full)
-    engine = engine_that("print('careful! ' * 20_000, file=sys.stderr, flush=True); loading(b'a')")
-    await engine.start()
-    assert doings(await all_events(engine)) == ["a"]
-    await engine.close()
-    assert capfd.readouterr() == ("", "")
-
-
 async def test_a_command_for_an_engine_that_could_not_be_started_is_dropped(tmp_path: Path) -> None:
     engine = LiveEngine([str(tmp_path / "nowhere")], logs=tmp_path)
     sending = asyncio.create_task(engine.send(Stop()))
@@ -315,23 +226,6 @@ async def test_a_command_for_an_engine_that_could_not_be_started_is_dropped(tmp_
         await engine.start()
     await engine.close()
     await asyncio.wait_for(sending, 60)
-
-
-async def test_of_the_logs_only_the_newest_are_kept(engine_that: Start) -> None:
-    engine = engine_that("sys.exit(0)")
-    folder = engine.log
-    folder.mkdir()
-    for number in range(30):
-        (folder / f"engine-20200101-0000{number:02}-1.log").write_text("old")
-        (folder / f"engine-20200101-0000{number:02}-1.log.1").write_text("older")
-    (folder / "mine.txt").write_text("not a log")
-    await engine.start()
-    await all_events(engine)
-    await engine.close()
-    kept = sorted(path.name for path in folder.glob("engine-*.log"))
-    assert len(kept) == live.LOGS_KEPT and kept[-1] == engine.log.name
-    assert len(list(folder.glob("*.log.1"))) == live.LOGS_KEPT - 1
-    assert (folder / "mine.txt").exists()
 
 
 async def test_ctrl_c_in_the_terminal_is_not_the_engines_business(engine_that: Start) -> None:
@@ -344,19 +238,3 @@ async def test_ctrl_c_in_the_terminal_is_not_the_engines_business(engine_that: S
 
 async def test_an_engine_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
     await LiveEngine([sys.executable], logs=tmp_path).close()
-
-
-async def test_only_its_user_can_read_the_log_of_an_engine(engine_that: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an engine writes there may be of the conversation."""
-    monkeypatch.setattr(live, "BYTES_OF_A_LOG", 1000)
-    before = os.umask(0o022)
-    try:
-        engine = engine_that("""[os.write(2, b"x" * 900 + b"\\n") for _ in range(3)]""")
-        await engine.start()
-        await all_events(engine)
-        await engine.close()
-    finally:
-        os.umask(before)
-    files = list(engine.log.parent.iterdir())
-    assert len(files) > 1 and {file.stat().st_mode & 0o777 for file in files} == {0o600}
-    assert engine.log.parent.stat().st_mode & 0o777 == 0o700
