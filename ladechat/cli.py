@@ -134,6 +134,7 @@ def replay(
     ] = None,
 ) -> None:
     """Show a recorded session, at its own pace or step by step."""
+    gc.disable()  # until the first frame is shown, as in `chat`; looking through 200,000 events takes a second
     from ladechat.session.reading import UnreadableRecording
     from ladechat.session.replay import Recording
 
@@ -146,7 +147,6 @@ def replay(
     if not in_terminal():
         fail("A replay needs a terminal; run it in one, without a pipe.")
     _check_screen()
-    gc.disable()  # until the first frame is shown, as in `chat`
     from ladechat.app import run_replay
 
     raise typer.Exit(run_replay(recording))

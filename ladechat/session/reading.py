@@ -1,7 +1,5 @@
 """Reads the events of a recording back. What is damaged is left out, and named."""
 
-import contextlib
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -40,25 +38,13 @@ def read_events(path: Path) -> tuple[list[Event], list[str]]:
     if path.exists() and not path.is_dir() and not path.is_file():  # opening a pipe may wait for ever
         raise UnreadableRecording(f"{path} is a device or a pipe, not a file; write the recording into one first.")
     damage: list[str] = []
-    with path.open("rb") as file, _no_garbage():
+    with path.open("rb") as file:
         notices = _check_head(path, file)
         events = _events(file, damage)
     notices += [f"In {path.name}, {what}." for what in damage[:MOST_NAMED]]
     if len(damage) > MOST_NAMED:
         notices.append(f"And {len(damage) - MOST_NAMED:,} more such places.")
     return events, notices
-
-
-@contextlib.contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Events hold no circles: looking for some among hundreds of thousands would take most of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _check_head(path: Path, file: BinaryIO) -> list[str]:
