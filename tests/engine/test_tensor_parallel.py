@@ -260,7 +260,7 @@ async def test_an_app_that_closes_its_engine_leaves_no_worker(folder: Path, tmp_
     ("arguments", "says"),
     [
         (["--device", "cpu", "--tensor-parallel", "3"], "cannot be divided among 3"),
-        (["--tensor-parallel", "9999"], "9999 GPUs"),
+        (["--tensor-parallel", "64"], "64 GPUs"),
     ],
 )
 def test_what_cannot_be_shared_is_said_before_another_process_is_started(arguments: list[str], says: str) -> None:
