@@ -41,6 +41,7 @@ pytestmark = [
     pytest.mark.full,
     pytest.mark.skipif(not CHECKPOINT.exists(), reason="make real-model has not been run"),
     pytest.mark.xdist_group("real model"),
+    pytest.mark.timeout(3600),
 ]
 
 
