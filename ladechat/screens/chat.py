@@ -18,6 +18,7 @@ from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.recording import default_path
 from ladechat.session.state import State
+from ladechat.widgets.later import call_later
 from ladechat.widgets.presenter import STARTING
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
@@ -146,7 +147,7 @@ class ChatScreen(Screen[None]):
     def _arm_quit(self, text: str) -> None:
         self._quit_next = True
         self.notify(text, timeout=QUIT_SECONDS)
-        self.set_timer(QUIT_SECONDS, self._disarm_quit)
+        call_later(self, QUIT_SECONDS, self._disarm_quit)
 
     def _disarm_quit(self) -> None:
         self._quit_next = False

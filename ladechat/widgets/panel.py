@@ -1,5 +1,6 @@
 """What the live panels share: rows of styled text, drawn line by line, at a calm pace."""
 
+import asyncio
 import textwrap
 from collections.abc import Sequence
 from time import monotonic
@@ -10,11 +11,11 @@ from rich.style import Style
 from textual.geometry import Region
 from textual.reactive import reactive
 from textual.strip import Strip
-from textual.timer import Timer
 from textual.widget import Widget
 
 from ladechat.palette import Palette
 from ladechat.widgets.cells import SPACE, cell_len, shorten
+from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import strip_of
 
 FRAME_SECONDS = 1 / 15
@@ -40,7 +41,7 @@ class Panel(Widget):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._drawn_at = 0.0
-        self._next_draw: Timer | None = None
+        self._next_draw: asyncio.TimerHandle | None = None
         self._painted: list[Strip] | None = None
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -52,7 +53,7 @@ class Panel(Widget):
         if self._next_draw is None:
             wait = self._drawn_at + FRAME_SECONDS - monotonic()
             if wait > 0 and self.is_running:
-                self._next_draw = self.set_timer(wait, self._draw)
+                self._next_draw = call_later(self, wait, self._draw)
             else:
                 self._draw()
 

@@ -12,6 +12,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.widgets.cells import CONTROL_SYMBOLS
+from ladechat.widgets.later import call_later
 
 _KEPT = "\n\r\t"
 _TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT}
@@ -69,7 +70,7 @@ class Prompt(TextArea):
             event.prevent_default()
             event.stop()
             if not self._typed:
-                self.set_timer(SECONDS_TO_COLLECT, self._insert_typed)
+                call_later(self, SECONDS_TO_COLLECT, self._insert_typed)
             self._typed.append(character)
             return
         self._insert_typed()

@@ -1,5 +1,6 @@
 """A number that is moved along a track: ``W ━━●────── 7`` or ``T ──●─── 0.7``."""
 
+import asyncio
 import contextlib
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,10 +12,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
-from textual.timer import Timer
 from textual.widget import Widget
 
 from ladechat.widgets.cells import cell_len
+from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import strip_of
 
 SETTLE_SECONDS = 0.15
@@ -97,8 +98,8 @@ class Slider(Widget, can_focus=True):
         self._agreed: int | None = value
         self._by_hand = False
         self._dragging = False
-        self._settling: Timer | None = None
-        self._typing: Timer | None = None
+        self._settling: asyncio.TimerHandle | None = None
+        self._typing: asyncio.TimerHandle | None = None
         self.value = value
 
     # --- the value ----------------------------------------------------------------------------------------------------
@@ -149,12 +150,12 @@ class Slider(Widget, can_focus=True):
         finally:
             self._by_hand = False
         if self._settling:
-            self._settling.stop()
-        self._settling = self.set_timer(settle, self._settle)
+            self._settling.cancel()
+        self._settling = call_later(self, settle, self._settle)
 
     def _settle(self) -> None:
         if self._settling:
-            self._settling.stop()
+            self._settling.cancel()
             self._settling = None
         if self.value != self._agreed:
             self._agreed = self.value
@@ -194,12 +195,12 @@ class Slider(Widget, can_focus=True):
 
     def _wait_for_digits(self) -> None:
         if self._typing:
-            self._typing.stop()
-        self._typing = self.set_timer(TYPING_SECONDS, self._take_typed)
+            self._typing.cancel()
+        self._typing = call_later(self, TYPING_SECONDS, self._take_typed)
 
     def _take_typed(self) -> None:
         if self._typing:
-            self._typing.stop()
+            self._typing.cancel()
             self._typing = None
         if self._typed:
             typed, self._typed = self._typed, ""

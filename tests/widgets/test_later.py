@@ -1,0 +1,43 @@
+"""Claims about calls after a while: they come, also where the machine pauses at the wrong moment."""
+
+import itertools
+import time
+
+import pytest
+
+from ladechat.widgets.later import call_later
+from ladechat.widgets.panel import Panel, Row
+from tests.widgets.hosting import Host, drawn, until
+
+
+class Counter(Panel):
+    """Shows how often it was told to draw."""
+
+    told = 0
+
+    def tell(self) -> None:
+        self.told += 1
+        self.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        return [[(str(self.told), self.title_style)]]
+
+
+async def test_a_panel_draws_what_it_was_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = Counter()
+    async with Host(panel).run_test() as pilot:
+        # A second passes between any two of the next looks that a timer of Textual takes at the clock.
+        pauses = itertools.chain(range(10), itertools.repeat(10))
+        monkeypatch.setattr("textual._time.get_time", lambda: time.monotonic() + next(pauses))
+        for _ in range(3):
+            panel.tell()
+        assert (await drawn(pilot, panel))[0] == "3"
+
+
+async def test_a_call_can_be_called_off() -> None:
+    panel, came = Counter(), []
+    async with Host(panel).run_test() as pilot:
+        call_later(panel, 0.01, lambda: came.append("called off")).cancel()
+        call_later(panel, 0.02, lambda: came.append("kept"))
+        await until(pilot, lambda: bool(came))
+        assert came == ["kept"]
