@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ladechat.decoder.drafters.drafter import Outcome, Room
-from ladechat.decoder.drafters.recycling import CHANCES, RecyclingDrafter, largest
+from ladechat.decoder.drafters.recycling import (
+    CHANCES,
+    CHANCES_AFTER_TWO,
+    CHANCES_BEHIND,
+    UNKNOWN,
+    RecyclingDrafter,
+    largest,
+)
 from ladechat.decoder.verify_mask import SlotTree
 from tests.drafters.trees import PLENTY, branches, drafts, paths
 
@@ -33,9 +40,9 @@ def show(drafter: RecyclingDrafter, tree: SlotTree, logits: Sequence[torch.Tenso
 
 
 def successors(drafter: RecyclingDrafter, token: int) -> list[int]:
-    """Those in the table, the likeliest first."""
+    """Those of the one token, the likeliest first: before it stands one that no pass has had."""
     drafter.configure({"nodes": RANKS})
-    drafter.begin([token], 1)
+    drafter.begin([VOCABULARY + 1, token], 2)
     return [node.token for node in drafter.propose(Room(tokens=2, positions=2)).nodes]
 
 
@@ -72,6 +79,36 @@ def test_of_a_token_that_stands_twice_in_a_pass_the_last_slot_counts() -> None:
     drafter = RecyclingDrafter()
     show(drafter, SlotTree.chain([1, 2, 1]), [ranked(10), ranked(11), ranked(12)])
     assert successors(drafter, 1)[0] == 12
+
+
+def test_two_tokens_tell_more_than_the_last_alone() -> None:
+    new, york, city, old, minster = range(5)
+    drafter, tree = RecyclingDrafter(2), SlotTree(9)
+    for first in (new, old):
+        tree.add(tree.add(0, first), york)
+    show(drafter, tree, [ranked(8), ranked(york), ranked(city), ranked(york), ranked(minster, city)])
+    assert drafts(drafter, [new, york])[0] == (city,)
+    assert drafts(drafter, [old, york])[0] == (minster,)
+    assert drafts(drafter, [7, york])[0] == (minster,), "of the last slot"
+
+
+def test_the_token_before_the_pass_counts_too() -> None:
+    drafter = RecyclingDrafter(1)
+    text = [5, 1]
+    drafter.begin(text, 2)
+    text.append(10)  # as the loop does, before a drafter sees the pass
+    show(drafter, SlotTree(1), [ranked(10)])
+    show(drafter, SlotTree(1), [ranked(11)])
+    assert drafts(drafter, [4, 1]) == [(11,)]
+    assert drafts(drafter, [5, 1]) == [(11,)]
+
+
+def test_of_pairs_only_the_newer_are_remembered() -> None:
+    drafter = RecyclingDrafter(1, capacity=8)
+    for first in range(20):
+        show(drafter, SlotTree.chain([first, 30]), [ranked(30), ranked(first)])
+    assert drafts(drafter, [19, 30]) == [(19,)]
+    assert drafts(drafter, [0, 30]) == [(19,)], "what followed the last token of another pair"
 
 
 def test_what_was_learnt_in_one_text_is_known_in_the_next() -> None:
@@ -116,25 +153,36 @@ def test_the_tree_is_the_likeliest_there_is_by_the_chances_of_ranks(
     for token in seen[1:]:
         tree.add(0, token)
     show(drafter, tree, list(logits))
-    table = {token: row.argsort(descending=True)[:RANKS].tolist() for token, row in zip(seen, logits, strict=True)}
+    ranks = {token: row.argsort(descending=True).tolist() for token, row in zip(seen, logits, strict=True)}
 
-    level: dict[tuple[int, ...], float] = {(): 1.0}
+    def successors(before: int, token: int) -> dict[int, float]:
+        """The tree hung all tokens on the first of them, and nothing stood before that."""
+        if token not in ranks:
+            return {}
+        if before != (UNKNOWN if token == seen[0] else seen[0]):
+            return dict(zip(ranks[token], CHANCES, strict=False))
+        known = len(CHANCES_AFTER_TWO)
+        first = dict(zip(ranks[token], CHANCES_AFTER_TWO, strict=False))
+        return first | dict(zip(ranks[token][known:RANKS], CHANCES_BEHIND, strict=False))
+
+    level: dict[tuple[int, ...], float] = {(UNKNOWN, 0): 1.0}
     chances: dict[tuple[int, ...], float] = {}
     for _ in range(room - 1):
         level = {
-            (*path, token): chance * CHANCES[rank]
+            (*path, token): chance * one
             for path, chance in level.items()
-            for rank, token in enumerate(table.get(path[-1] if path else 0, []))
+            for token, one in successors(*path[-2:]).items()
         }
         chances |= level
     drafter.begin([0], 1)
     proposed = drafter.propose(Room(room, room)).nodes
-    mine = sorted((chances[path] for path in paths(proposed)), reverse=True)
-    assert mine == pytest.approx(sorted(chances.values(), reverse=True)[:nodes])
-    assert len(set(paths(proposed))) == len(proposed)
-    for path, node in zip(paths(proposed), proposed, strict=True):
-        rank = table[path[-2] if len(path) > 1 else 0].index(node.token)
-        assert node.chance == CHANCES[rank]
+    mine = [(UNKNOWN, 0, *path) for path in paths(proposed)]
+    assert sorted((chances[path] for path in mine), reverse=True) == pytest.approx(
+        sorted(chances.values(), reverse=True)[:nodes]
+    )
+    assert len(set(mine)) == len(mine)
+    for path, node in zip(mine, proposed, strict=True):
+        assert node.chance == successors(*path[-3:-1])[node.token]
     assert len(branches(proposed)) <= nodes
 
 

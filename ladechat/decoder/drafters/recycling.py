@@ -1,11 +1,15 @@
 """Token recycling: Luo et al. 2024, "Turning Trash into Treasure" (arXiv 2408.08696).
 
 Every pass says under every slot, also under the rejected ones, which tokens the model holds likeliest to come next. A
-table keeps them by the slot's token, and a tree of guesses is read off that table: successors of successors.
+table keeps them by the slot's token, and a tree of guesses is read off that table: successors of successors. Ours keeps
+the first few by the slot's last two tokens as well: after ``New York``, what came there tells more than what came after
+some other ``York``.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,23 +19,39 @@ from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Prop
 
 SOURCE = "recycling"
 CHANCES = (0.35, 0.13, 0.06, 0.035, 0.025, 0.02, 0.015, 0.01)
-"""How often the k-th successor in the table is the next token (SmolLM2-135M, Spec-Bench); as many are kept."""
+"""How often the k-th successor of a token is the next one (SmolLM2-135M, Spec-Bench); as many are kept."""
+CHANCES_AFTER_TWO = (0.58, 0.13, 0.05)
+"""The same of successors of two tokens, of which fewer are kept."""
+CHANCES_BEHIND = (0.04, 0.02, 0.012, 0.01, 0.01, 0.01, 0.01, 0.01)
+"""The same of successors of the last token that come after those of the last two."""
+CAPACITY = 1 << 15
+"""Pairs of tokens whose successors are remembered; beyond it, the older half is forgotten."""
 UNKNOWN = -1
 
 
-class RecyclingDrafter(Drafter):
-    """Proposes the likeliest tree of successors, by the table alone: it needs no match in the text.
+class Successor(NamedTuple):
+    """A token that may come next, and how its acceptance is learnt: see `Node`."""
 
-    If the table says ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
-    The table takes 4 bytes for each token of the vocabulary and each rank: 1.5 MB for 49,152 tokens.
+    token: int
+    kind: tuple[str, str, int]
+    chance: float
+
+
+class RecyclingDrafter(Drafter):
+    """Proposes the likeliest tree of successors, by the tables alone: it needs no match in the text.
+
+    If they say ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
+    The table of single tokens takes 4 bytes for each of the vocabulary and each rank: 1.5 MB for 49,152 tokens.
 
     Args:
         nodes: the most drafted tokens in a pass.
+        capacity: the most pairs of tokens remembered.
     """
 
-    def __init__(self, nodes: int = 8) -> None:
-        self.nodes = nodes
-        self._table: NDArray[np.int32] = np.empty((0, len(CHANCES)), np.int32)
+    def __init__(self, nodes: int = 8, capacity: int = CAPACITY) -> None:
+        self.nodes, self._capacity = nodes, capacity
+        self._after_one: NDArray[np.int32] = np.empty((0, len(CHANCES)), np.int32)
+        self._after_two: dict[tuple[int, int], list[int]] = {}
         self._text: Sequence[int] = ()
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
@@ -42,30 +62,56 @@ class RecyclingDrafter(Drafter):
         self._text = text
 
     def propose(self, room: Room) -> Proposal:
-        """The nodes whose paths are likeliest by `CHANCES`, best first."""
+        """The nodes whose paths are likeliest by what is assumed of successors, best first."""
         nodes: list[Node] = []
-        waiting: list[tuple[float, int, int, int, int]] = []  # −chance of the path, parent, rank, token, depth
+        waiting: list[tuple[float, int, int, Successor, int, int]] = []  # −chance of the path, …, token before, depth
+        order = 0
 
-        def follow(parent: int, token: int, chance: float, depth: int) -> None:
-            if depth <= room.depth and token < len(self._table):
-                for rank, successor in enumerate(self._table[token].tolist()):
-                    if successor != UNKNOWN:
-                        heapq.heappush(waiting, (-chance * CHANCES[rank], parent, rank, successor, depth))
+        def follow(parent: int, before: int, token: int, chance: float, depth: int) -> None:
+            nonlocal order
+            if depth <= room.depth:
+                for one in self._successors(before, token):
+                    order += 1
+                    heapq.heappush(waiting, (-chance * one.chance, parent, order, one, token, depth))
 
-        follow(ROOT, self._text[-1], 1.0, 1)
+        follow(ROOT, self._before(1), self._text[-1], 1.0, 1)
         while waiting and len(nodes) < self.nodes:
-            negative, parent, rank, token, depth = heapq.heappop(waiting)
-            nodes.append(Node(parent, token, SOURCE, (SOURCE, rank), CHANCES[rank]))
-            follow(len(nodes) - 1, token, -negative, depth + 1)
+            negative, parent, _, (token, kind, chance), before, depth = heapq.heappop(waiting)
+            nodes.append(Node(parent, token, SOURCE, kind, chance))
+            follow(len(nodes) - 1, before, token, -negative, depth + 1)
         return Proposal(nodes)
 
     def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         """Overwrite the successors of every token of the pass; of one that stands in it twice, by its last slot."""
         vocabulary = outcome.logits.shape[-1]
-        if len(self._table) != vocabulary:
-            self._table = np.full((vocabulary, len(CHANCES)), UNKNOWN, np.int32)
+        if len(self._after_one) != vocabulary:
+            self._after_one = np.full((vocabulary, len(CHANCES)), UNKNOWN, np.int32)
+        tokens, parents = outcome.tree.tokens, outcome.tree.parents
         likeliest = largest(outcome.logits, min(len(CHANCES), vocabulary))
-        self._table[outcome.tree.tokens, : likeliest.shape[1]] = likeliest
+        self._after_one[tokens, : likeliest.shape[1]] = likeliest
+        before = [self._before(1 + len(outcome.tokens)), *(tokens[parent] for parent in parents[1:])]
+        first = likeliest[:, : len(CHANCES_AFTER_TWO)].tolist()
+        self._after_two.update(zip(zip(before, tokens, strict=True), first, strict=True))
+        if len(self._after_two) > self._capacity:
+            for pair in list(islice(self._after_two, self._capacity // 2)):
+                del self._after_two[pair]
+
+    def _before(self, count: int) -> int:
+        """The token that stands `count` tokens before the text's last one."""
+        return self._text[-1 - count] if len(self._text) > count else UNKNOWN
+
+    def _successors(self, before: int, token: int) -> Iterator[Successor]:
+        """Those of the two tokens, then those of the last that are not among them."""
+        row = self._after_one[token].tolist() if token < len(self._after_one) else []
+        first = self._after_two.get((before, token), [])
+        yield from map(Successor, first, _KINDS_AFTER_TWO, CHANCES_AFTER_TWO)
+        others = [one for one in row if one != UNKNOWN and one not in first]
+        yield from map(Successor, others, *((_KINDS_BEHIND, CHANCES_BEHIND) if first else (_KINDS, CHANCES)))
+
+
+_KINDS, _KINDS_AFTER_TWO, _KINDS_BEHIND = (
+    [(SOURCE, after, rank) for rank in range(len(CHANCES))] for after in ("one", "two", "one, behind")
+)
 
 
 BLOCK = 64
