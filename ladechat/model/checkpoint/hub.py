@@ -140,5 +140,5 @@ def _transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: 
     free = shutil.disk_usage(next(place for place in (cache, *cache.parents) if place.exists())).free
     if needed > free:
         raise no_room(name, f"{in_words(needed)} more are needed, {in_words(free)} are free")
-    if needed:
+    if any(not file.blob.exists() for file in files):  # also where all bytes are here, and only the end was cut off
         transfer(files, progress)

@@ -52,6 +52,14 @@ def test_a_damaged_part_of_an_earlier_transfer_is_found_and_replaced(hub: HubSer
     hub.add(NAME, FILES)
     partial().write_bytes(kept)
     assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert not partial().exists()
+
+
+def test_a_transfer_that_was_cut_off_when_all_bytes_had_come_fetches_none_again(hub: HubServer) -> None:
+    hub.add(NAME, FILES)
+    partial().write_bytes(WEIGHTS)
+    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert hub.ranges() == [] and not partial().exists()
 
 
 def test_a_file_that_is_not_what_the_hub_lists_is_refused_and_not_kept(hub: HubServer) -> None:
