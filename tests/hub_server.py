@@ -83,6 +83,7 @@ class HubServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.repositories: dict[str, Repository] = {}
+        self.versions: dict[tuple[str, str], Repository] = {}
         self.faults = Faults()
         self.log: list[Asked] = []
 
@@ -92,9 +93,10 @@ class HubServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def add(self, name: str, files: Mapping[str, bytes], token: str | None = None, gated: bool = False) -> Repository:
-        """Have a repository of these files."""
-        self.repositories[name] = Repository(dict(files), token, gated)
-        return self.repositories[name]
+        """Have a repository of these files; earlier versions stay, under their commits."""
+        repository = self.repositories[name] = Repository(dict(files), token, gated)
+        self.versions[name, repository.commit] = repository
+        return repository
 
     def environment(self, home: object) -> dict[str, str]:
         """What a process has to run with to use this hub, and a home of its own."""
@@ -150,7 +152,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.log.append(Asked(self.command, path, self.headers.get("Range"), token))
         faults = self.server.faults
         if faults.status is not None:
-            self._send(faults.status, b"", {"X-Error-Message": faults.message} if faults.message else {})
+            about = {"X-Error-Message": faults.message} if faults.message else {}
+            self._send(faults.status, b"", about)
         elif faults.page is not None:
             self._send(200, faults.page)
         elif path.startswith("/api/models/"):
@@ -174,8 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, json.dumps({**answer, "downloads": 0, "likes": 0}).encode())
 
     def _file(self, path: str, token: str | None) -> None:
-        _, owner, name, _, _, file = path.split("/", 5)
-        repository = self.server.repositories.get(f"{owner}/{name}")
+        _, owner, name, _, revision, file = path.split("/", 5)
+        newest = self.server.repositories.get(f"{owner}/{name}")
+        repository = self.server.versions.get((f"{owner}/{name}", revision), newest)
         if repository is None:
             self._send(404, b"", {"X-Error-Code": "RepoNotFound"})
         elif repository.token not in (None, token):
@@ -203,12 +207,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_small(self, data: bytes, about: dict[str, str]) -> None:
         faults = self.server.faults
-        if faults.compressed and self.command == "GET":
-            self._send(200, gzip.compress(data + bytes(faults.compressed)), {**about, "Content-Encoding": "gzip"})
-        elif faults.surplus and self.command == "GET":
+        if faults.surplus and self.command == "GET":
             self._send_surplus(data, about)
         else:
-            self._send(200, data, about)
+            self._send_compressed(200, data, about)
+
+    def _send_compressed(self, status: int, data: bytes, about: dict[str, str]) -> None:
+        """Send with the zeros that are asked for, if they are."""
+        zeros = self.server.faults.compressed
+        if zeros and self.command == "GET":
+            data, about = gzip.compress(data + bytes(zeros)), {**about, "Content-Encoding": "gzip"}
+        self._send(status, data, about)
 
     def _send_surplus(self, data: bytes, about: Mapping[str, str]) -> None:
         """Send more than there is, and end by closing the connection."""

@@ -4,11 +4,13 @@ Imports no torch. The token, the endpoint and the place of the cache are hugging
 HF_ENDPOINT, HF_HOME.
 """
 
+import contextlib
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
@@ -94,9 +96,9 @@ def small_files(listed: Sequence[str]) -> list[str]:
 def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgress) -> Path:
     """Fetch a commit of a repository. Small files first: they tell at once that a model is gated."""
 
-    def bring(file: str, revision: str = commit) -> Path:
+    def bring(file: str) -> Path:
         with at_most(listed[file].size):
-            return Path(hf_hub_download(name, file, revision=revision, etag_timeout=SECONDS_TO_ANSWER))
+            return Path(hf_hub_download(name, file, revision=commit, etag_timeout=SECONDS_TO_ANSWER))
 
     folder = bring("config.json").parent
     for file in small_files(list(listed)):
@@ -105,10 +107,23 @@ def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgres
     _transfer_missing(name, commit, [listed[file] for file in weights], progress)
     for file in weights:
         bring(file)
-    known = try_to_load_from_cache(name, "config.json")
-    if not isinstance(known, str) or Path(known).parent.name != commit:
-        bring("config.json", constants.DEFAULT_REVISION)  # from now on this is the version that is found offline
+    _find_offline(folder)
     return folder
+
+
+def _find_offline(folder: Path) -> None:
+    """Make this the version that is found offline.
+
+    huggingface_hub would note the newest one, of which little is here if it was pushed during the download.
+    """
+    ref = folder.parents[1] / "refs" / constants.DEFAULT_REVISION
+    if ref.is_file() and ref.read_text(encoding="utf-8") == folder.name:
+        return
+    with contextlib.suppress(OSError):  # all files are here, perhaps in a cache that cannot be written to
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        partial = ref.with_name(f"{ref.name}.{uuid4().hex}.tmp")
+        partial.write_text(folder.name, encoding="utf-8")
+        partial.replace(ref)  # atomic: another process reads a whole name
 
 
 def _weights(name: str, folder: Path, listed: dict[str, Any]) -> list[str]:

@@ -79,6 +79,28 @@ def test_a_new_version_with_the_same_weights_costs_no_transfer_of_them(
     assert fetched() == new
 
 
+def test_a_version_that_is_pushed_during_a_download_does_not_take_its_place_offline(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(NAME, FILES)
+
+    def push(done: int, total: int) -> None:
+        hub.add(NAME, {**FILES, "config.json": b'{"new": 1}'})
+
+    folder = download(NAME, push)
+    assert (folder / "config.json").read_bytes() == b"{}"
+    go_offline(monkeypatch)
+    assert fetched() == folder
+
+
+def test_a_model_is_there_also_where_its_version_cannot_be_noted(hub: HubServer) -> None:
+    hub.add(NAME, FILES)
+    refs = fetched().parents[1] / "refs"
+    shutil.rmtree(refs)
+    refs.write_text("a file where the folder should be")
+    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+
+
 # --- the token -------------------------------------------------------------------------------------------------------
 
 
