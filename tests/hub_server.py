@@ -49,7 +49,7 @@ class Faults:
     """What goes wrong, until it is set otherwise.
 
     Args:
-        status: answer everything with this, for the reason `message`.
+        status: answer everything with this, for the reason `message`, and with `headers`.
         page: answer everything with this page, as the login of a hotel does.
         break_after: of a large file, send this many bytes and close the connection; once an entry.
         hold_after: of a large file, send this many bytes, then nothing until `release` is set.
@@ -58,7 +58,7 @@ class Faults:
         headers: say this about every file, instead of what is so.
         sha: list this as the commit.
         surplus: send so many bytes more of a file than its size, and announce no length.
-        compressed: send small files compressed, with that many zeros behind their content.
+        compressed: send small files and errors compressed, with that many zeros behind their content.
     """
 
     status: int | None = None
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         faults = self.server.faults
         if faults.status is not None:
             about = {"X-Error-Message": faults.message} if faults.message else {}
-            self._send(faults.status, b"", about)
+            self._send_compressed(faults.status, b"", {**about, **faults.headers})
         elif faults.page is not None:
             self._send(200, faults.page)
         elif path.startswith("/api/models/"):

@@ -27,7 +27,7 @@ from ladechat.model.checkpoint.files import (
     shards,
     weight_files,
 )
-from ladechat.model.checkpoint.hub_answers import at_most, check_answers, check_commit
+from ladechat.model.checkpoint.hub_answers import MOST_BYTES, at_most, check_answers, check_commit
 from ladechat.model.checkpoint.hub_errors import hub_refusal, no_room
 from ladechat.model.checkpoint.transfer import RemoteFile, transfer
 
@@ -97,7 +97,10 @@ def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgres
     """Fetch a commit of a repository. Small files first: they tell at once that a model is gated."""
 
     def bring(file: str) -> Path:
-        with at_most(listed[file].size):
+        size = listed[file].size
+        if size is not None and not file.endswith(".safetensors"):
+            size = min(size, MOST_BYTES)  # of these it has no reason to list more
+        with at_most(size):
             return Path(hf_hub_download(name, file, revision=commit, etag_timeout=SECONDS_TO_ANSWER))
 
     folder = bring("config.json").parent

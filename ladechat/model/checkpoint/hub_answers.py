@@ -8,22 +8,25 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 
 import httpx  # what huggingface_hub asks through
-from huggingface_hub import constants, get_session
+from huggingface_hub import constants, set_client_factory
+from huggingface_hub.utils._http import default_client_factory  # nothing public makes its client
 
 from ladechat.model.checkpoint.files import in_words
 
-NAMING_HEADERS = (
-    constants.HUGGINGFACE_HEADER_X_LINKED_ETAG,
-    constants.HUGGINGFACE_HEADER_X_REPO_COMMIT,
-    constants.HUGGINGFACE_HEADER_X_XET_HASH,
-)
-"""Headers, besides ETag, that become parts of paths."""
+NAMING_HEADERS = (constants.HUGGINGFACE_HEADER_X_REPO_COMMIT, constants.HUGGINGFACE_HEADER_X_XET_HASH)
+"""Headers, besides the tags of a file, that become parts of paths."""
 
 NAME = re.compile(r"(?!\.{1,2}$)[\w.+=:-]{1,200}")
+"""What may become part of a path: no separator, and neither of the names that lead to another folder."""
+
 MOST_BYTES = 200_000_000
-"""Of the list of files, and of a file whose size is not in it."""
+"""The most bytes of an answer whose size the hub does not list, and of any file that holds no weights."""
+
+ENCODINGS = ("identity", "gzip")
+"""How answers may be compressed. 64 kB of gzip, which are unpacked at once, hold 64 MB; of others, gigabytes."""
 
 _most: ContextVar[int] = ContextVar("_most", default=MOST_BYTES)
 
@@ -32,17 +35,18 @@ class UntrustedAnswer(Exception):
     """What a hub answers that no hub would, in words that follow "the hub"."""
 
 
+@cache  # each call of `set_client_factory` closes the client that other threads may be using
 def check_answers() -> None:
-    """Have all answers to huggingface_hub checked in this process: it raises an `UntrustedAnswer` from here on."""
-    session = get_session()
-    hooks = session.event_hooks
-    if _check not in hooks["response"]:
-        session.event_hooks = {**hooks, "response": [*hooks["response"], _check]}
+    """Have all answers to huggingface_hub checked in this process: from here on its functions, and requests of its
+    client, raise an `UntrustedAnswer`.
+    """
+    constants.HF_HUB_DISABLE_XET = True  # Xet storage is asked by a library of its own, past the client
+    set_client_factory(_checking_client)
 
 
 @contextmanager
 def at_most(size: int | None) -> Iterator[None]:
-    """Take no more bytes of a file than the hub lists, in this thread; None where it lists none."""
+    """Take no more bytes of a file, in this thread, than its size; None where the hub lists none."""
     before = _most.set(MOST_BYTES if size is None else size)
     try:
         yield
@@ -61,21 +65,35 @@ def check_commit(commit: object) -> str:
     return str(commit)
 
 
+def _checking_client() -> httpx.Client:
+    """The client of huggingface_hub, which makes a new one after each connection that fails."""
+    client = default_client_factory()
+    client.headers["Accept-Encoding"] = "gzip"
+    client.event_hooks["response"].append(_check)
+    return client
+
+
 def _check(response: httpx.Response) -> None:
     if response.request.method == "HEAD":  # about a file; other answers have tags of any kind
         _check_headers(response.headers)
-    elif response.is_success:
-        # What is read is decoded: a small answer can become a large file.
-        response.iter_bytes = _up_to(_most.get(), response.iter_bytes)  # type: ignore[method-assign]
+        return
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding.lower() not in ENCODINGS:
+        raise UntrustedAnswer(f"sends an answer compressed as {encoding[:80]!r}")
+    most = _most.get() if response.is_success else MOST_BYTES
+    # What is read is decoded: a small answer can become a large file.
+    response.iter_bytes = _up_to(most, response.iter_bytes)  # type: ignore[method-assign]
 
 
 def _check_headers(headers: httpx.Headers) -> None:
-    # Of the two tags huggingface_hub takes the linked one.
-    tag = () if constants.HUGGINGFACE_HEADER_X_LINKED_ETAG in headers else ("ETag",)
-    for header in (*tag, *NAMING_HEADERS):
+    # Of the two tags huggingface_hub takes the linked one, and strips it like this; other headers it takes as they are.
+    linked = constants.HUGGINGFACE_HEADER_X_LINKED_ETAG
+    tag = linked if linked in headers else "ETag"
+    for header in (tag, *NAMING_HEADERS):
         value = headers.get(header)
-        if value is not None and not NAME.fullmatch(value.removeprefix("W/").strip('"')):
-            raise UntrustedAnswer(f"sends {value[:80]!r} as {header}")
+        name = value.lstrip("W/").strip('"') if value and header == tag else value
+        if name is not None and not NAME.fullmatch(name):
+            raise UntrustedAnswer(f"sends {str(value)[:80]!r} as {header}")
 
 
 def _up_to(most: int, parts: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
@@ -86,7 +104,7 @@ def _up_to(most: int, parts: Callable[..., Iterator[bytes]]) -> Callable[..., It
         for part in parts(*arguments, **options):
             come += len(part)
             if come > most:
-                raise UntrustedAnswer(f"sends more bytes of a file than the {in_words(most)} that it lists")
+                raise UntrustedAnswer(f"sends more bytes than the {in_words(most)} that this answer may have")
             yield part
 
     return counted

@@ -4,7 +4,11 @@ import contextlib
 from pathlib import Path
 
 import pytest
+from huggingface_hub import close_session, hf_hub_download
 
+from ladechat.model.checkpoint import hub as module
+from ladechat.model.checkpoint import hub_answers
+from ladechat.model.checkpoint.hub_answers import UntrustedAnswer, check_answers
 from tests.hub_server import HubServer
 from tests.model.checkpoint.hub_model import FILES, NAME, SMALL, WEIGHTS, blob, fetched, partial, refusal
 from tests.model.refusals import assert_told
@@ -31,6 +35,28 @@ def test_a_header_with_parts_of_a_path_is_refused_and_nothing_lands_outside_the_
     assert not any("planted" in str(path) for path in files_below(tmp_path))
 
 
+@pytest.mark.parametrize(("header", "value"), [("ETag", "W.."), ("X-Repo-Commit", "/x"), ("X-Repo-Commit", "W/x")])
+def test_a_header_is_judged_by_what_huggingface_hub_makes_of_it(hub: HubServer, header: str, value: str) -> None:
+    hub.add(NAME, FILES)
+    hub.faults.headers = {header: value}
+    assert_told(refusal(), "hub_unreachable", f"sends '{value}' as {header}")
+
+
+def test_answers_are_checked_also_after_a_connection_has_failed(hub: HubServer) -> None:
+    hub.add(NAME, FILES)
+    check_answers()
+    close_session()  # as huggingface_hub does then
+    hub.faults.headers = {"ETag": '".."'}
+    with pytest.raises(UntrustedAnswer):
+        hf_hub_download(NAME, "config.json")
+
+
+def test_files_in_xet_storage_come_through_the_client_whose_answers_are_checked(hub: HubServer) -> None:
+    hub.add(NAME, FILES)
+    hub.faults.headers = {"X-Xet-Hash": "0" * 64, "X-Xet-Refresh-Route": f"{hub.url}/refresh"}
+    assert {path.name: path.read_bytes() for path in fetched().iterdir()} == FILES
+
+
 @pytest.mark.parametrize("sha", ["../../../planted", "/planted", "..", "x" * 500])
 def test_a_commit_that_is_no_name_is_refused(hub: HubServer, sha: str, tmp_path: Path) -> None:
     hub.add(NAME, FILES)
@@ -51,6 +77,28 @@ def test_of_a_small_file_no_more_comes_than_the_hub_lists(hub: HubServer, how: s
     setattr(hub.faults, how, MUCH)
     assert_told(refusal(), "hub_unreachable", "more bytes")
     assert sum(path.stat().st_size for path in files_below(tmp_path)) < MUCH / 5
+
+
+def test_of_a_file_without_weights_no_more_comes_than_it_can_need_whatever_the_hub_lists(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    hub.add(NAME, {**FILES, "tokenizer.json": bytes(1001)})
+    assert_told(refusal(), "hub_unreachable", "more bytes than the 1.0 kB")
+
+
+@pytest.mark.parametrize("status", [302, 403, 500])
+def test_errors_and_redirects_have_a_limit_too(hub: HubServer, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_answers, "MOST_BYTES", 1_000_000)
+    hub.faults.status, hub.faults.headers, hub.faults.compressed = status, {"Location": f"{hub.url}/there"}, MUCH
+    assert_told(refusal(), "hub_unreachable", "more bytes than the 1.0 MB")
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "zstd"])
+def test_what_a_few_bytes_could_unpack_to_gigabytes_is_not_unpacked(hub: HubServer, encoding: str) -> None:
+    hub.add(NAME, FILES)
+    hub.faults.headers = {"Content-Encoding": encoding}
+    assert_told(refusal(), "hub_unreachable", f"compressed as '{encoding}'")
 
 
 def test_of_a_large_file_no_more_comes_than_the_hub_lists(hub: HubServer, tmp_path: Path) -> None:
