@@ -53,15 +53,13 @@ def private_folder(folder: Path) -> Path:
 def keep_torch_caches_private() -> None:
     """Point the caches whose files torch executes to private folders. To be called before torch is imported.
 
-    A folder that the user has named stays, if nobody else can write to it. Processes started from here inherit this.
+    A folder that the user has named stays, if nobody else can write to it, with symbolic links resolved. Processes
+    started from here inherit this.
     """
     for variable, name in TORCH_CACHES.items():
         named = os.environ.get(variable)
         try:
-            if named:
-                _made(Path(named))
-            else:
-                os.environ[variable] = str(private_folder(private_path(name)))
+            os.environ[variable] = str(_made(Path(named)) if named else private_folder(private_path(name)))
         except (NotPrivate, OSError) as error:
             # Empty, private, and left behind: torch would otherwise use a folder that others can write to.
             os.environ[variable] = tempfile.mkdtemp(prefix=f"ladechat-{name}-")

@@ -101,6 +101,16 @@ def test_a_cache_that_the_user_has_named_stays_unless_others_can_write_to_it(
     instead.rmdir()
 
 
+def test_a_named_cache_is_used_where_it_was_checked_also_if_a_link_is_led_elsewhere_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "link"))
+    keep_torch_caches_private()
+    assert os.environ["TRITON_CACHE_DIR"] == str(tmp_path / "own")
+
+
 def test_torch_takes_nothing_from_a_cache_in_the_shared_temporary_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
