@@ -3,7 +3,6 @@
 In a folder that others can write to, as the temporary one, another user may have put such a file before us.
 """
 
-import contextlib
 import grp
 import logging
 import os
@@ -68,14 +67,9 @@ def keep_torch_caches_private() -> None:
 
 def _made(folder: Path) -> Path:
     """The folder, made if it was not there, with links resolved and checked."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
+    for place in reversed((folder, *folder.parents)):
+        place.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would let others write where the umask does
     folder = folder.resolve(strict=True)
-    if not folder.is_dir():
-        raise NotPrivate(f"{folder} is no folder.")
-    if folder.stat().st_uid != os.geteuid():
-        raise NotPrivate(f"{folder} belongs to another user.")
     for place in (folder, *folder.parents):
         _check_owner_and_mode(place, place != folder)
     return folder
@@ -84,7 +78,7 @@ def _made(folder: Path) -> Path:
 def _check_owner_and_mode(place: Path, is_parent: bool) -> None:
     """Refuse a folder that others could exchange something in. In a sticky one they cannot exchange what is ours."""
     about = place.stat()
-    if about.st_uid not in (0, os.geteuid()):
+    if about.st_uid != os.geteuid() and not (is_parent and about.st_uid == 0):
         raise NotPrivate(f"{place} belongs to another user.")
     by_others = about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and not _is_own_group(about.st_gid))
     if by_others and not (is_parent and about.st_mode & stat.S_ISVTX):
@@ -92,7 +86,10 @@ def _check_owner_and_mode(place: Path, is_parent: bool) -> None:
 
 
 def _is_own_group(group: int) -> bool:
-    """Whether a group is the one that many systems give each user, with nobody else in it."""
+    """Whether a group is named like this user and lists nobody else, as the one that many systems give each user.
+
+    Whoever else has it as their primary group is in no such list.
+    """
     try:
         about, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid())
     except KeyError:
