@@ -116,7 +116,6 @@ def built(folder: Path, processor: str = "native") -> Path:
                 library.touch()  # so that it counts as used
             return library
         library.unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{key}.{os.getpid()}.{threading.get_ident()}.partial"
     try:
         _compile([*command, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", str(partial)])

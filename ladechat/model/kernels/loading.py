@@ -9,6 +9,10 @@ from ladechat.model.kernels.build import LOADING, Build, BuildError
 from ladechat.model.kernels.library import Library
 
 
+class NotOurs(BuildError):
+    """What a file holds is no library for this machine, or one without our functions."""
+
+
 def load_library(build: Build, threads: int) -> Library:
     """The kernels, which compute here what torch computes. A file that is no such library is built anew, once.
 
@@ -18,20 +22,20 @@ def load_library(build: Build, threads: int) -> Library:
 
     Raises:
         BuildError: it cannot be built, is no library, computes something else, or has crashed a process before.
-        OSError: its folder cannot be written to.
+        OSError: its folder cannot be written to, or no file in it locked.
     """
     try:
         return _loaded(build.library(), threads)
-    except (OSError, AttributeError):  # AttributeError: a function is missing in it
-        try:
-            return _loaded(build.rebuilt(), threads)
-        except AttributeError as error:
-            raise BuildError(f"The C++ compiler has built another library than ours: {error}.") from error
+    except NotOurs:
+        return _loaded(build.rebuilt(), threads)
 
 
 def _loaded(path: Path, threads: int) -> Library:
     with crash_remembered(path):
-        library = Library(path, threads)
+        try:
+            library = Library(path, threads)
+        except (OSError, AttributeError) as error:  # AttributeError: a function is missing in it
+            raise NotOurs(f"The C++ compiler has built another library than ours: {error}.") from error
         if not library.is_right():
             raise BuildError("The C++ compiler has built kernels that compute something else.")
     return library

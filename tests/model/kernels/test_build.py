@@ -18,7 +18,8 @@ def script(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A compiler that writes some file at once, and counts how often it was called."""
+    """A compiler that writes some file at once, and counts how often it was called; and an empty folder for it."""
+    (tmp_path / "cache").mkdir(mode=0o700)
     calls = tmp_path / "calls"
     compiler = script(tmp_path / "compiler", f'echo >> {calls}\nwhile [ "$1" != -o ]; do shift; done\necho lib > "$2"')
     monkeypatch.setenv("CXX", str(compiler))

@@ -2,7 +2,9 @@
 
 import copy
 import ctypes
+import errno
 import faulthandler
+import fcntl
 import os
 import shutil
 import subprocess
@@ -75,6 +77,20 @@ def test_a_library_without_our_functions_is_built_anew(build_of: Prepare, build_
     build.library()
     shutil.copy(build_path, tmp_path / "made.so")
     assert load_library(build, 1).is_right()
+
+
+def test_a_folder_in_which_nothing_can_be_locked_is_no_reason_to_build_anew(
+    build_of: Prepare, build_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = build_of(build_path)
+    monkeypatch.setattr(build, "rebuilt", lambda: pytest.fail("It is built anew."))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="No locks available"):
+        load_library(build, 1)
 
 
 @pytest.mark.parametrize("source", [EMPTY, "text"], ids=["no functions", "no library"])
