@@ -1,4 +1,4 @@
-"""Loads the library of the kernels, at most once if that crashes the process."""
+"""Loads the library of the kernels, and no more where that has crashed twice: once may be a power cut, or a kill."""
 
 import fcntl
 from collections.abc import Iterator
@@ -7,6 +7,9 @@ from pathlib import Path
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
 from ladechat.model.kernels.library import Library
+
+CRASHES = 2
+"""Processes ended one after another, after which a library is not loaded any more."""
 
 
 class NotOurs(BuildError):
@@ -21,7 +24,7 @@ def load_library(build: Build, threads: int) -> Library:
         threads: see `Library`.
 
     Raises:
-        BuildError: it cannot be built, is no library, computes something else, or has crashed a process before.
+        BuildError: it cannot be built, is no library, computes something else, or crashes.
         OSError: its folder cannot be written to, or no file in it locked.
     """
     try:
@@ -43,21 +46,21 @@ def _loaded(path: Path, threads: int) -> Library:
 
 @contextmanager
 def crash_remembered(path: Path) -> Iterator[None]:
-    """Note in a file that a library is being loaded, and take that back afterwards: after a crash the note is there.
+    """Note in a file that a library is being loaded, and clear it afterwards: after a crash there is a line more in it.
 
-    The file is locked meanwhile, so a note without a lock is one of a process that has ended.
+    The file is locked meanwhile, so the lines in one without a lock are of processes that have ended.
 
     Raises:
-        BuildError: an earlier process has ended while it loaded the library.
+        BuildError: the last `CRASHES` processes have ended while they loaded the library.
         OSError: the file cannot be written.
     """
     with path.with_suffix(LOADING).open("a+", encoding="utf-8") as note:
         fcntl.flock(note, fcntl.LOCK_EX)  # whoever loads it at this moment needs milliseconds
         note.seek(0)
-        if note.read():
-            message = f"They ended an earlier program while they were loaded; to try again, remove {note.name}."
+        if len(note.readlines()) >= CRASHES:
+            message = f"They have twice ended a program while they were loaded; to try again, remove {note.name}."
             raise BuildError(message)
-        note.write("being loaded")
+        note.write("being loaded\n")
         note.flush()
         try:
             yield

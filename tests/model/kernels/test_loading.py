@@ -7,6 +7,7 @@ import faulthandler
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from multiprocessing import get_context
@@ -103,17 +104,18 @@ def test_where_no_library_of_ours_can_be_built_torch_goes_on_and_the_log_says_wh
     assert "torch computes all of the model" in caplog.text
 
 
-def test_a_library_that_crashes_while_it_is_loaded_is_not_loaded_again_and_torch_goes_on(
+def test_a_library_that_has_crashed_twice_while_it_was_loaded_is_not_loaded_again_and_torch_goes_on(
     build_of: Prepare, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     build = build_of(CRASHES)
     build.library()
-    first = get_context("fork").Process(target=load_quietly, args=[build])
-    first.start()
-    first.join()
-    assert first.exitcode is not None and first.exitcode < 0  # by a signal
+    for _ in range(2):
+        process = get_context("fork").Process(target=load_quietly, args=[build])
+        process.start()
+        process.join()
+        assert process.exitcode is not None and process.exitcode < 0  # by a signal
     assert goes_on_with_torch(Build(tmp_path / "cache"))
-    assert "They ended an earlier program" in caplog.text
+    assert "They have twice ended a program" in caplog.text
     (note,) = (tmp_path / "cache").glob("*.loading")
     assert str(note) in caplog.text  # which says what to remove
 
@@ -132,6 +134,17 @@ def test_a_library_that_another_process_loads_at_this_moment_has_not_crashed(bui
     assert os.waitpid(child, 0)[1] == 0
     os.close(reads)
     os.close(writes)
+
+
+def test_a_process_that_was_killed_by_somebody_while_it_loaded_switches_nothing_off(build_path: Path) -> None:
+    for _ in range(3):
+        child = os.fork()
+        if not child:
+            with crash_remembered(build_path):
+                os.kill(os.getpid(), signal.SIGKILL)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        with crash_remembered(build_path):  # it is loaded, so it does not crash, and the next one counts from 0
+            pass
 
 
 def test_loading_that_is_interrupted_is_no_crash(build_path: Path) -> None:
