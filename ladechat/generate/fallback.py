@@ -132,6 +132,7 @@ def _about_all_rows(processors: Iterable[object], criteria: list[object]) -> str
 def _about_positions(
     model: PreTrainedModel, input_ids: Tensor, longest: int, model_kwargs: dict[str, Any]
 ) -> str | None:
+    """Of texts of up to `longest` tokens, of which no pass reads the last one."""
     mask, positions = model_kwargs.get("attention_mask"), model_kwargs.get("position_ids")
     mask = torch.ones_like(input_ids) if mask is None else mask
     padded = not bool(mask.all())
@@ -140,7 +141,7 @@ def _about_positions(
     if positions is not None and not at_usual_positions(positions, mask):
         return "positions are not counted from 0 on in each row"
     boundary = rope_boundary(model.config.get_text_config(decoder=True))
-    if boundary is not None and longest > boundary.length:
+    if boundary is not None and longest - 1 > boundary.length:
         if boundary.kind == "dynamic":
             return f"the rotary angles change with every token beyond {boundary.length}"
         if padded:

@@ -21,7 +21,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import GREEDY, Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.generate.fallback import run_own_loop, why_own_loop
-from ladechat.generate.request import Settings, refuse, refuse_assistance, refuse_mode, rows_of
+from ladechat.generate.request import Settings, refuse, refuse_assistance, refuse_lost_text, refuse_mode, rows_of
 from ladechat.generate.rows import Rows, decoder_of, positions_for
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel
@@ -126,6 +126,7 @@ def _carry_out(
         return run_own_loop(model, input_ids, processors, criteria, config, None, model_kwargs)
 
     refuse(model, config, model_kwargs)
+    refuse_lost_text(model, config, criteria, input_ids)
     if streamer is not None and len(input_ids) > 1:
         raise ValueError("A streamer takes one row, and there are several: they are decoded one after another.")
     reason = why_own_loop(model, input_ids, processors, criteria, config, model_kwargs)

@@ -1,4 +1,4 @@
-"""Whether a model's own preparation hands it what lookahead decoding does: a text and its positions, no more."""
+"""Whether the model's `prepare_inputs_for_generation` changes anything: if so only its own loop writes its text."""
 
 from typing import Any
 
@@ -7,25 +7,28 @@ from torch import Tensor
 from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 
 NOT_OF_THE_TEXT = ("past_key_values", "use_cache", "logits_to_keep", "return_dict", "is_first_iteration")
+"""What it may return besides the text, its mask and its positions: how a pass is run, and not what it reads."""
 
 
 def prepares_as_usual(
     model: PreTrainedModel, input_ids: Tensor, mask: Tensor, positions: Tensor | None, longest: int
 ) -> bool:
-    """Compare what the model's preparation yields for the first, the second and the last pass with the usual inputs.
+    """Whether `prepare_inputs_for_generation` returns the usual inputs, and the model carries them on as usual.
 
-    A model that has transformers' own preparation is not asked.
+    A model that has transformers' own preparation is not asked. Others are for three passes: the first, the second and
+    the last. These are samples, and no proof. What a model carries on from pass to pass is not sampled: its
+    `_update_model_kwargs_for_generation` has to be that of transformers.
 
     Args:
         model: any; it is not run.
         input_ids: (B, n) int64.
         mask: (B, n), 0 on padding.
         positions: as `generate` passes them, (B, n) or (axes, B, n); None where the model takes none.
-        longest: tokens of the longest text that may come.
+        longest: tokens of the longest text that may come; no pass reads its last one.
     """
     if _func(model.prepare_inputs_for_generation) is not GenerationMixin.prepare_inputs_for_generation:
-        length = input_ids.shape[1]
-        for end in {length, length + 1, max(longest, length + 1)}:
+        length, last = input_ids.shape[1], longest - 1
+        for end in sorted({length, min(length + 1, last), last}):
             if not _yields_the_usual(model, input_ids, mask, positions, end):
                 return False
     update = _func(model._update_model_kwargs_for_generation)
@@ -49,29 +52,32 @@ def at_usual_positions(positions: Tensor, mask: Tensor) -> bool:
 def _yields_the_usual(
     model: PreTrainedModel, input_ids: Tensor, mask: Tensor, positions: Tensor | None, end: int
 ) -> bool:
-    """The same of the pass at whose end the text has `end` tokens, padding included."""
-    more = end - input_ids.shape[1]
-    text = torch.cat([input_ids, input_ids[:, -1:].expand(-1, more)], dim=1)
-    seen = torch.cat([mask, mask.new_ones((len(mask), more))], dim=1)
-    given: dict[str, Any] = {"attention_mask": seen, "past_key_values": _cache_of(input_ids, end - 1 if more else 0)}
+    """Whether `prepare_inputs_for_generation` returns the usual inputs for the pass that reads a text up to its token
+    `end`, padding included: all of it if that is the prompt, else its last token.
+    """
+    new_tokens = end - input_ids.shape[1]
+    text = torch.cat([input_ids, input_ids[:, -1:].expand(-1, new_tokens)], dim=1)
+    seen = torch.cat([mask, mask.new_ones((len(mask), new_tokens))], dim=1)
+    cache = _cache_of(input_ids, end - 1 if new_tokens else 0)
+    inputs: dict[str, Any] = {"attention_mask": seen, "past_key_values": cache}
     if positions is not None:
-        steps = torch.arange(1, more + 1, device=positions.device)
-        given["position_ids"] = torch.cat([positions, positions[..., -1:] + steps], dim=-1)
-    count = 1 if more else end
+        steps = torch.arange(1, new_tokens + 1, device=positions.device)
+        inputs["position_ids"] = torch.cat([positions, positions[..., -1:] + steps], dim=-1)
+    count = 1 if new_tokens else end
     try:
-        inputs = model.prepare_inputs_for_generation(  # type: ignore[operator]  # of a mixin, not seen by mypy
-            text, next_sequence_length=count, is_first_iteration=not more, use_cache=True, **given
+        prepared = model.prepare_inputs_for_generation(  # type: ignore[operator]  # of a mixin, not seen by mypy
+            text, next_sequence_length=count, is_first_iteration=not new_tokens, use_cache=True, **inputs
         )
     except Exception:  # of code that is not ours; `generate` will say it
         return False
-    ids, at = inputs.pop("input_ids", None), inputs.pop("position_ids", None)
-    shown = inputs.pop("attention_mask", None)
+    ids, positions_out = prepared.pop("input_ids", None), prepared.pop("position_ids", None)
+    mask_out = prepared.pop("attention_mask", None)
     return (
-        inputs.get("past_key_values") is given["past_key_values"]
-        and not [name for name, value in inputs.items() if value is not None and name not in NOT_OF_THE_TEXT]
+        prepared.get("past_key_values") is cache
+        and not [name for name, value in prepared.items() if value is not None and name not in NOT_OF_THE_TEXT]
         and _equal(ids, text[:, -count:])
-        and _equal(shown, seen)
-        and (positions is None or _equal(at, given["position_ids"][..., -count:]))
+        and _equal(mask_out, seen)
+        and (positions is None or _equal(positions_out, inputs["position_ids"][..., -count:]))
     )
 
 

@@ -126,14 +126,19 @@ def refuse_assistance(
         raise ValueError(f"With {given[0]} generate {why}; leave it out, since lookahead_generate drafts by itself.")
 
 
-def refuse_lost_text(model: PreTrainedModel, rows: Sequence[Sequence[int]], longest: int) -> None:
+def refuse_lost_text(
+    model: PreTrainedModel, config: GenerationConfig, criteria: Iterable[object], input_ids: Tensor
+) -> None:
     """Say where transformers 5.17 would go on from the last token alone: see `RECOMPUTED` in `rope.py`.
 
     Raises:
         ValueError: the text may outgrow the boundary of such a model.
     """
     boundary = rope_boundary(model.config.get_text_config(decoder=True))
-    if boundary is not None and boundary.recomputes and min(map(len, rows)) <= boundary.length < longest:
+    if boundary is None or not boundary.recomputes or config.use_cache is False:
+        return
+    read = longest_text(config, criteria, input_ids) - 1  # no pass reads the last token
+    if input_ids.shape[1] <= boundary.length < read:
         raise ValueError(
             f"Where a text of this model outgrows {boundary.length} tokens, generate forgets it if it has a cache; "
             "give use_cache=False, or a lower max_new_tokens."

@@ -13,7 +13,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits
-from ladechat.generate.request import Settings, context_of, longest_text, padded, refuse_lost_text, rows_of
+from ladechat.generate.request import Settings, context_of, longest_text, padded, rows_of
 from ladechat.model.loading.self_check import tree_runner
 from ladechat.registry import lookahead
 
@@ -71,7 +71,6 @@ class Rows:
         self._config, self._streamer = config, streamer
         self._rows = rows_of(input_ids, model_kwargs.get("attention_mask"))
         longest = longest_text(config, criteria, input_ids)
-        refuse_lost_text(model, self._rows, longest)
         self._room = longest - input_ids.shape[1]
         positions = positions_for(model, max(map(len, self._rows)), longest, settings)
         self._pool = NGramPool()

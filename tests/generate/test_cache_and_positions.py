@@ -1,5 +1,6 @@
 """Where a text depends on its cache, on other rows or on rounding: that of `generate`, or a refusal."""
 
+import warnings
 from copy import deepcopy
 from typing import Any
 
@@ -50,6 +51,19 @@ def test_that_a_cache_is_not_used_is_said() -> None:
         lookahead(random_model(1), **batch_of(8), max_new_tokens=3, use_cache=False)
 
 
+@pytest.mark.parametrize("lengths", [(40,), (40, 12), (AT,)])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_text_whose_last_token_alone_is_beyond_the_boundary_keeps_its_gain(
+    name: str, lengths: tuple[int, ...]
+) -> None:
+    new_tokens = AT + 1 - max(lengths)
+    request = {**batch_of(*lengths), "max_new_tokens": new_tokens, "eos_token_id": [], "pad_token_id": PAD}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = lookahead(fresh(name), **request)
+    assert torch.equal(text, generate(fresh(name), **request))
+
+
 @pytest.mark.filterwarnings("ignore:Decoded by transformers' own loop")
 @pytest.mark.parametrize("lengths", [(30,), (44, 12), (60, 20), (44, 44), (70, 70)])
 @pytest.mark.parametrize("name", ["dynamic", "longrope"])
@@ -76,6 +90,9 @@ def test_a_text_that_generate_would_forget_at_the_boundary_is_refused() -> None:
         ValueError, match="outgrows 48 tokens, generate forgets it if it has a cache; give use_cache=Fa"
     ):
         lookahead(fresh("phi3"), **batch_of(40), max_new_tokens=30)
+    for lengths, new_tokens in (((40,), AT + 2 - 40), ((AT,), 20), ((44, 12), 20)):
+        with pytest.raises(ValueError, match="outgrows 48 tokens"):
+            lookahead(fresh("phi3"), **batch_of(*lengths), max_new_tokens=new_tokens)
     for lengths in ((20,), (60,), (70, 60)):
         request = {**batch_of(*lengths), "max_new_tokens": 20, "eos_token_id": [], "pad_token_id": PAD}
         assert torch.equal(lookahead(fresh("phi3"), **request), generate(fresh("phi3"), **request)), lengths

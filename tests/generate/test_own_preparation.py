@@ -28,7 +28,7 @@ class Shifting(LlamaForCausalLM):
 
 
 class ShiftingLater(LlamaForCausalLM):
-    """Stands further on from position 20 on."""
+    """Stands further on from position 21 on."""
 
     def prepare_inputs_for_generation(self, *arguments: Any, **given: Any) -> dict[str, Any]:
         inputs: dict[str, Any] = LLAMA.prepare_inputs_for_generation(self, *arguments, **given)
@@ -92,6 +92,15 @@ def test_a_model_with_ways_of_its_own_writes_what_it_writes_by_itself(kind: type
         assert torch.equal(lookahead(model, PROMPT, **REQUEST), expected)
     with pytest.warns(UserWarning, match=why):
         assert torch.equal(generate(model, PROMPT, **REQUEST, custom_generate=lookahead_generate), expected)
+
+
+def test_of_a_preparation_counts_what_passes_of_this_text_read() -> None:
+    model = built(ShiftingLater)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the last pass reads the token at position 20, and writes the one behind it
+        assert torch.equal(*(of(model, PROMPT, **{**REQUEST, "max_new_tokens": 14}) for of in (lookahead, generate)))
+    with pytest.warns(UserWarning, match="prepares the inputs"):
+        lookahead(model, PROMPT, **{**REQUEST, "max_new_tokens": 15})
 
 
 def test_what_is_set_on_a_model_itself_counts_too() -> None:
