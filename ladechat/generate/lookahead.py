@@ -1,5 +1,6 @@
 """Lookahead decoding in your own code, with or without transformers' `generate`. See docs/in-your-own-code.md."""
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
@@ -28,6 +29,8 @@ from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel
 
 WINDOW, NGRAM, GUESSES = 5, 3, 5
 ASSISTANT = "assistant_model"
+ON_THE_WAY = ("ladechat", "transformers", "torch")
+"""Packages between a caller's line and this module."""
 
 
 def lookahead_generate(
@@ -137,7 +140,7 @@ def _carry_out(
             reason = str(error).removesuffix(".")
         else:
             return rows.decode()
-    warnings.warn(f"Decoded by transformers' own loop, without a gain: {reason}.", stacklevel=3)
+    _warn_at_callers_line(f"Decoded by transformers' own loop, without a gain: {reason}.")
     return run_own_loop(model, input_ids, processors, criteria, config, streamer, model_kwargs)
 
 
@@ -182,6 +185,14 @@ def lookahead_steps(
         warnings.warn(f"Plain decoding: {runner.capabilities.single_token}", stacklevel=2)
         decoder = Decoder(runner)
     return decoder.run(prompt, Limits(max_new_tokens, eos_ids), Sampler(prompt, sampling))
+
+
+def _warn_at_callers_line(message: str) -> None:
+    """Warn of the line from which all this was called, which may have gone through transformers' `generate`."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ON_THE_WAY:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
 
 
 def _prepared(config: GenerationConfig | None) -> TypeGuard[GenerationConfig]:

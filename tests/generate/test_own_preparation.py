@@ -3,6 +3,7 @@
 import types
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -92,6 +93,16 @@ def test_a_model_with_ways_of_its_own_writes_what_it_writes_by_itself(kind: type
         assert torch.equal(lookahead(model, PROMPT, **REQUEST), expected)
     with pytest.warns(UserWarning, match=why):
         assert torch.equal(generate(model, PROMPT, **REQUEST, custom_generate=lookahead_generate), expected)
+
+
+@pytest.mark.parametrize("handed_on", [False, True], ids=["called", "handed to generate"])
+def test_the_warning_names_the_line_that_asked(handed_on: bool) -> None:
+    model: Any = built(Shifting)
+    handed = partial(model.generate, custom_generate=lookahead_generate)
+    ask = handed if handed_on else partial(lookahead_generate, model)
+    with pytest.warns(UserWarning, match="own loop") as caught:
+        ask(PROMPT, **REQUEST)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_of_a_preparation_counts_what_passes_of_this_text_read() -> None:
