@@ -39,5 +39,5 @@ def unless_stopped(work: Callable[[], _T], stop_wanted: Callable[[], bool]) -> _
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(GivenUp))
             return None
     if errors:
-        raise errors[0]
+        raise errors.pop()  # a frame that kept it would be kept by it, and with it all that the work had made
     return results[0]
