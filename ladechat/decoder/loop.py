@@ -6,8 +6,11 @@ It knows nothing of models, screens or text: token ids in, steps out.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from torch import Tensor
+
 from ladechat.decoder.acceptance import accept, log_probabilities
 from ladechat.decoder.drafters.drafter import NOTHING, Drafter, Outcome, Room
+from ladechat.decoder.hidden import Hidden, merged
 from ladechat.decoder.policy import FixedPolicy, Policy
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler
@@ -89,7 +92,7 @@ class Decoder:
 
             # 4. Pass
             cache_length, started = len(runner.tokens), time.perf_counter()
-            logits = runner.forward(tree)
+            logits, hidden = self._forward(tree)
             argmax, argmax_logprobs = runner.argmax(logits)
             seconds = time.perf_counter() - started
 
@@ -103,13 +106,18 @@ class Decoder:
 
             # 7. Observe
             text.extend(tokens)
-            outcome = Outcome(tree, logits, argmax, path, tokens, seconds)
+            outcome = Outcome(tree, logits, argmax, path, tokens, seconds, hidden)
             views = [one.observe(outcome, own) for one, own in zip(self.drafters, slots, strict=True)]
             self.policy.observe(outcome, proposals)
             origins = (*(tree.sources[slot] for slot in path), MODEL)[: len(tokens)]
             draft = drafted(tree, path) if self.drafters else None
             shown = tuple(view for view in views if view is not None)
             yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown)
+
+    def _forward(self, tree: SlotTree) -> tuple[Tensor, Hidden | None]:
+        """One pass: the logits, and what drafters want of it besides."""
+        want = merged([one.want(tree) for one in self.drafters])
+        return (self.runner.forward(tree), None) if want is None else self.runner.forward_hidden(tree, want)
 
 
 def drafted(tree: SlotTree, path: Sequence[int]) -> Draft:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import torch
 
+from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.verify_mask import SlotTree
 
 
@@ -15,9 +16,11 @@ class Capabilities:
 
     Attributes:
         single_token: why each pass takes one slot, in a sentence; None where it takes any tree of slots.
+        logits_only: why passes give no hidden states, in a sentence; None where they do, see `Runner.forward_hidden`.
     """
 
     single_token: str | None = None
+    logits_only: str | None = "Its passes give logits alone."
 
     @property
     def tree_attention(self) -> bool:
@@ -65,6 +68,14 @@ class Runner(Protocol):
 
         Slot 0 stands at position `len(self.tokens)`. The new keys and values are provisional until `commit`. The logits
         may be overwritten by the next pass.
+        """
+        ...
+
+    def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
+        """The same pass, with what a drafter wants of it besides: the logits are those of `forward`.
+
+        Raises:
+            ValueError: its passes give logits alone, or the pseudo rows do not fit the model.
         """
         ...
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.verify_mask import SlotTree
 
 ROOT = -1
@@ -66,6 +67,7 @@ class Outcome(NamedTuple):
         path: the accepted slots.
         tokens: what was emitted.
         forward_seconds: what the pass took.
+        hidden: what the drafters wanted of the pass; None where none wanted anything.
     """
 
     tree: SlotTree
@@ -74,6 +76,7 @@ class Outcome(NamedTuple):
     path: tuple[int, ...]
     tokens: tuple[int, ...]
     forward_seconds: float
+    hidden: Hidden | None = None
 
 
 class Drafter:
@@ -97,6 +100,10 @@ class Drafter:
     def propose(self, room: Room) -> Proposal:
         """Tokens that may follow the text. Not asked for in a pause of the policy; `observe` then gets no slots."""
         raise NotImplementedError
+
+    def want(self, tree: SlotTree) -> Want | None:
+        """What it wants of the pass over `tree` besides the logits: see `Outcome.hidden`."""
+        return None
 
     def observe(self, outcome: Outcome, slots: Sequence[int]) -> object | None:
         """Learn from a pass.

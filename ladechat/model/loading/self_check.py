@@ -5,9 +5,12 @@ from typing import Any
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from ladechat.decoder.hidden import Want
+from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.agreement import COARSE, agree, deviation
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel, name_of, single_token_only
+from ladechat.model.runners.layer_loop import LayerLoop, NoLayerLoop
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.model.runners.own_inputs import own_inputs
 from ladechat.model.runners.single_token import SingleTokenRunner
@@ -54,6 +57,7 @@ def tree_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
     with torch.random.fork_rng([place] if place.type == "cuda" else []):
         runner = TreeRunner(model, context_length)
         check_trees(runner, model)
+        use_layers(runner, model)
     return runner
 
 
@@ -87,6 +91,37 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
             raise _not_followed(model)
     for _ in runner.prefill(prompt[:1]):
         pass
+
+
+@torch.inference_mode()
+def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
+    """Let the runner go through the model layer by layer, if that gives what the model gives; else say why not.
+
+    The cache is empty afterwards.
+    """
+    try:
+        runner.loop = LayerLoop(model)
+        if not runner.has_fixed_angles:
+            raise NoLayerLoop("has rotary angles that depend on the length of the text")
+        tokens = _tokens(model)
+        tree = SlotTree.chain(tokens[CACHED:-2])
+        tree.add(tree.add(1, tokens[-2]), tokens[-1])
+        for _ in runner.prefill(tokens[: CACHED + 1]):
+            pass
+        own = runner.forward(tree).float().clone()
+        by_layers = runner.forward_hidden(tree, Want())[0].float()
+        runner.commit([])
+        if not all(agree(*pair, model) for pair in zip(by_layers, own, strict=True)):
+            raise NoLayerLoop("computes something else than its layers one after the other")
+        for _ in runner.prefill(tokens[:1]):
+            pass
+        runner.capabilities = Capabilities(logits_only=None)
+    except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
+        if memory_is_used_up(error):
+            raise
+        why = str(error) if isinstance(error, NoLayerLoop) else "has layers that are called in another way than most"
+        runner.loop = None
+        runner.capabilities = Capabilities(logits_only=f"{name_of(model)} {why}.")
 
 
 def _own_logits(model: PreTrainedModel, text: list[int], cached: int = 0) -> torch.Tensor:

@@ -9,12 +9,15 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.argmax import argmax
 from ladechat.model.runners.cache_probe import probe_cache, single_token_only
 from ladechat.model.runners.graphs import GraphPasses
+from ladechat.model.runners import pseudo_rows
 from ladechat.model.runners.kv_cache import SlabCache
+from ladechat.model.runners.layer_loop import LayerLoop
 from ladechat.model.runners.out_of_memory import release_memory
 from ladechat.model.runners.rope import rope_boundary
 from ladechat.model.runners.slots import Slots
@@ -33,7 +36,8 @@ class TreeRunner:
         chunk: how many tokens of a prompt go through the model at once.
 
     Attributes:
-        capabilities: any tree of slots.
+        capabilities: any tree of slots; hidden states with `loop`.
+        loop: the model's layers one by one, where that was checked; to be assigned before the first pass.
         graphs: recorded passes of the model; may be assigned between two passes. Trees that they have no pass for
             go through the model itself.
 
@@ -44,6 +48,7 @@ class TreeRunner:
 
     capabilities = Capabilities()
     graphs: GraphPasses | None = None
+    loop: LayerLoop | None = None
 
     def __init__(self, model: PreTrainedModel, context_length: int, chunk: int = PREFILL_CHUNK) -> None:
         self._model = model
@@ -153,15 +158,29 @@ class TreeRunner:
         Raises:
             ValueError: a slot lies beyond the context, or where the rotary angles are others.
         """
-        slots = Slots.of_tree(tree)
-        last = len(self._tokens) + int(slots.positions.max())
-        if last >= self.context_length:
-            raise ValueError(f"Position {last} is beyond a context of {self.context_length} tokens.")
-        if self._rope and slots.positions.max() >= self.max_positions:
-            raise ValueError(f"A pass from position {len(self._tokens)} may not include {last}: the angles change.")
+        slots = self._checked(tree)
         if self._rope and self._rope.recomputes:
             self._recompute(len(self._tokens) + 1)
         return self._pass(slots)
+
+    @torch.inference_mode()
+    def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
+        """See `Runner.forward_hidden`.
+
+        Raises:
+            ValueError: as `forward`; it has no `loop`; or maps that do not fit its layers or the length of its states.
+        """
+        if self.loop is None:
+            raise ValueError(self.capabilities.logits_only)
+        maps = want.maps
+        if maps and (maps.layers[-1] >= self.loop.depth or maps.weights.shape[1:] != (self.loop.width,) * 2):
+            raise ValueError(f"Maps of shape {tuple(maps.weights.shape)} at layers {maps.layers} are of another model.")
+        slots = self._checked(tree)
+        rows = pseudo_rows.Rows.of(slots, want.carriers, len(maps.layers) if maps else 0)
+        self._cache.reserve(len(rows.slots))
+        self._pending = slots
+        positions = torch.from_numpy(rows.slots.positions + len(self._tokens))[None].to(self._device)
+        return pseudo_rows.run(self.loop, rows, self._attention_mask(rows.slots), positions, self._cache, want)
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         """See `Runner.argmax`."""
@@ -194,6 +213,16 @@ class TreeRunner:
         self._cache.give_back()
         self._chunk = min(self._chunk, SMALL_CHUNK)
         release_memory(self._device)
+
+    def _checked(self, tree: SlotTree) -> Slots:
+        """The slots of a tree that a pass may have."""
+        slots = Slots.of_tree(tree)
+        last = len(self._tokens) + int(slots.positions.max())
+        if last >= self.context_length:
+            raise ValueError(f"Position {last} is beyond a context of {self.context_length} tokens.")
+        if self._rope and slots.positions.max() >= self.max_positions:
+            raise ValueError(f"A pass from position {len(self._tokens)} may not include {last}: the angles change.")
+        return slots
 
     def _read(self, tokens: Sequence[int], length: int) -> None:
         """Append the next tokens of a prompt of `length` tokens to the cache."""

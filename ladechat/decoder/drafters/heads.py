@@ -1,0 +1,68 @@
+"""What Medusa and hidden transfer have in common: for each token ahead a list of guesses, made into a tree.
+
+They differ in who makes the lists. A list is of one position and does not know what stands before it, so the tree is
+their product: each guess of a position follows each of the one before it. Its likeliest nodes are proposed.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
+
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.recycling import largest
+
+RANKS = 8
+"""Guesses kept of each position."""
+
+
+class HeadsDrafter(Drafter):
+    """Proposes the likeliest paths through the guesses for the next positions; a subclass makes these in `_read`.
+
+    With ``cat, dog`` for the next token and ``sat`` for the one after it, it proposes ``cat → sat`` and ``dog → sat``.
+
+    Args:
+        source: what it is called in drafts.
+        chances: (k, `RANKS`) what is assumed of each guess of each position: that it is right if those before it are.
+        nodes: the most drafted tokens in a pass.
+    """
+
+    def __init__(self, source: str, chances: Sequence[Sequence[float]], nodes: int = 16) -> None:
+        self.source, self.nodes, self._chances = source, nodes, chances
+        self._guesses: list[list[int]] = []
+
+    def configure(self, parameters: Mapping[str, bool | int]) -> None:
+        """Take the most drafted tokens from `nodes`."""
+        self.nodes = parameters.get("nodes", self.nodes)
+
+    def begin(self, text: Sequence[int], prompt_length: int) -> None:
+        """Before the first pass there is nothing to guess from."""
+        self._guesses = []
+
+    def propose(self, room: Room) -> Proposal:
+        """The nodes whose paths are likeliest by what is assumed of their ranks, best first."""
+        nodes: list[Node] = []
+        waiting: list[tuple[float, int, int, int]] = []  # −chance of the path, parent, depth, rank
+
+        def follow(parent: int, depth: int, chance: float) -> None:
+            if depth < min(len(self._guesses), room.depth):
+                for rank, assumed in zip(range(len(self._guesses[depth])), self._chances[depth], strict=False):
+                    heapq.heappush(waiting, (-chance * assumed, parent, depth, rank))
+
+        follow(ROOT, 0, 1.0)
+        while waiting and len(nodes) < self.nodes:
+            negative, parent, depth, rank = heapq.heappop(waiting)
+            kind, assumed = (self.source, depth, rank), self._chances[depth][rank]
+            nodes.append(Node(parent, self._guesses[depth][rank], self.source, kind, assumed))
+            follow(len(nodes) - 1, depth + 1, -negative)
+        return Proposal(nodes)
+
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+        """Make the guesses for the next pass from what this one gave for the last accepted slot."""
+        leaf = outcome.path[len(outcome.tokens) - 2] if len(outcome.tokens) > 1 else 0
+        logits = self._read(outcome, leaf)
+        self._guesses = [] if logits is None else largest(logits, min(RANKS, logits.shape[-1])).tolist()
+
+    def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
+        """(k, vocabulary) the logits of the tokens after the one that came after slot `leaf`; None if there are none."""
+        raise NotImplementedError

@@ -1,0 +1,56 @@
+"""Medusa-1: Cai et al. 2024 (arXiv 2401.10774), section 2.2.1. Trained heads on the last hidden state guess ahead."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import silu
+
+from ladechat.decoder.drafters.drafter import Outcome
+from ladechat.decoder.drafters.heads import HeadsDrafter
+from ladechat.decoder.hidden import Want
+from ladechat.decoder.verify_mask import SlotTree
+
+SOURCE = "medusa"
+
+
+@dataclass(frozen=True, slots=True)
+class MedusaHeads:
+    """Residual blocks before the model's own output layer, as the trainer that the authors ship has them.
+
+    Attributes:
+        weights: (k, d, d).
+        biases: (k, d).
+    """
+
+    weights: Tensor
+    biases: Tensor
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Hidden states (…, d) to those that the output layer reads (k, …, d): ``x + SiLU(W x + b)``."""
+        added = torch.einsum("kde,...e->k...d", self.weights, states)
+        return states + silu(added + self.biases.view(len(self.biases), *[1] * (states.dim() - 1), -1))
+
+
+class MedusaDrafter(HeadsDrafter):
+    """Guesses with heads. What it drafts is accepted as any other draft is, so the text is the model's.
+
+    Args:
+        heads: trained for this model, on its device.
+        chances: see `HeadsDrafter`.
+        nodes: the most drafted tokens in a pass.
+    """
+
+    def __init__(self, heads: MedusaHeads, chances: Sequence[Sequence[float]], nodes: int = 16) -> None:
+        super().__init__(SOURCE, chances, nodes)
+        self._heads = heads
+
+    def want(self, tree: SlotTree) -> Want:
+        """Hidden states."""
+        return Want()
+
+    @torch.inference_mode()
+    def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
+        hidden = outcome.hidden
+        return None if hidden is None else hidden.read(self._heads(hidden.states[leaf]))

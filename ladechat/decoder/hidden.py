@@ -1,0 +1,68 @@
+"""What a drafter may want of a pass besides its logits: hidden states, and rows of its own that enter half-way."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TransferMaps:
+    """The trained part of hidden transfer (Wu et al. 2024, arXiv 2404.12022): one linear map for each token ahead.
+
+    Attributes:
+        layers: (k,) the decoder layer that each pseudo row enters before, never falling: a later row sees the earlier.
+        weights: (k, d, d) the maps, on the model's device: a row vector h becomes ``weights[i] @ h``.
+    """
+
+    layers: tuple[int, ...]
+    weights: Tensor
+
+    def __post_init__(self) -> None:
+        if not self.layers or list(self.layers) != sorted(self.layers) or self.layers[0] < 0:
+            raise ValueError(f"Pseudo rows enter at layers that do not fall, not at {self.layers}.")
+        if self.weights.dim() != 3 or self.weights.shape[0] != len(self.layers):
+            raise ValueError(f"There are {len(self.layers)} layers for maps of shape {tuple(self.weights.shape)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a drafter wants of one pass.
+
+    Attributes:
+        maps: of the pseudo rows that take part in it; None for no such rows.
+        carriers: (C,) the slots that carry them, k rows each.
+    """
+
+    maps: TransferMaps | None = None
+    carriers: Sequence[int] = ()
+
+
+class Hidden(NamedTuple):
+    """What a pass gave besides logits. Not to be kept, the next pass may overwrite it.
+
+    Attributes:
+        states: (T, d) each slot's hidden state, as the model's output layer reads it.
+        carriers: (C,) the slots that carried pseudo rows.
+        pseudo: (C, k, d) the same of their pseudo rows: row i of a slot at position n reads the token at n + i + 2.
+        read: hidden states (…, d) to logits (…, vocabulary): the model's own output layer.
+    """
+
+    states: Tensor
+    carriers: Sequence[int]
+    pseudo: Tensor | None
+    read: Callable[[Tensor], Tensor]
+
+
+def merged(wants: Sequence[Want | None]) -> Want | None:
+    """What several drafters want of the same pass; None where none wants anything.
+
+    Raises:
+        ValueError: two of them bring pseudo rows.
+    """
+    asked = [want for want in wants if want is not None]
+    with_rows = [want for want in asked if want.maps is not None]
+    if len(with_rows) > 1:
+        raise ValueError("One drafter at a time can have pseudo rows in a pass.")
+    return next(iter(with_rows or asked), None)
