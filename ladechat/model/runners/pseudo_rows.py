@@ -1,9 +1,9 @@
 """Passes with pseudo rows: rows that enter half-way up the model, made of the hidden states of slots.
 
 The construction is ours (Wu et al. 2024, arXiv 2404.12022, says that linear maps make them and that they attend to the
-context and to each other): row i of a slot at position n stands at position n + 1 + i. It sees the cached tokens, the
-slot with its ancestors, the slot's rows before it, and itself. No slot sees a pseudo row, so the slots' logits are what
-they are without them.
+context and to each other). Row i, from 0, of a slot at position n stands at position n + 1 + i. It sees the cached
+tokens, the slot with its ancestors, the slot's rows before it, and itself. No slot sees a pseudo row, so the slots'
+logits are what they are without them.
 """
 
 from collections.abc import Sequence
