@@ -1,0 +1,276 @@
+"""What was trained for a model whose own weights stay as they are: the maps of hidden transfer, the heads of Medusa.
+
+They are kept in safetensors files, where nothing is ever run, with a header that says which model they belong to.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from platformdirs import user_data_path
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from ladechat.decoder.drafters.heads import RANKS
+from ladechat.decoder.drafters.medusa import MedusaHeads
+from ladechat.decoder.hidden import TransferMaps
+from ladechat.model.checkpoint.files import LoadError, is_gguf, weight_files
+
+FORMAT = "ladechat-trained-1"
+KINDS = ("transfer", "medusa")
+"""What can be trained. The file of each is called by it, with .safetensors behind."""
+
+MIB = 1 << 20
+MOST_STEPS_AHEAD = 16
+"""Positions that a file may have maps or heads for. No method uses as many."""
+TENSORS = {"transfer": ("weights",), "medusa": ("biases", "weights")}
+"""The tensors of each kind of file, sorted."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Maps or heads, and how good they are.
+
+    Attributes:
+        kind: one of `KINDS`.
+        maps: what was trained, for k tokens ahead.
+        chances: (k, `RANKS`) how often the guess of each rank for each position was right, in text it was not trained
+            on.
+        base: the `fingerprint` of the model that it was trained for.
+        base_name: what that model was called.
+        steps: how many steps it was trained.
+    """
+
+    kind: str
+    maps: TransferMaps | MedusaHeads
+    chances: list[list[float]]
+    base: str
+    base_name: str
+    steps: int
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """What the header of a file says, read from its strings."""
+
+    kind: str
+    base: str
+    base_name: str
+    layers: list[int]
+    chances: list[list[float]]
+    steps: int
+
+
+def fingerprint(folder: Path) -> str:
+    """Of the weights of a checkpoint, a folder or a GGUF file: 32 hexadecimal digits, other ones for another model.
+
+    It is the beginning of the SHA-256 of each file's name, size, first and last MiB, so that it takes no time.
+
+    Raises:
+        LoadError: a file is not there or cannot be read.
+    """
+    found = [folder] if is_gguf(folder) else [folder / name for name in sorted(weight_files(folder) or [])]
+    digest = hashlib.sha256()
+    try:
+        for path in found:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                digest.update(f"{path.name}\0{size}\0".encode())
+                digest.update(file.read(MIB))
+                file.seek(max(0, size - MIB))
+                digest.update(file.read(MIB))
+    except OSError as error:
+        message = f"The weights in {folder} cannot be read: {error.strerror or error}."
+        raise LoadError("load_failed", message, "Check that all files of the checkpoint are there.") from error
+    return digest.hexdigest()[:32]
+
+
+def trained_folder(base: str) -> Path:
+    """Where what is trained for the model with this fingerprint is kept, unless it is put elsewhere."""
+    return user_data_path("ladechat") / "trained" / base
+
+
+def find_trained(folder: Path, base: str) -> dict[str, Path]:
+    """The files of what was trained for a model, by kind: beside its weights, or else in `trained_folder`.
+
+    Args:
+        folder: the checkpoint, a folder or a GGUF file.
+        base: its fingerprint.
+    """
+    places = (folder.parent if is_gguf(folder) else folder, trained_folder(base))
+    found: dict[str, Path] = {}
+    for kind in KINDS:
+        files = (place / f"{kind}.safetensors" for place in places)
+        first = next((file for file in files if file.exists()), None)
+        if first is not None:
+            found[kind] = first
+    return found
+
+
+def write_trained(path: Path, trained: Trained) -> None:
+    """Put it into a file in 16 bits, whole or not at all: what was there before is there until then.
+
+    Raises:
+        OSError: it cannot be written, as on a full disk.
+        ValueError: not all of its numbers are finite.
+    """
+    maps = trained.maps
+    tensors = {"weights": _in_16_bits(maps.weights)}
+    if isinstance(maps, MedusaHeads):
+        tensors["biases"] = _in_16_bits(maps.biases)
+    header = {
+        "format": FORMAT,
+        "kind": trained.kind,
+        "base": trained.base,
+        "base_name": trained.base_name,
+        "layers": json.dumps(list(maps.layers) if isinstance(maps, TransferMaps) else []),
+        "chances": json.dumps(trained.chances),
+        "steps": str(trained.steps),
+    }
+    _replace(path, save(tensors, header))
+
+
+def _in_16_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """In float16, or in bfloat16 where numbers are beyond its range: it is coarser."""
+    for dtype in (torch.float16, torch.bfloat16):
+        packed = tensor.detach().to("cpu", dtype, copy=True).contiguous()
+        if bool(packed.isfinite().all()):
+            return packed
+    raise ValueError("Not all numbers of what was trained are finite.")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file anew by way of one beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(partial).chmod(0o644)
+        Path(partial).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(partial).unlink()
+        raise
+
+
+def read_trained(
+    path: Path, base: str, depth: int, width: int, device: torch.device | str, dtype: torch.dtype
+) -> Trained:
+    """What a file holds, for passes of a model.
+
+    Args:
+        path: of the file.
+        base: the fingerprint of the model.
+        depth: how many decoder layers it has.
+        width: d, the length of its hidden states.
+        device: where it is.
+        dtype: what it computes in.
+
+    Raises:
+        LoadError: the file cannot be read, is something else or damaged, or was trained for another model.
+    """
+    _check_is_a_file(path)
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            header = _header(path, file.metadata())
+            _check_model(path, header, base, depth)
+            _check_shapes(path, header, file, width)
+            tensors = {name: file.get_tensor(name) for name in TENSORS[header.kind]}
+    except SafetensorError as error:
+        message = f"{path} is no safetensors file, or not all of it is there."
+        raise _refused(message, "Copy it again, or train anew") from error
+    except OSError as error:
+        raise _refused(f"{path} cannot be read: {error.strerror or error}.", "Give another file") from error
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise _refused(f"{path} holds numbers that are not finite, which guess nothing.", "Train anew")
+    placed = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}
+    maps = TransferMaps(tuple(header.layers), **placed) if header.kind == "transfer" else MedusaHeads(**placed)
+    return Trained(header.kind, maps, header.chances, header.base, header.base_name, header.steps)
+
+
+def _check_is_a_file(path: Path) -> None:
+    """Refuse what is not there, and what would be read for ever, such as a pipe."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise _refused(f"{path} cannot be read: {why}.", "Give another file") from error
+    if not stat.S_ISREG(mode):
+        raise _refused(f"{path} is a folder, a device or a pipe, not a file.", "Give the file in it, or another")
+
+
+def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
+    """What the header says, if it is one of ours."""
+    strings = dict(found or {})
+    form = strings.pop("format", None)
+    if form != FORMAT:
+        says = f"of the format {form[:40]!r}" if form and form.startswith("ladechat") else "of something else"
+        raise _refused(f"{path} holds tensors {says}, not of {FORMAT!r}.", "Give a file that ladechat has trained")
+    lists = ("layers", "chances", "steps")
+    try:
+        values: dict[str, Any] = {
+            name: msgspec.json.decode(text) if name in lists else text for name, text in strings.items()
+        }
+        header = msgspec.convert(values, _Header)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise _refused(f"{path} has a damaged header: {error}.", "Copy it again, or train anew") from error
+    if header.kind not in KINDS:
+        message = f"{path} was trained for a method {header.kind[:40]!r}, which this ladechat does not know."
+        raise _refused(message, "Give another file, or a newer ladechat")
+    _check_chances(path, header)
+    return header
+
+
+def _check_chances(path: Path, header: _Header) -> None:
+    rows = header.chances
+    if not 1 <= len(rows) <= MOST_STEPS_AHEAD or any(
+        len(row) != RANKS or not all(0 <= chance <= 1 for chance in row) for row in rows
+    ):
+        message = f"{path} has a damaged header: its chances are not {RANKS} from 0 to 1 for each token ahead."
+        raise _refused(message, "Copy it again, or train anew")
+
+
+def _check_model(path: Path, header: _Header, base: str, depth: int) -> None:
+    """Refuse what was trained for another model."""
+    if header.base != base:
+        name = header.base_name[:80]
+        message = f"{path} was trained for another model, {name}, with other weights than the one that is loaded."
+        raise _refused(message, f"Use it with --model {name}, or train for this model")
+    layers = header.layers
+    if header.kind == "transfer" and (
+        len(layers) != len(header.chances) or layers != sorted(layers) or not 0 <= min(layers) <= max(layers) < depth
+    ):
+        message = f"{path} has maps at layers {str(layers)[:80]}, which do not fit {len(header.chances)} tokens ahead"
+        raise _refused(f"{message} in a model of {depth} layers.", "Train anew")
+
+
+def _check_shapes(path: Path, header: _Header, file: Any, width: int) -> None:
+    """Refuse tensors of other shapes, before they are read: the memory may not be enough for them."""
+    ahead = len(header.chances)
+    wanted = {"weights": [ahead, width, width], "biases": [ahead, width]}
+    names = tuple(sorted(file.keys()))
+    if names != TENSORS[header.kind]:
+        message = f"{path} holds tensors called {str(names)[:80]}, not {TENSORS[header.kind]}."
+        raise _refused(message, "Copy it again, or train anew")
+    for name in names:
+        part = file.get_slice(name)
+        shape = part.get_shape()
+        if shape != wanted[name] or part.get_dtype() not in ("F16", "BF16"):
+            found = f"{part.get_dtype()} of shape {shape}"
+            message = f"{path} holds {name} in {found}; this model needs them in 16 bits, of shape {wanted[name]}."
+            raise _refused(message, "Train anew")
+
+
+def _refused(message: str, what_to_do: str) -> LoadError:
+    return LoadError("load_failed", message, f"{what_to_do}: ladechat train makes such files.")
