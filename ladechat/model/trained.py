@@ -6,6 +6,7 @@ They are kept in safetensors files, where nothing is ever run, with a header tha
 import contextlib
 import hashlib
 import json
+import operator
 import os
 import stat
 import tempfile
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 from platformdirs import user_data_path
 from safetensors import SafetensorError, safe_open
@@ -58,8 +58,9 @@ class Trained:
     steps: int
 
 
-class _Header(msgspec.Struct, frozen=True):
-    """What the header of a file says, read from its strings."""
+@dataclass(frozen=True)
+class _Header:
+    """What the header of a file says, checked."""
 
     kind: str
     base: str
@@ -211,34 +212,37 @@ def _check_is_a_file(path: Path) -> None:
 
 
 def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
-    """What the header says, if it is one of ours."""
-    strings = dict(found or {})
-    form = strings.pop("format", None)
+    """What the header says, if it is one of ours and all of it makes sense."""
+    says = found or {}
+    form, kind = says.get("format", ""), says.get("kind", "")
     if form != FORMAT:
-        says = f"of the format {form[:40]!r}" if form and form.startswith("ladechat") else "of something else"
-        raise _refused(f"{path} holds tensors {says}, not of {FORMAT!r}.", "Give a file that ladechat has trained")
-    lists = ("layers", "chances", "steps")
+        which = f"in the format {form[:40]!r}" if form.startswith("ladechat") else "of something else"
+        raise _refused(f"{path} holds tensors {which}, not in {FORMAT!r}.", "Give a file that ladechat has trained")
+    if kind not in KINDS:
+        message = f"{path} was trained for a method {kind[:40]!r}, which this ladechat does not know."
+        raise _refused(message, "Give another file, or use a newer ladechat")
     try:
-        values: dict[str, Any] = {
-            name: msgspec.json.decode(text) if name in lists else text for name, text in strings.items()
-        }
-        header = msgspec.convert(values, _Header)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise _refused(f"{path} has a damaged header: {error}.", "Copy it again, or train anew") from error
-    if header.kind not in KINDS:
-        message = f"{path} was trained for a method {header.kind[:40]!r}, which this ladechat does not know."
-        raise _refused(message, "Give another file, or a newer ladechat")
-    _check_chances(path, header)
-    return header
+        layers, chances = _layers(json.loads(says["layers"]), kind), _chances(json.loads(says["chances"]))
+        return _Header(kind, says["base"], says["base_name"], layers, chances, int(says["steps"]))
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise _refused(f"{path} has a damaged header.", "Copy it again, or train anew") from error
 
 
-def _check_chances(path: Path, header: _Header) -> None:
-    rows = header.chances
-    if not 1 <= len(rows) <= MOST_STEPS_AHEAD or any(
-        len(row) != RANKS or not all(0 <= chance <= 1 for chance in row) for row in rows
-    ):
-        message = f"{path} has a damaged header: its chances are not {RANKS} from 0 to 1 for each token ahead."
-        raise _refused(message, "Copy it again, or train anew")
+def _layers(found: Any, kind: str) -> list[int]:
+    """What stands under `layers`: whole numbers that do not fall, at least one for hidden transfer."""
+    layers = [operator.index(layer) for layer in found]
+    if layers != sorted(layers) or bool(layers) != (kind == "transfer") or (layers and layers[0] < 0):
+        raise ValueError(f"No layers: {layers}")
+    return layers
+
+
+def _chances(found: Any) -> list[list[float]]:
+    """What stands under `chances`: `RANKS` of them, from 0 to 1, for each token ahead."""
+    rows = [[float(chance) for chance in row] for row in found]
+    sound = all(len(row) == RANKS and all(0 <= chance <= 1 for chance in row) for row in rows)
+    if not sound or not 1 <= len(rows) <= MOST_STEPS_AHEAD:
+        raise ValueError(f"No chances: {rows}")
+    return rows
 
 
 def _check_model(path: Path, header: _Header, base: str, depth: int) -> None:
@@ -248,9 +252,7 @@ def _check_model(path: Path, header: _Header, base: str, depth: int) -> None:
         message = f"{path} was trained for another model, {name}, with other weights than the one that is loaded."
         raise _refused(message, f"Use it with --model {name}, or train for this model")
     layers = header.layers
-    if header.kind == "transfer" and (
-        len(layers) != len(header.chances) or layers != sorted(layers) or not 0 <= min(layers) <= max(layers) < depth
-    ):
+    if layers and (len(layers) != len(header.chances) or layers[-1] >= depth):
         message = f"{path} has maps at layers {str(layers)[:80]}, which do not fit {len(header.chances)} tokens ahead"
         raise _refused(f"{message} in a model of {depth} layers.", "Train anew")
 
