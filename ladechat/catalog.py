@@ -98,6 +98,27 @@ register(
 )
 register(
     DecoderInfo(
+        name="hidden_transfer",
+        label="hidden transfer",
+        help="Guess with trained maps half-way up the model, whose rows go through the rest of it with each pass.",
+        parameters=[
+            Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 16, 1, 64),
+            Parameter("carriers", "carriers", "The most slots that carry pseudo rows.", 64, 1, 64),
+        ],
+        needs="transfer",
+    )
+)
+register(
+    DecoderInfo(
+        name="medusa",
+        label="Medusa",
+        help="Guess with trained heads on the last hidden state.",
+        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 16, 1, 64)],
+        needs="medusa",
+    )
+)
+register(
+    DecoderInfo(
         name="jacobi",
         label="Jacobi",
         help="Guess a block and improve it, without a pool.",

@@ -26,6 +26,7 @@ from ladechat.options import (
     USAGE_ERROR,
     Device,
     Dtype,
+    Maps,
     Model,
     Quantize,
     check_parameters,
@@ -186,9 +187,10 @@ def serve_engine(engine: EngineOptions) -> None:
     _check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
     from ladechat.engine.server import serve
 
-    pool = Path(engine.pool).expanduser() if engine.pool else None
+    pool = _path(engine.pool) if engine.pool else None
+    maps = [_path(file) for file in engine.maps]
     places = (engine.model, engine.device, engine.dtype)
-    raise typer.Exit(serve(*places, engine.settings, pool, engine.tensor_parallel, engine.quantize))
+    raise typer.Exit(serve(*places, engine.settings, pool, engine.tensor_parallel, engine.quantize, maps))
 
 
 @app.command()
@@ -197,9 +199,14 @@ def bench(
     device: Device = "auto",
     dtype: Dtype = "auto",
     quantize: Quantize = None,
+    maps: Maps = None,
     decoders: Annotated[
-        str, typer.Option(help="What to compare with plain decoding, which always takes part.")
-    ] = ",".join(method_names()),
+        str | None,
+        typer.Option(
+            show_default=",".join(method_names()) + "; without those that need maps where there are none",
+            help="What to compare with plain decoding, which always takes part.",
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -225,7 +232,9 @@ def bench(
         device=device,
         dtype=dtype,
         quantize=quantize,
-        decoders=listed(decoders),
+        maps=tuple(_path(file) for file in maps or []),
+        decoders=method_names() if decoders is None else listed(decoders),
+        named=decoders is not None,
         settings=tuple(dict.fromkeys(map(_numbers, settings or []))),
         questions=listed(questions),
         max_new_tokens=max_new_tokens,
@@ -307,7 +316,7 @@ def _recorder(record: str | None, model: str) -> Recorder:
     """What writes the session down; begun already if that was asked for."""
     recorder = Recorder()
     if record is not None:
-        path = Path(record).expanduser() if record else default_path(model)
+        path = _path(record) if record else default_path(model)
         try:
             recorder.start(path)
         except FileExistsError:
@@ -315,6 +324,14 @@ def _recorder(record: str | None, model: str) -> Recorder:
         except OSError as error:
             fail(f"{path} cannot be written: {error.strerror or error}; give {RECORD} another name.")
     return recorder
+
+
+def _path(file: str) -> Path:
+    """The path of a file that a user names; ~ is the home folder, unless there is no such home."""
+    path = Path(file)
+    with contextlib.suppress(RuntimeError):
+        return path.expanduser()
+    return path
 
 
 def _check_length(max_new_tokens: int | None) -> None:

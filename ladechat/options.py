@@ -30,6 +30,16 @@ Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what
 
 Pool = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the n-gram pool in a file, for the next session.")]
 
+Maps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--maps",
+        metavar="FILE",
+        help="What was trained for the model: for hidden transfer, or for Medusa. Give it again for the other.",
+        show_default="beside the model, or in the data folder",
+    ),
+]
+
 TensorParallel = Annotated[
     int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
 ]
@@ -46,6 +56,7 @@ ENGINE: dict[str, Any] = {
     "dtype": Dtype,
     "quantize": Quantize,
     "pool": Pool,
+    "maps": Maps,
     "tensor_parallel": TensorParallel,
 }
 """Which model, where and how it runs, and what it begins with: each a field of `EngineOptions`."""
@@ -149,6 +160,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def called(**given: Any) -> None:
         engine = {name: given.pop(name) for name in ENGINE}
+        engine["maps"] = tuple(engine["maps"] or ())
         check_quantize(engine["quantize"])
         check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
         parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}

@@ -1,27 +1,52 @@
 """The decoders there are: each name of `ladechat.catalog` bound to its drafters and policy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
 from ladechat.decoder.drafters.jacobi_block import JacobiBlockDrafter
+from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.drafters.pool import PoolDrafter
 from ladechat.decoder.drafters.prompt_lookup import PromptLookupDrafter
 from ladechat.decoder.drafters.recycling import RecyclingDrafter
 from ladechat.decoder.drafters.suffix import SuffixDrafter
 from ladechat.decoder.drafters.window import WindowDrafter
+from ladechat.decoder.hidden import TransferMaps
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
 
 
+class Trained(Protocol):
+    """What was trained for a model, as a drafter needs it."""
+
+    @property
+    def maps(self) -> TransferMaps | MedusaHeads:
+        """On the model's device, in its type."""
+        ...
+
+    @property
+    def chances(self) -> Sequence[Sequence[float]]:
+        """See `ladechat.decoder.drafters.heads.HeadsDrafter`."""
+        ...
+
+
 @dataclass
 class Shared:
-    """What the decoders of one model have in common, so that one goes on where another was."""
+    """What the decoders of one model have in common, so that one goes on where another was.
+
+    Attributes:
+        costs: of its passes.
+        pool: of n-grams.
+        trained: what was trained for it, by the kind that the catalog says a decoder needs.
+    """
 
     costs: PassCosts
     pool: NGramPool = field(default_factory=NGramPool)
+    trained: Mapping[str, Trained] = field(default_factory=dict)
 
 
 Make = Callable[[Runner, Shared], Decoder]
@@ -48,7 +73,7 @@ def make(name: str, runner: Runner, shared: Shared | None = None) -> Decoder:
         shared: what it has in common with others; by default nothing is known at the start.
 
     Raises:
-        KeyError: there is no such decoder.
+        KeyError: there is no such decoder, or what it needs was not trained.
     """
     return DECODERS[name](runner, shared or Shared(PassCosts(runner)))
 
@@ -92,10 +117,26 @@ def _auto(runner: Runner, shared: Shared) -> Decoder:
     return Decoder(runner, drafters, AdaptivePolicy(shared.costs), name="Drafting")
 
 
+def _hidden_transfer(runner: Runner, shared: Shared) -> Decoder:
+    """Hidden transfer (Wu et al. 2024, arXiv 2404.12022)."""
+    trained = shared.trained["transfer"]
+    assert isinstance(trained.maps, TransferMaps)
+    return Decoder(runner, [HiddenTransferDrafter(trained.maps, trained.chances)], name="Hidden transfer")
+
+
+def _medusa(runner: Runner, shared: Shared) -> Decoder:
+    """Medusa-1 (Cai et al. 2024, arXiv 2401.10774), with exact acceptance."""
+    trained = shared.trained["medusa"]
+    assert isinstance(trained.maps, MedusaHeads)
+    return Decoder(runner, [MedusaDrafter(trained.maps, trained.chances)], name="Medusa")
+
+
 register("auto", _auto)
 register("lookahead", lambda runner, shared: lookahead(runner, pool=shared.pool))
 register("prompt_lookup", lambda runner, _: Decoder(runner, [PromptLookupDrafter()], name="Prompt lookup"))
 register("suffix", lambda runner, _: Decoder(runner, [SuffixDrafter()], name="Suffix matching"))
 register("recycling", lambda runner, _: Decoder(runner, [RecyclingDrafter()], name="Token recycling"))
+register("hidden_transfer", _hidden_transfer)
+register("medusa", _medusa)
 register("jacobi", lambda runner, _: Decoder(runner, [JacobiBlockDrafter()], name="Jacobi decoding"))
 register("autoregressive", lambda runner, _: Decoder(runner, name="Plain decoding"))

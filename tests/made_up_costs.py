@@ -1,14 +1,14 @@
 """Costs of passes that are made up: what the adaptive policy is tested with, on any machine, without a clock."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ladechat.decoder.drafters.ngram_pool import NGramPool
-from ladechat.registry import Shared
+from ladechat.registry import Shared, Trained
 from ladechat.tuning.costs import PassCosts
 
 Curve = Callable[[int], float]
@@ -62,6 +62,8 @@ class MadeUpCosts(PassCosts):
         """A clock says nothing here."""
 
 
-def shared(curve: Curve, window: bool = False, pool: NGramPool | None = None) -> Shared:
-    """What decoders have in common, with these costs; unless one is given, an empty pool."""
-    return Shared(MadeUpCosts(curve, window), NGramPool() if pool is None else pool)
+def shared(
+    curve: Curve, window: bool = False, pool: NGramPool | None = None, trained: Mapping[str, Trained] | None = None
+) -> Shared:
+    """What decoders have in common, with these costs; unless they are given, an empty pool and nothing trained."""
+    return Shared(MadeUpCosts(curve, window), NGramPool() if pool is None else pool, trained or {})

@@ -20,12 +20,14 @@ from transformers import (
 from ladechat import catalog, registry
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.loop import Decoder
-from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Processor, Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
+from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Value
 from tests.made_up_costs import dear, drawn, free, moderate, shared
-from tests.tiny import VOCABULARY, generated, plain, random_model, run, runner_for, tokens_of
+from tests.made_up_maps import made_up_for
+from tests.tiny import VOCABULARY, generated, plain, random_model, run, tokens_of
+from tests.tiny import layered_runner_for as runner_for
 
 PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
 WITH_WINDOW = "auto with its window"
@@ -36,12 +38,12 @@ decoders = pytest.mark.parametrize("name", ALL)
 drafting = pytest.mark.parametrize("name", DRAFTING)
 
 
-def make(name: str, runner: Runner, seed: int = 0, pool: NGramPool | None = None) -> Decoder:
-    """A decoder; what passes cost `auto` is made up, and other things by the seed, so that its choices vary."""
+def make(name: str, runner: TreeRunner, seed: int = 0, pool: NGramPool | None = None) -> Decoder:
+    """A decoder; what passes cost `auto` and what was trained is made up, by the seed, so that choices vary."""
     curve = (drawn(seed), free, moderate, dear)[seed % 4]
     if name == WITH_WINDOW:
         return registry.make("auto", runner, shared(drawn(seed), window=True, pool=pool))
-    return registry.make(name, runner, shared(curve, pool=pool))
+    return registry.make(name, runner, shared(curve, pool=pool, trained=made_up_for(runner, seed)))
 
 
 def random_parameters(name: str, dice: random.Random) -> dict[str, Value]:
@@ -83,7 +85,9 @@ def accepted(steps: Sequence[Step]) -> int:
     return sum(origin != "model" for step in steps for origin in step.origins)
 
 
-def written(name: str, case: Case, runner: Runner, dice: random.Random, sampler: Sampler | None = None) -> list[Step]:
+def written(
+    name: str, case: Case, runner: TreeRunner, dice: random.Random, sampler: Sampler | None = None
+) -> list[Step]:
     """What a decoder writes; its parameters change mid-way in half of the cases, and so does the decoder in some.
 
     Those that follow each other share a pool, as the decoders of an engine do. The first one of a sampled text has seen

@@ -24,6 +24,7 @@ from ladechat.model.kernels.build import Build
 from ladechat.model.load import LoadedModel, load
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
 from tests.made_up_costs import moderate, shared
+from tests.made_up_maps import made_up_for
 from tests.tiny import tokens_of
 
 ROOT = Path(__file__).parent.parent
@@ -72,7 +73,7 @@ def plain(question: str, limit: int) -> list[int]:
 @pytest.mark.parametrize("name", registry.DECODERS)
 @pytest.mark.parametrize("question", OWN)
 def test_every_decoder_writes_what_plain_decoding_writes(name: str, question: str) -> None:
-    decoder = registry.make(name, real_model().runner, shared(moderate))
+    decoder = registry.make(name, real_model().runner, shared(moderate, trained=made_up_for(real_model().runner)))
     assert answer(decoder, prompt_of(question), 96)[0] == plain(question, 96)
 
 
@@ -84,7 +85,7 @@ def test_every_decoder_samples_what_plain_decoding_samples(name: str) -> None:
         return Sampler(prompt, Sampling(sample=True, generator=torch.Generator().manual_seed(5)))
 
     expected, _ = answer(Decoder(real_model().runner), prompt, 64, sampler())
-    decoder = registry.make(name, real_model().runner, shared(moderate))
+    decoder = registry.make(name, real_model().runner, shared(moderate, trained=made_up_for(real_model().runner)))
     assert answer(decoder, prompt, 64, sampler())[0] == expected
 
 

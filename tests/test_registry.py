@@ -9,9 +9,11 @@ import pytest
 from ladechat import catalog, registry
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Draft
+from ladechat.model.trained import KINDS
 from ladechat.protocol import DecoderInfo, Parameter, Settings, Value
 from tests.decoder.table_runner import TableRunner, random_table
 from tests.made_up_costs import free, moderate, shared
+from tests.made_up_maps import made_up_kinds
 from tests.tiny import run, tokens_of
 
 NAMES = list(catalog.DECODERS)
@@ -32,7 +34,7 @@ def runner() -> TableRunner:
 
 
 def made(name: str) -> Decoder:
-    return registry.make(name, runner(), shared(free))
+    return registry.make(name, runner(), shared(free, trained=made_up_kinds(1, VOCABULARY)))
 
 
 def proposed(name: str, parameters: Mapping[str, Value]) -> list[Draft | None]:
@@ -69,7 +71,9 @@ def test_a_parameter_is_described(name: str, parameter: Parameter) -> None:
 
 @each_parameter
 def test_a_parameter_changes_what_is_proposed(name: str, parameter: Parameter) -> None:
-    other: Value = not parameter.default if isinstance(parameter.default, bool) else parameter.default + 3
+    other: Value = parameter.default + 3 if parameter.default + 3 <= parameter.most else parameter.least
+    if isinstance(parameter.default, bool):
+        other = not parameter.default
     assert proposed(name, {parameter.name: other}) != proposed(name, {parameter.name: parameter.default})
 
 
@@ -126,6 +130,14 @@ def test_no_name_is_taken_twice() -> None:
 def test_a_name_that_nobody_has_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         registry.make("nobody", runner())
+
+
+def test_a_decoder_says_what_it_needs_and_cannot_be_made_without() -> None:
+    assert {info.needs for info in catalog.DECODERS.values()} == {None, *KINDS}
+    for info in catalog.DECODERS.values():
+        if info.needs is not None:
+            with pytest.raises(KeyError, match=info.needs):
+                registry.make(info.name, runner(), shared(free))
 
 
 @pytest.mark.parametrize("window", [True, False])

@@ -9,7 +9,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from ladechat.decoder.loop import Decoder
+from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.step import Limits, Step
+from ladechat.model.runners.layer_loop import LayerLoop
 from ladechat.model.runners.tree import TreeRunner
 
 DEMO = Path(__file__).parent.parent / "ladechat" / "demo"
@@ -71,6 +73,13 @@ def generated(model: Any, prompt: Sequence[int], limit: int) -> list[int]:
 def runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 512) -> TreeRunner:
     """A fresh runner, its cache empty."""
     return TreeRunner(model, context_length, chunk)
+
+
+def layered_runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 512) -> TreeRunner:
+    """The same, which gives hidden states too, as one that was checked at load."""
+    runner = runner_for(model, context_length, chunk)
+    runner.loop, runner.capabilities = LayerLoop(model), Capabilities(logits_only=None)
+    return runner
 
 
 def tokens_of(steps: Sequence[Step]) -> list[int]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from ladechat.bench.options import PLAIN, TRANSFORMERS, Options, Refused
+from ladechat.bench.options import PLAIN, TRANSFORMERS, Options, Refused, needs
 from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
@@ -69,7 +70,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 
 
 def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
-    loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize)
+    loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize, options.maps)
     # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
     from ladechat.bench.measure import answers_in_all, measure
     from ladechat.bench.methods import make_methods, uses_kernels
@@ -77,7 +78,9 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
     from ladechat.bench.report import make_report
     from ladechat.decoder.step import Limits
 
-    names = list(dict.fromkeys((PLAIN, *options.decoders)))
+    at_hand = {None, *loaded.maps.by_kind}
+    decoders = [name for name in options.decoders if options.named or needs(name) in at_hand]
+    names = list(dict.fromkeys((PLAIN, *decoders)))
     unmodified = None
     if uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
         again = (options.model, options.device, options.dtype, progress, options.quantize)
@@ -92,7 +95,13 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
 
 
 def load_model(
-    model: str, device: str, dtype: str, progress: "Stages", quantize: str | None = None, kernels: bool = True
+    model: str,
+    device: str,
+    dtype: str,
+    progress: "Stages",
+    quantize: str | None = None,
+    maps: Sequence[Path] = (),
+    kernels: bool = True,
 ) -> "LoadedModel":
     """Load what is to be measured, as the engine does, or without our kernels."""
     progress.begin(f"looking for {model}")
@@ -107,7 +116,8 @@ def load_model(
     from ladechat.model.runners.recording import use_graphs
 
     torch.set_num_threads(kernel_threads())  # no screen needs a core
-    loaded = load(folder, model, device, dtype, progress.begin, progress.reach, quantize=quantize, kernels=build)
+    stage, done = progress.begin, progress.reach
+    loaded = load(folder, model, device, dtype, stage, done, quantize=quantize, kernels=build, maps=maps)
     use_graphs(loaded.runner, loaded.model)
     return loaded
 

@@ -11,7 +11,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 
 from ladechat import registry
-from ladechat.bench.options import TRANSFORMERS, Refused, by_hand, numbers_by_hand
+from ladechat.bench.options import TRANSFORMERS, Refused, by_hand, needs, numbers_by_hand
 from ladechat.catalog import DECODERS
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.policy import Policy
@@ -74,6 +74,7 @@ class Ours:
         decoder: its name in the catalog.
         parameters: those that are not to have their defaults.
         costs: of the runner's passes.
+        trained: what was trained for the model, by kind.
     """
 
     def __init__(
@@ -84,8 +85,9 @@ class Ours:
         parameters: Mapping[str, int],
         costs: PassCosts,
         device: torch.device,
+        trained: Mapping[str, registry.Trained],
     ) -> None:
-        self.name = name
+        self.name, self._trained = name, trained
         self._runner, self._decoder, self._parameters, self._costs = runner, decoder, parameters, costs
         self._policy: Policy | None = None
         self._now = clock(device)
@@ -116,7 +118,7 @@ class Ours:
 
     def _fresh(self) -> Decoder:
         """The decoder with new drafters and its policy. The first one may time passes, which is not measured."""
-        decoder = registry.make(self._decoder, self._runner, Shared(self._costs))
+        decoder = registry.make(self._decoder, self._runner, Shared(self._costs, trained=self._trained))
         decoder.configure(self._parameters)
         self._policy = decoder.policy = self._policy or decoder.policy
         return decoder
@@ -205,18 +207,24 @@ def make_methods(
         unmodified: the model as transformers makes it, where the loaded one computes with our kernels.
 
     Raises:
-        Refused: a method that drafts, and a model that takes one token a pass.
+        Refused: a method that drafts, and a model that takes one token a pass, or for which nothing was trained that the
+            method needs.
     """
     drafting = [name for name in names if (DECODERS[name].tree_attention if name in DECODERS else TRANSFORMERS[name])]
     if drafting and not loaded.runner.capabilities.tree_attention:
         raise Refused(f"{loaded.runner.capabilities.single_token} Give --decoders without {', '.join(drafting)}.")
+    for name in names:
+        kind = needs(name)
+        if kind is not None and kind not in loaded.maps.by_kind:
+            raise Refused(f"{name} cannot be measured: {loaded.maps.missing[kind]}")
     costs, found = PassCosts(loaded.runner), list[Method]()
     for name in names:
         if name in TRANSFORMERS:
             found.append(Transformers(name, unmodified or loaded.model, **TRANSFORMERS[name]))
             continue
         for shown, parameters in _settings_of(name, settings):
-            found.append(Ours(shown, loaded.runner, name, parameters, costs, loaded.model.device))
+            ours = Ours(shown, loaded.runner, name, parameters, costs, loaded.model.device, loaded.maps.by_kind)
+            found.append(ours)
     return found
 
 

@@ -33,7 +33,9 @@ class Options:
 
     Attributes:
         quantize: how weights are quantised while they are read, one of `ladechat.options.QUANTIZATIONS`, if at all.
+        maps: files of what was trained for the model.
         decoders: some of `method_names`.
+        named: whether they were asked for; else those are left out that need what was not trained for the model.
         settings: values of `numbers_by_hand`, one for each time that this decoder takes part; none: its defaults.
         questions: names of `KINDS`, and paths of files of the same form.
         max_new_tokens: the longest answer.
@@ -46,7 +48,9 @@ class Options:
     device: str
     dtype: str
     quantize: str | None
+    maps: Sequence[Path]
     decoders: Sequence[str]
+    named: bool
     settings: Sequence[tuple[int, ...]]
     questions: Sequence[str]
     max_new_tokens: int
@@ -77,6 +81,11 @@ class Options:
 def method_names() -> tuple[str, ...]:
     """What can take part, as `ladechat.bench.methods` makes it: plain decoding, the other decoders, transformers."""
     return tuple(dict.fromkeys((PLAIN, *DECODERS, *TRANSFORMERS)))
+
+
+def needs(name: str) -> str | None:
+    """The kind of what has to be trained for a method first."""
+    return DECODERS[name].needs if name in DECODERS else None
 
 
 def by_hand() -> DecoderInfo:

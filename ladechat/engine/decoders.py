@@ -12,6 +12,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.engine.sampling import sampling
+from ladechat.model.loading.trained_maps import Maps
 from ladechat.protocol import DecoderInfo, ExpectedTokens, PassCost, PolicyChoice, Settings, Value
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
@@ -23,7 +24,7 @@ FEW = 2
 
 
 class RefusedSettings(ValueError):
-    """A decoder that there is not, or a parameter out of its range: what, and what would do."""
+    """A decoder that there is not, or not for this model, or a parameter out of its range: what, and what would do."""
 
 
 def smaller(settings: Settings) -> Settings:
@@ -50,14 +51,23 @@ class Decoders:
         device: where random numbers are drawn.
         settings: what they begin with.
         costs: the file that the costs of passes are kept in.
+        maps: what was trained for the model; by default nothing.
 
     Raises:
         RefusedSettings: there are no such settings.
     """
 
-    def __init__(self, runner: Runner, device: torch.device, settings: Settings, costs: Path | None = None) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        device: torch.device,
+        settings: Settings,
+        costs: Path | None = None,
+        maps: Maps | None = None,
+    ) -> None:
         self._runner = runner
-        self._shared = Shared(PassCosts(runner, costs))
+        self._maps = maps or Maps()
+        self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind)
         self.pool = self._shared.pool
         self._made: dict[str, Decoder] = {}
         self._given: dict[str, Value] = {}
@@ -68,8 +78,12 @@ class Decoders:
 
     def offered(self) -> list[DecoderInfo]:
         """Those that this model can be run with."""
-        trees = self._runner.capabilities.tree_attention
-        return [info for info in catalog.DECODERS.values() if trees or not info.tree_attention]
+        trees, trained = self._runner.capabilities.tree_attention, self._maps.by_kind
+        return [
+            info
+            for info in catalog.DECODERS.values()
+            if (trees or not info.tree_attention) and (info.needs is None or info.needs in trained)
+        ]
 
     def apply(self, settings: Settings) -> None:
         """Use these settings from the next step on, of a text that is being written too.
@@ -80,13 +94,19 @@ class Decoders:
             RefusedSettings: there are no such settings; nothing has changed then.
         """
         check(settings.decoder, settings.parameters)
-        self._given.update(settings.parameters)
         name = settings.decoder if self._runner.capabilities.tree_attention else PLAIN
+        self._check_trained(catalog.DECODERS[name])
+        self._given.update(settings.parameters)
         self.settings = replace(settings, decoder=name, parameters=catalog.resolved(name, self._given))
         if name in self._made:
             self._made[name].configure(self.settings.parameters)
         if self._sampler is not None:
             self._sampler.sampling = self._sampling()
+
+    def _check_trained(self, info: DecoderInfo) -> None:
+        if info.needs is not None and info.needs not in self._maps.by_kind:
+            why = self._maps.missing.get(info.needs, "Nothing was trained for it yet.")
+            raise RefusedSettings(f"{info.label} cannot be used with this model: {why.removesuffix('.')}")
 
     def begin(self, prompt: list[int], seed: int) -> Sampler:
         """What chooses the tokens of a new answer. What the pool has learnt before it was learnt earlier."""

@@ -22,6 +22,13 @@ def bad_command(reason: object, turn: int | None = None) -> Failed:
     return Failed(code="bad_command", message=message, hint=hint, turn=turn)
 
 
+def bad_settings(error: Exception) -> Failed:
+    """The settings that an engine was started with cannot be those of its model."""
+    hint = "Start with another --decoder, or without that option."
+    message = f"{error}."
+    return Failed(code="load_failed", message=message[:1].upper() + message[1:], hint=hint, fatal=True)
+
+
 def pool_file(error: Exception, fatal: bool) -> Failed:
     """The file of the n-gram pool is none, or cannot be written."""
     hint = (

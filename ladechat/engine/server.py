@@ -5,6 +5,7 @@ import faulthandler
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,15 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from ladechat import __version__, protocol
-from ladechat.engine.failures import bad_command, busy, ends_the_process, pool_file, unexpected, worker_ended
+from ladechat.engine.failures import (
+    bad_command,
+    bad_settings,
+    busy,
+    ends_the_process,
+    pool_file,
+    unexpected,
+    worker_ended,
+)
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
@@ -42,6 +51,7 @@ def serve(
     pool: Path | None = None,
     tensor_parallel: int = 1,
     quantize: str | None = None,
+    maps: Sequence[Path] = (),
 ) -> int:
     """Load a model, then answer commands until the input ends.
 
@@ -53,9 +63,11 @@ def serve(
         pool: a file that the n-gram pool comes from, and is kept in after every answer.
         tensor_parallel: how many processes share the model, this one included.
         quantize: how the model's weights are quantised while they are read, see `ladechat.model.load.load`.
+        maps: files of what was trained for the model.
 
     Returns:
-        The exit code: 1 if the model could not be loaded, or the file is no pool of this model.
+        The exit code: 1 if the model could not be loaded, or the file is no pool of this model, or it does not have
+            the decoder of the settings.
     """
     faulthandler.enable()  # a crash of compiled code writes the stacks into the log
     faulthandler.register(protocol.WHERE)
@@ -79,7 +91,7 @@ def serve(
     watch_input(sys.stdin.fileno())
     workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
     try:
-        loaded = _load(model, device, dtype, stream, workers, quantize)
+        loaded = _load(model, device, dtype, stream, workers, quantize, maps)
         return _serve_model(loaded, settings, pool, stream, inbox)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
@@ -101,11 +113,18 @@ def _fingerprint(folder: Path) -> str | None:
 def _serve_model(
     loaded: "LoadedModel", settings: Settings, pool: Path | None, stream: EventStream, inbox: Inbox
 ) -> int:
-    """Answer commands with a model, until the input ends. The exit code: 1 if the file is no pool of this model."""
+    """Answer commands with a model, until the input ends. The exit code: 1 if the file is no pool of this model, or it
+    does not have the decoder of the settings.
+    """
+    from ladechat.engine.decoders import RefusedSettings
     from ladechat.engine.pool_file import PoolFileError, read, write
     from ladechat.engine.turn import Service
 
-    service = Service.of(loaded, settings)
+    try:
+        service = Service.of(loaded, settings)
+    except RefusedSettings as error:
+        stream.emit(bad_settings(error))
+        return 1
     if pool is not None:
         try:
             read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
@@ -267,6 +286,7 @@ def _load(
     stream: EventStream,
     workers: Workers | None = None,
     quantize: str | None = None,
+    maps: Sequence[Path] = (),
 ) -> "LoadedModel":
     report = LoadingReport(stream)
     kernels = Build()  # in the background, while everything else is loaded
@@ -281,7 +301,7 @@ def _load(
     from ladechat.model.runners.recording import use_graphs
 
     leave_a_core_free(workers.processes if workers else 1)
-    loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, kernels)
+    loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, kernels, maps)
     use_graphs(loaded.runner, loaded.model)
     return loaded
 

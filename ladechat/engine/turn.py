@@ -76,7 +76,7 @@ class Service:
         costs = costs_file(**pass_facts(loaded.model, loaded.device))
         return cls(
             loaded=loaded,
-            decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs),
+            decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps),
             chat=ChatFormat(loaded.tokenizer),
             texts=TokenTexts(loaded.tokenizer),
             cost=PlainStepCost(loaded.runner),

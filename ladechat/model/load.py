@@ -1,7 +1,7 @@
 """Loads a checkpoint: from a folder to a runner, its model, its tokenizer and the facts about it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ladechat.model.loading.memory import check_memory, useful_cache_bytes
 from ladechat.model.loading.quantization import check_quantization, described_parameters, quantization_method
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.loading.threads import kernel_threads
+from ladechat.model.loading.trained_maps import Maps, load_maps
 from ladechat.model.loading.weight_only import check_weight_only, weight_only_bytes
 from ladechat.model.loading.weights import FractionProgress, load_weights
 from ladechat.model.parallel.rank0 import Rank0Runner
@@ -52,6 +53,7 @@ class LoadedModel:
         runner: what a decoder uses.
         model: the model itself (of a shared one, the shard of this process), for what a runner does not tell. Its
             passes belong to the runner.
+        maps: what was trained for it, as far as it is there.
     """
 
     runner: TreeRunner | SingleTokenRunner | Rank0Runner
@@ -71,6 +73,7 @@ class LoadedModel:
     sampling_defaults: SamplingDefaults | None
     eos_ids: frozenset[int]
     load_seconds: float
+    maps: Maps
 
 
 def load(
@@ -83,6 +86,7 @@ def load(
     workers: Workers | None = None,
     quantize: str | None = None,
     kernels: Build | None = None,
+    maps: Sequence[Path] = (),
 ) -> LoadedModel:
     """Load a checkpoint, safetensors or GGUF, running no code that comes with it.
 
@@ -97,6 +101,7 @@ def load(
         quantize: how its weights are quantised while they are read: "int8" or "int4"; None leaves them as they are.
         kernels: the kernels that a model in float32 on a CPU is computed with, as soon as they are built; None leaves
             it to torch.
+        maps: files of what was trained for it, named by the user.
 
     Raises:
         LoadError: it cannot be loaded here, and why.
@@ -132,8 +137,9 @@ def load(
         runner = choose_runner(model, context_length)
     except UnsupportedModel as error:
         raise _unsupported(str(error)) from error
+    shared = Rank0Runner(runner, workers) if workers else runner
     return LoadedModel(
-        runner=Rank0Runner(runner, workers) if workers else runner,
+        runner=shared,
         model=model,
         tokenizer=tokenizer,
         folder=folder,
@@ -149,6 +155,7 @@ def load(
         quantization=gguf.quantization if gguf else method or quantize,
         sampling_defaults=sampling_defaults(folder),
         eos_ids=_eos_ids(name, model, tokenizer),
+        maps=load_maps(shared, folder, name, model.dtype, maps),
         load_seconds=time.perf_counter() - started,
     )
 

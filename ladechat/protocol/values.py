@@ -79,6 +79,7 @@ class DecoderInfo(Record, frozen=True):
         parameters: in the order of their sliders.
         tree_attention: whether its passes take several slots, which not every model can.
         by_hand: for a decoder that chooses by itself, the one whose parameters are set by hand instead.
+        needs: the kind of what has to be trained for it, see `ladechat.model.trained`, which not every model has.
     """
 
     name: Text
@@ -87,6 +88,7 @@ class DecoderInfo(Record, frozen=True):
     parameters: list[Parameter] = []
     tree_attention: bool = True
     by_hand: str | None = None
+    needs: str | None = None
 
 
 class Settings(Record, frozen=True):

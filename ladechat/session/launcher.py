@@ -20,6 +20,7 @@ class EngineOptions:
         dtype: a torch number type; "auto" is what is fast on the device.
         quantize: what weights are quantised to while they are read.
         pool: the file that keeps the n-gram pool from session to session.
+        maps: files of what was trained for the model, for the decoders that need it.
         tensor_parallel: how many GPUs share the model.
         settings: the decoder, those of its parameters that were given, and how tokens are drawn.
     """
@@ -29,6 +30,7 @@ class EngineOptions:
     dtype: str = "auto"
     quantize: str | None = None
     pool: str | None = None
+    maps: tuple[str, ...] = ()
     tensor_parallel: int = 1
     settings: Settings = field(default_factory=Settings)
 
@@ -45,6 +47,8 @@ class EngineOptions:
         yield from ("--tensor-parallel", str(self.tensor_parallel))
         yield from _option("quantize", self.quantize)
         yield from _option("pool", self.pool)
+        for file in self.maps:
+            yield from _option("maps", file)
         known = catalog.parameters()
         for name, value in self.settings.parameters.items():
             if name in known:

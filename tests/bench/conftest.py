@@ -6,11 +6,14 @@ import pytest
 
 from ladechat.model.load import LoadedModel, load
 from tests.llama2 import save_checkpoint
+from tests.made_up_maps import save_made_up
 
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_checkpoint(tmp_path_factory.mktemp("checkpoint"))
+    folder = save_checkpoint(tmp_path_factory.mktemp("checkpoint"))
+    save_made_up(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -162,7 +162,7 @@ class Drafting(Made):
 def answer_of(made: Made, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Answer:
     monkeypatch.setitem(registry.DECODERS, "made up", lambda runner, shared: made)
     costs = PassCosts(loaded.runner)
-    return Ours("made up", loaded.runner, "made up", {}, costs, loaded.model.device).answer([1, 2, 3], LIMITS)
+    return Ours("made up", loaded.runner, "made up", {}, costs, loaded.model.device, {}).answer([1, 2, 3], LIMITS)
 
 
 def test_drafts_are_counted_by_source_and_those_never_judged_are_left_out(

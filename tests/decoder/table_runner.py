@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 
@@ -15,7 +16,10 @@ Logits = Callable[[tuple[int, ...]], NDArray[np.float32]]
 
 
 class TableRunner:
-    """The `Runner` of a table. A slot's logits follow from the tokens that it sees, in order of position."""
+    """The `Runner` of a table. A slot's logits follow from the tokens that it sees, in order of position.
+
+    Its hidden states are its logits, and a pseudo row is the map of those of its slot.
+    """
 
     def __init__(self, logits: Logits, context_length: int = 64, capabilities: Capabilities | None = None) -> None:
         self.logits = logits
@@ -41,6 +45,12 @@ class TableRunner:
             seen = sorted(mask[slot].nonzero()[0], key=lambda other: positions[other])
             rows.append(self.logits((*self.tokens, *(tree.tokens[other] for other in seen))))
         return torch.from_numpy(np.stack(rows))
+
+    def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
+        states, own = self.forward(tree), list(want.carriers)
+        maps = want.maps
+        pseudo = None if maps is None else torch.einsum("kde,ce->ckd", maps.weights, states[own])
+        return states, Hidden(states, own, pseudo, lambda hidden: hidden)
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         tokens: list[int] = logits.argmax(-1).tolist()

@@ -15,6 +15,7 @@ from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import SlotTree
 from tests.decoder.table_runner import TableRunner
 from tests.made_up_costs import free, shared
+from tests.made_up_maps import made_up_kinds
 from tests.tiny import run, tokens_of
 
 SEE, THE, CAT, SAT, DOG, RAN = range(6)
@@ -127,7 +128,7 @@ def test_a_policy_may_leave_drafts_out_and_ask_nobody() -> None:
 @pytest.mark.parametrize("name", registry.DECODERS)
 def test_only_plain_decoding_runs_on_a_model_that_takes_one_token_a_pass(name: str) -> None:
     runner = TableRunner(says_the_sentence, capabilities=Capabilities("it keeps a recurrent state."))
-    decoder = registry.make(name, runner, shared(free))
+    decoder = registry.make(name, runner, shared(free, trained=made_up_kinds(1, 4)))
     if name == "autoregressive":
         assert tokens_of(run(decoder, [SEE], 3)) == [THE, CAT, RAN]
     else:

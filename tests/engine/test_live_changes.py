@@ -12,6 +12,7 @@ from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.load import load
 from ladechat.protocol import Event, Generate, Message, PolicyChoice, Settings, Step, TurnFinished, Value
 from tests.engine.tokenizers import byte_level
+from tests.made_up_maps import save_made_up
 from tests.tiny import random_model
 
 LENGTH = 120
@@ -36,6 +37,7 @@ class Changing:
             "ngram": dice.randint(2, 7),
             "guesses": dice.choice((0, 1, 5, 12)),
             "nodes": dice.choice((1, 4, 16)),
+            "carriers": dice.choice((1, 4, 64)),
             "pool_prompt": dice.random() < 0.8,
         }
         named = {name: values[name] for name in dice.sample(sorted(values), dice.randint(0, 3))}
@@ -51,6 +53,7 @@ class Changing:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
     random_model(5, vocab_size=len(tokenizer)).save_pretrained(folder)
+    save_made_up(folder)
     tokenizer.save_pretrained(folder)
     return Service.of(load(folder, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
 

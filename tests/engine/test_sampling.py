@@ -10,14 +10,16 @@ from ladechat import catalog
 from ladechat.protocol import Configure, Generate, Message, Step, TurnFinished, TurnStarted
 from tests.engine.wire import Wire
 from tests.engine.wire import started as running
+from tests.made_up_maps import save_made_up
 from tests.tiny import DEMO
 
 ASKED = [Message(role="user", content="Tell me a short story.")]
 
 
 @pytest.fixture(scope="module")
-def wire() -> Iterator[Wire]:
-    wire, _ = running("--model", "demo", "--seed", "7")
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    files = save_made_up(DEMO, tmp_path_factory.mktemp("maps"))
+    wire, _ = running("--model", "demo", "--seed", "7", *(word for file in files for word in ("--maps", str(file))))
     yield wire
     wire.close()
 

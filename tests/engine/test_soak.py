@@ -15,6 +15,8 @@ import pytest
 from ladechat import catalog
 from ladechat.protocol import Configure, Message, Step, Stop, TurnFinished, TurnStarted, Value
 from tests.engine.wire import Wire, started
+from tests.made_up_maps import save_made_up
+from tests.tiny import DEMO
 
 MINUTES = float(os.environ.get("LADECHAT_SOAK_MINUTES", "2"))
 """How long the engine is watched, after the warm-up."""
@@ -108,8 +110,9 @@ def descriptors(process: int) -> int:
 
 @pytest.mark.timeout(60 * (MINUTES + WARM_UP_MINUTES) + 1800)
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from /proc")
-def test_hours_of_chatting_take_no_more_memory_and_change_no_token() -> None:
-    wire, _ = started("--model", "demo", "--auto")
+def test_hours_of_chatting_take_no_more_memory_and_change_no_token(tmp_path: Path) -> None:
+    maps = [word for file in save_made_up(DEMO, tmp_path) for word in ("--maps", str(file))]
+    wire, _ = started("--model", "demo", "--auto", *maps)
     try:
         chat = Chat(wire, random.Random(0))
         began, largest = time.monotonic(), -1

@@ -1,6 +1,7 @@
 """The command line of an engine says all that its options say."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ def test_a_parameter_that_nobody_knows_is_left_out() -> None:
         Settings(decoder="autoregressive"),
         Settings(decoder="lookahead", parameters={"window": 9, "ngram": 4, "guesses": 0, "pool_accepted": False}),
         Settings(decoder="suffix", parameters={"nodes": 4}),
+        Settings(decoder="hidden_transfer", parameters={"nodes": 4, "carriers": 2}),
         Settings(decoder="jacobi", temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, repetition_penalty=1.2, seed=5),
     ],
     ids=lambda settings: settings.decoder,
@@ -54,6 +56,7 @@ def test_the_command_says_all_that_the_options_say(
         dtype="bfloat16",
         quantize=quantize,
         pool="a pool",
+        maps=("one", "another"),
         tensor_parallel=gpus,
         settings=settings,
     )
@@ -62,3 +65,4 @@ def test_the_command_says_all_that_the_options_say(
     [served] = started
     assert served[:3] == ("some/where", "cuda:1", "bfloat16")
     assert settings in served
+    assert served[-1] == [Path("one"), Path("another")]

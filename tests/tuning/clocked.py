@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 import torch
 
+from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 
@@ -45,6 +46,9 @@ class ClockedRunner:
         self.passes.append(len(tree))
         self._now += self.seconds(len(tree))
         return torch.zeros(len(tree), VOCABULARY)
+
+    def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
+        raise ValueError(self.capabilities.logits_only)
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         return [0] * len(logits), None

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.parallel.workers import Workers
@@ -14,6 +15,8 @@ from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
 
 AnyRunner = TreeRunner | SingleTokenRunner
+
+LOGITS_ONLY = "A model that several processes share gives logits alone."
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,8 @@ class Rank0Runner:
 
     @property
     def capabilities(self) -> Capabilities:
-        """See `Runner.capabilities`."""
-        return self._runner.capabilities
+        """See `Runner.capabilities`. Workers run passes, and not what a drafter wants besides."""
+        return replace(self._runner.capabilities, logits_only=LOGITS_ONLY)
 
     @property
     def device(self) -> torch.device:
@@ -118,6 +121,14 @@ class Rank0Runner:
         with self._together():
             self._workers.send(Forward(tree))
             return self._runner.forward(tree)
+
+    def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
+        """See `Runner.forward_hidden`.
+
+        Raises:
+            ValueError: always; its passes give logits alone.
+        """
+        raise ValueError(self.capabilities.logits_only)
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         """See `Runner.argmax`. Every process has all logits of a pass, so the workers are not needed."""

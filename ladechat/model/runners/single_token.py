@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.argmax import argmax
@@ -89,6 +90,14 @@ class SingleTokenRunner:
         if self._pending is not None:  # the last pass was not committed, or it failed half-way
             self._state = {}
         return self._pass([*self._tokens, tree.tokens[0]])
+
+    def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
+        """See `Runner.forward_hidden`.
+
+        Raises:
+            ValueError: always; its passes give logits alone.
+        """
+        raise ValueError(self.capabilities.logits_only)
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         """See `Runner.argmax`."""

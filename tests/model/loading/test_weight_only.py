@@ -14,7 +14,9 @@ from ladechat.model.load import LoadedModel, load
 from ladechat.model.loading import memory, weight_only
 from ladechat.model.loading.weight_only import check_weight_only
 from ladechat.model.runners.tree import TreeRunner
-from ladechat.registry import DECODERS, make
+from ladechat.registry import DECODERS, Shared, make
+from ladechat.tuning.costs import PassCosts
+from tests.made_up_maps import made_up_for
 from tests.model.refusals import assert_told
 from tests.tiny import DEMO, demo_prompt, run, tokens_of
 
@@ -54,8 +56,10 @@ def test_every_decoder_writes_what_plain_decoding_of_the_quantised_model_writes(
 ) -> None:
     prompt = demo_prompt(question)
     expected = tokens_of(run(Decoder(model.runner), prompt))
+    trained = made_up_for(model.runner)
     for name in DECODERS:
-        assert tokens_of(run(make(name, model.runner), prompt)) == expected, name
+        decoder = make(name, model.runner, Shared(PassCosts(model.runner), trained=trained))
+        assert tokens_of(run(decoder, prompt)) == expected, name
     assert len(run(make("lookahead", model.runner), prompt)) < len(expected)
 
 
