@@ -283,6 +283,12 @@ def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold() -> N
 
 
 def test_a_parameter_that_several_decoders_have_is_one_option_that_names_them() -> None:
-    names = [info.name for info in catalog.DECODERS.values() if any(p.name == "nodes" for p in info.parameters)]
+    owners: dict[Parameter, list[str]] = {}
+    for info in catalog.DECODERS.values():
+        for parameter in info.parameters:
+            if parameter.name == "nodes":
+                owners.setdefault(parameter, []).append(info.name)
     help_text = " ".join(CliRunner().invoke(cli.app, ["ask", "--help"]).stdout.split())
-    assert len(names) > 1 and f"{', '.join(names)}: The most drafted tokens in a pass" in help_text
+    for parameter, names in owners.items():
+        said = f"{', '.join(names)}: The most drafted tokens in a pass (1 to 64, default: {parameter.default})"
+        assert len(names) > 1 and said in help_text

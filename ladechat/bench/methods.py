@@ -207,8 +207,7 @@ def make_methods(
         unmodified: the model as transformers makes it, where the loaded one computes with our kernels.
 
     Raises:
-        Refused: a method that drafts, and a model that takes one token a pass, or for which nothing was trained that the
-            method needs.
+        Refused: a method that drafts, and a model that takes one token a pass, or lacks what the method needs trained.
     """
     drafting = [name for name in names if (DECODERS[name].tree_attention if name in DECODERS else TRANSFORMERS[name])]
     if drafting and not loaded.runner.capabilities.tree_attention:
