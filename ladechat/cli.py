@@ -40,6 +40,7 @@ from ladechat.protocol import MOST, MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, missing_streams, replace_missing_streams, shown
+from ladechat.train.commands import app as train_commands
 
 RECORD = "--record"
 
@@ -76,6 +77,7 @@ def _refusals_made_visible() -> Iterator[None]:
 
 
 app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.add_typer(train_commands, name="train")
 
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
 Record = Annotated[

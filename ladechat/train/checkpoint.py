@@ -1,0 +1,87 @@
+"""A training kept in a file: what it has learnt, the optimiser's averages, the step. Whole or not at all."""
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from ladechat.train.options import Recipe, Refused, as_plain, difference
+
+FORMAT = "ladechat-checkpoint-1"
+AVERAGES = ("exp_avg", "exp_avg_sq")
+"""What AdamW keeps of each tensor, besides the number of steps."""
+
+
+def write_checkpoint(
+    path: Path, recipe: Recipe, step: int, tensors: dict[str, Tensor], optimiser: torch.optim.Optimizer
+) -> None:
+    """Keep a training; the file that was there before is there until then. Order and anchors follow from the step.
+
+    Raises:
+        OSError: it cannot be written, as on a full disk.
+    """
+    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    for name, tensor in tensors.items():
+        state = optimiser.state.get(tensor, {})
+        content |= {f"{name}.{kind}": state[kind].cpu().contiguous() for kind in AVERAGES if kind in state}
+    header = {"format": FORMAT, "recipe": json.dumps(as_plain(recipe)), "step": str(step)}
+    replace_file(path, save(content, header))
+
+
+def read_checkpoint(path: Path, recipe: Recipe, tensors: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> int:
+    """Go on from a file: fill `tensors` and the optimiser.
+
+    Returns:
+        The step to go on with.
+
+    Raises:
+        Refused: the file is damaged, or of another recipe.
+    """
+    anew = "remove it to begin anew, or give --out another name"
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            header = file.metadata() or {}
+            if header.get("format") != FORMAT:
+                raise Refused(f"{path} is no checkpoint of a training; {anew}.")
+            other = difference(recipe, header["recipe"])
+            if other is not None:
+                raise Refused(f"{path} is of a training with another {other}; give the same options, {anew}.")
+            step = int(header["step"])
+            with torch.no_grad():
+                for name, tensor in tensors.items():
+                    tensor.copy_(file.get_tensor(name))
+                    if step:
+                        averages = {kind: file.get_tensor(f"{name}.{kind}").to(tensor.device) for kind in AVERAGES}
+                        optimiser.state[tensor] = {"step": torch.tensor(float(step)), **averages}
+    except (SafetensorError, KeyError, ValueError, RuntimeError, AttributeError) as error:
+        if isinstance(error, Refused):
+            raise
+        raise Refused(f"{path} is damaged, so the training cannot go on from it; {anew}.") from error
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror or error}; {anew}.") from error
+    return step
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file anew by way of one beside it.
+
+    Raises:
+        OSError: it cannot be written; what was there is untouched.
+    """
+    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(partial).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(partial).unlink()
+        raise

@@ -1,0 +1,217 @@
+"""What a training will take: memory and disk from shapes alone, time from a few steps that are measured."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ladechat.model.checkpoint.files import in_words
+from ladechat.train.options import Options, Recipe, Refused, listed
+from ladechat.train.students import ROWS_AT_ONCE
+
+STEPS_MEASURED = 3
+TOKENS_MEASURED = 32
+"""Of each text of one batch: how fast the model writes."""
+
+BYTES_PER_LEARNT = 16
+"""A number that learns, its gradient and two averages, in float32."""
+BYTES_PER_KEPT = 12
+"""In a checkpoint: the number and two averages."""
+BYTES_PER_TOKEN_OF_TEXT = 8
+"""Of a text file: digits and a comma."""
+SPARE = 1.2
+"""What torch takes besides: buffers of kernels, freed memory that it keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a model.
+
+    Attributes:
+        width: d.
+        depth: decoder layers.
+        heads: of the queries.
+        key_width: numbers of a token's keys in a layer; as many of its values.
+        inner_width: of the feed-forward part.
+        vocabulary: tokens.
+        parameters: of the whole model.
+    """
+
+    width: int
+    depth: int
+    heads: int
+    key_width: int
+    inner_width: int
+    vocabulary: int
+    parameters: int
+
+    @classmethod
+    def of(cls, config: Any) -> "Shape":
+        """As config.json has them. Where it names no feed-forward width, four times d is taken.
+
+        Raises:
+            Refused: it does not name the others.
+        """
+        names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+        sizes = [getattr(config, name, None) for name in names]
+        missing = [name for name, size in zip(names, sizes, strict=True) if not isinstance(size, int) or size < 1]
+        if missing:
+            raise Refused(f"The config.json of the model does not say its {missing[0]}, so nothing can be estimated.")
+        width, depth, heads, vocabulary = sizes
+        head = getattr(config, "head_dim", None) or width // heads
+        keys = head * (getattr(config, "num_key_value_heads", None) or heads)
+        inner = getattr(config, "intermediate_size", None) or 4 * width
+        layer = 2 * width * heads * head + 2 * width * keys + 3 * width * inner + 2 * width
+        tied = getattr(config, "tie_word_embeddings", False)
+        parameters = depth * layer + (1 if tied else 2) * vocabulary * width + width
+        return cls(width, depth, heads, keys, inner, vocabulary, parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Bytes.
+
+    Attributes:
+        model: its weights.
+        learnt: maps or heads, with gradients and averages.
+        kept: what is kept of the text of a step.
+        rows: what is kept of the rows that learn, for their gradients.
+        logits: of these rows, with their gradients.
+        disk: what is written beside the text.
+    """
+
+    model: int
+    learnt: int
+    kept: int
+    rows: int
+    logits: int
+    disk: int
+
+    @property
+    def besides_model(self) -> int:
+        """What training takes when the model is loaded."""
+        return int(SPARE * (self.learnt + self.kept + self.rows + self.logits))
+
+
+def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
+    """What a training needs, from shapes alone.
+
+    Args:
+        shape: of the model.
+        recipe: of the training.
+        itemsize: bytes of a number of the model.
+    """
+    d, ahead = shape.width, recipe.ahead
+    learnt = ahead * d * d + (ahead * d if recipe.method == "medusa" else 0)
+    tokens = recipe.batch * recipe.length
+    anchors = recipe.batch * min(recipe.anchors, recipe.length)
+    # One layer's work at a time: states, queries, keys, values, the feed-forward part, the attention's scores.
+    passing = tokens * (4 * d + 2 * shape.key_width + 3 * shape.inner_width) + tokens * recipe.length * shape.heads
+    if recipe.method == "medusa":
+        kept, rows, at_once = 2 * tokens * d, 4 * ahead * ROWS_AT_ONCE * d, min(anchors, ROWS_AT_ONCE) * ahead
+    else:
+        above = shape.depth - recipe.layers[0]
+        pseudo = anchors * ahead
+        seen = recipe.length + recipe.anchors * ahead
+        kept = 2 * tokens * shape.key_width * above + tokens * d * (len(set(recipe.layers)) + 1)
+        of_layer = 8 * d + 4 * shape.inner_width + 2 * shape.key_width
+        keys = 2 * recipe.batch * seen * shape.heads * (d // shape.heads)  # repeated for each head of the queries
+        rows = above * (pseudo * of_layer + keys + 2 * pseudo * seen * shape.heads)
+        at_once = pseudo
+    logits = at_once * shape.vocabulary * (8 if recipe.loss == "kl" else 4) * 4
+    return Needs(
+        model=shape.parameters * itemsize,
+        learnt=BYTES_PER_LEARNT * learnt,
+        kept=(kept + passing) * itemsize,
+        rows=rows * itemsize,
+        logits=logits,
+        disk=(2 * BYTES_PER_KEPT + 2) * learnt,  # a checkpoint and the one that replaces it, and the result
+    )
+
+
+def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk: int, device: str) -> None:
+    """Refuse what does not fit.
+
+    Args:
+        need: of a model that is loaded.
+        text_tokens: that are still to be written.
+        free_memory: bytes, on the device; None if that cannot be told.
+        free_disk: bytes, where the files go.
+        device: its name.
+
+    Raises:
+        Refused: memory or disk do not suffice: the figures, and what to do.
+    """
+    if free_memory is not None and need.besides_model > free_memory:
+        raise Refused(
+            f"Training needs {in_words(need.besides_model)} of memory besides the model, and {device} has "
+            f"{in_words(free_memory)} free; give smaller --batch, --anchors or --length."
+        )
+    disk = need.disk + text_tokens * BYTES_PER_TOKEN_OF_TEXT
+    if disk > free_disk:
+        raise Refused(
+            f"Training writes up to {in_words(disk)} beside --out, and {in_words(free_disk)} are free there; make "
+            "room, or give --out a name on another disk."
+        )
+
+
+def seconds_of_a_step(steps: Sequence[float]) -> float:
+    """From measured steps, of which the first one also warms up."""
+    return min(steps[1:] or steps)
+
+
+def timed(work: Any) -> float:
+    """Seconds that a call takes, with what it started on a GPU."""
+    begun = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun
+
+
+def in_time(seconds: float) -> str:
+    """A duration in words: 1 h 20 min, 4 min, 30 s."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def memory_lines(need: Needs, recipe: Recipe, device: str) -> list[str]:
+    """The estimate of memory and disk, for people."""
+    where = f"layers {listed(recipe.layers)}" if recipe.method == "transfer" else f"{recipe.ahead} heads"
+    parts = (("what learns", need.learnt), ("text", need.kept), ("rows", need.rows), ("logits", need.logits))
+    in_parts = ", ".join(f"{name} {in_words(count)}" for name, count in parts)
+    memory = f"the model {in_words(need.model)}, training {in_words(need.besides_model)}"
+    return [
+        f"{recipe.method}, {where}, {recipe.batch} chunks of {recipe.length} tokens a step, {recipe.anchors} anchors",
+        f"  memory on {device}: {memory} ({in_parts}, and a fifth to spare)",
+        f"  disk beside --out: {in_words(need.disk)}, besides the text",
+    ]
+
+
+def recipe_of(options: Options, base: str = "", text: str = "") -> Recipe:
+    """The recipe that options with layers ask for.
+
+    Args:
+        options: with the layers filled in.
+        base: the fingerprint of the model.
+        text: that of the tokens.
+    """
+    layers = options.layers or ()
+    return Recipe(
+        method=options.method,
+        base=base,
+        layers=layers,
+        sight=True,
+        loss=options.loss,
+        steps=options.steps,
+        batch=options.batch,
+        anchors=options.anchors,
+        length=options.length,
+        rate=options.rate,
+        seed=options.seed,
+        text=text,
+    )

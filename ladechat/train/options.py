@@ -1,0 +1,191 @@
+"""What a training is asked for, checked as far as that goes without a model and torch."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+METHODS = ("transfer", "medusa")
+LOSSES = ("ce", "kl")
+
+DEFAULT_AHEAD = 3
+DEFAULT_STEPS = 1000
+DEFAULT_TOKENS = 200_000
+DEFAULT_LENGTH = 256
+DEFAULT_BATCH = 4
+DEFAULT_ANCHORS = 32
+DEFAULT_RATE = 1e-3
+DEFAULT_TEMPERATURE = 0.7
+DEFAULT_MINUTES = 3.0
+DEFAULT_SWEEP_STEPS = 100
+
+MOST_AHEAD = 16
+MOST_LENGTH = 1 << 20
+
+
+class Refused(ValueError):
+    """Something that cannot be trained as it was asked for: what, why, and what to do, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What decides which numbers a training ends with: a run goes on from a checkpoint of the same recipe only.
+
+    Attributes:
+        method: one of `METHODS`.
+        base: the fingerprint of the model.
+        layers: (k,) before which decoder layer each pseudo row enters; for Medusa k zeros.
+        sight: whether a pseudo row sees the earlier ones of its anchor.
+        loss: "ce": cross-entropy with the text's next tokens; "kl": divergence from the model's own distributions.
+        steps: how many updates.
+        batch: chunks in each.
+        anchors: positions of each chunk that are trained on.
+        length: the tokens of a chunk.
+        rate: the highest learning rate.
+        seed: of the order of the chunks and the choice of anchors.
+        text: the fingerprint of the tokens.
+    """
+
+    method: str
+    base: str
+    layers: tuple[int, ...]
+    sight: bool
+    loss: str
+    steps: int
+    batch: int
+    anchors: int
+    length: int
+    rate: float
+    seed: int
+    text: str
+
+    @property
+    def ahead(self) -> int:
+        """How many tokens are guessed ahead: k."""
+        return len(self.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A training, as it is asked for on the command line.
+
+    Attributes:
+        method: one of `METHODS`, or "sweep".
+        out: the file that it makes. Text and checkpoint lie beside it.
+        text: a file of plain text to train on; None: the model writes it.
+        tokens: how many tokens of text.
+        layers: see `Recipe`; None: a third of the way up. Of a sweep: the layers to try; None: all.
+        ahead: k.
+        temperature: of the answers that the model writes.
+        minutes: from one checkpoint to the next.
+        estimate: only say what it would take.
+    """
+
+    method: str
+    model: str
+    device: str
+    dtype: str
+    out: Path
+    text: Path | None = None
+    tokens: int = DEFAULT_TOKENS
+    layers: tuple[int, ...] | None = None
+    ahead: int = DEFAULT_AHEAD
+    loss: str = "ce"
+    steps: int = DEFAULT_STEPS
+    batch: int = DEFAULT_BATCH
+    anchors: int = DEFAULT_ANCHORS
+    length: int = DEFAULT_LENGTH
+    rate: float = DEFAULT_RATE
+    temperature: float = DEFAULT_TEMPERATURE
+    seed: int = 0
+    minutes: float = DEFAULT_MINUTES
+    estimate: bool = False
+
+    def check(self) -> None:
+        """Find what is wrong before anything is loaded.
+
+        Raises:
+            Refused: an option out of its range, or a file that cannot be read or written.
+        """
+        wanted = ".json" if self.method == "sweep" else ".safetensors"
+        if self.out.suffix != wanted:
+            raise Refused(f"--out has to end in {wanted}, which {self.out} does not; give it such a name.")
+        if self.loss not in LOSSES:
+            raise Refused(f"There is no loss {self.loss!r}; give --loss ce or --loss kl.")
+        for option, value, least, most in (
+            ("--ahead", self.ahead, 1, MOST_AHEAD),
+            ("--length", self.length, 16, MOST_LENGTH),
+            ("--tokens", self.tokens, 1, 1 << 53),
+            ("--steps", self.steps, 1, 1 << 53),
+            ("--batch", self.batch, 1, 1 << 20),
+            ("--anchors", self.anchors, 1, MOST_LENGTH),
+            ("--seed", self.seed, 0, (1 << 53) - 1),
+        ):
+            if not least <= value <= most:
+                raise Refused(f"{option} has to be between {least} and {most:,}, not {str(value)[:20]}.")
+        if not 0 < self.rate < 1:
+            raise Refused(f"--rate has to be above 0 and below 1, not {self.rate}; the default is {DEFAULT_RATE}.")
+        if not 0 <= self.temperature <= 10:
+            raise Refused(f"--temperature has to be between 0 and 10, not {self.temperature}.")
+        if not 0 < self.minutes < 1e6:
+            raise Refused(f"--minutes has to be above 0, not {self.minutes}.")
+        _check_files(self)
+
+    def with_layers(self, depth: int) -> "Options":
+        """With the layers filled in for a model of this depth.
+
+        Raises:
+            Refused: layers that it does not have, or in a falling order.
+        """
+        if self.method == "medusa":
+            return replace(self, layers=(0,) * self.ahead)
+        if self.method == "sweep":
+            layers = self.layers if self.layers is not None else tuple(range(depth))
+        else:
+            layers = self.layers if self.layers is not None else (depth // 3,) * self.ahead
+        wrong = [layer for layer in layers if not 0 <= layer < depth]
+        if wrong or not layers:
+            raise Refused(f"The model has layers 0 to {depth - 1}, so --layers cannot be {listed(layers)}.")
+        if self.method == "transfer" and len(layers) != self.ahead:
+            raise Refused(
+                f"--layers names {len(layers)} layers for --ahead {self.ahead}; give one for each token ahead."
+            )
+        if list(layers) != sorted(layers):
+            raise Refused(f"--layers {listed(layers)} fall; a later pseudo row enters no lower than the one before it.")
+        return replace(self, layers=layers)
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """As they are given on the command line: 4,4,4."""
+    return ",".join(map(str, numbers))
+
+
+def beside(out: Path, ending: str) -> Path:
+    """The file beside `out` that holds its text, checkpoint or plot."""
+    return out.with_name(out.name + ending)
+
+
+def difference(one: Recipe, other: str) -> str | None:
+    """The first option in which a recipe differs from another one, as JSON; None if they are the same."""
+    found = json.loads(other)
+    own = as_plain(one)
+    return next((name for name in own if own[name] != found.get(name)), None)
+
+
+def as_plain(recipe: Recipe) -> dict[str, object]:
+    """For JSON."""
+    plain = {name: getattr(recipe, name) for name in Recipe.__slots__}
+    return {**plain, "layers": list(recipe.layers)}
+
+
+def _check_files(options: Options) -> None:
+    folder = options.out.parent
+    if not folder.is_dir():
+        raise Refused(f"{folder} is no folder, so {options.out.name} cannot be written there; give --out another name.")
+    if options.out.is_dir():
+        raise Refused(f"{options.out} is a folder; give --out the name of a file.")
+    if options.text is not None:
+        try:
+            options.text.open("rb").close()
+        except OSError as error:
+            raise Refused(f"{options.text} cannot be read: {error.strerror or error}; give another --text.") from error

@@ -1,0 +1,91 @@
+"""How far a training is: a bar with the latest figures on a terminal, else a line now and then."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ladechat.terminal import say
+from ladechat.train.estimate import in_time
+from ladechat.train.held_out import Accuracy
+
+SECONDS_BETWEEN_LINES = 30.0
+SMOOTHING = 0.05
+"""Weight of the latest loss in the one that is shown."""
+
+
+class Report:
+    """Says how a stage goes on.
+
+    Args:
+        bar: drawn on standard error; None where that is no terminal.
+    """
+
+    def __init__(self, bar: Progress | None) -> None:
+        self._bar = bar
+        self._task = None if bar is None else bar.add_task("", total=None, figures="")
+        self._doing, self._total, self._begun, self._first, self._said = "", 0, 0.0, 0, 0.0
+        self._loss: float | None = None
+        self._accuracy = ""
+
+    def begin(self, doing: str, total: int, done: int = 0) -> None:
+        """Another stage, of which some is done already."""
+        self._doing, self._total, self._first = doing, total, done
+        self._begun = self._said = time.monotonic()
+        self._loss = None
+        if self._bar is not None and self._task is not None:
+            self._bar.reset(self._task, description=doing, total=total, completed=done, figures="")
+        else:
+            say(f"{doing}: {done:,} of {total:,}")
+
+    def reach(self, done: int) -> None:
+        """So much of the stage is done."""
+        self._show(done, "")
+
+    def step(self, done: int, loss: float) -> None:
+        """A step is done, with this loss."""
+        self._loss = loss if self._loss is None else self._loss + SMOOTHING * (loss - self._loss)
+        self._show(done, f"loss {self._loss:.3f} {self._accuracy}".rstrip())
+
+    def accuracy(self, done: int, found: Accuracy) -> None:
+        """Measured on held-out text after so many steps."""
+        self._accuracy = in_figures(found)
+        if self._bar is None:
+            say(f"{self._doing}: {done:,} of {self._total:,}; held out: {self._accuracy}")
+
+    def _show(self, done: int, figures: str) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, figures=figures)
+            return
+        now = time.monotonic()
+        if now - self._said >= SECONDS_BETWEEN_LINES:
+            left = (now - self._begun) / max(1, done - self._first) * max(0, self._total - done)
+            more = f"; {figures}" if figures else ""
+            say(f"{self._doing}: {done:,} of {self._total:,}{more}; {in_time(left)} left")
+            self._said = now
+
+
+def in_figures(found: Accuracy) -> str:
+    """Top-1 and top-5 of each position: t+2 .36/.60, t+3 …"""
+    pairs = zip(found.top1, found.top5, strict=True)
+    return ", ".join(f"t+{place} {one:.3f}/{five:.3f}" for place, (one, five) in enumerate(pairs, start=2))
+
+
+@contextmanager
+def report() -> Iterator[Report]:
+    """A report on standard error."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Report(None)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figures]}", markup=False),
+    )
+    with Progress(*columns, console=console) as bar:
+        yield Report(bar)

@@ -1,0 +1,156 @@
+"""A loaded model and the options, made into what training needs."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ladechat.model.load import LoadedModel
+from ladechat.model.loading.memory import free_memory
+from ladechat.model.runners.tree import TreeRunner
+from ladechat.model.trained import fingerprint
+from ladechat.train.chunks import Chunks, Text, text_fingerprint
+from ladechat.train.estimate import (
+    STEPS_MEASURED,
+    TOKENS_MEASURED,
+    Needs,
+    Shape,
+    check_room,
+    in_time,
+    needs,
+    recipe_of,
+    seconds_of_a_step,
+    timed,
+)
+from ladechat.train.features import Base
+from ladechat.train.options import Options, Recipe, Refused, beside
+from ladechat.train.progress import Report
+from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
+from ladechat.train.trainer import Training
+
+RUNS_OF_A_SWEEP = 3
+"""For each layer: cross-entropy, the same without sight of earlier rows, divergence."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What training needs.
+
+    Attributes:
+        options: with the layers filled in.
+        fingerprint: of the model.
+    """
+
+    loaded: LoadedModel
+    base: Base
+    options: Options
+    fingerprint: str
+
+    def recipe(self, texts: Sequence[Text]) -> Recipe:
+        """The recipe of a training on these texts."""
+        return recipe_of(self.options, self.fingerprint, text_fingerprint(texts))
+
+    def chunks(self, texts: Sequence[Text]) -> Chunks:
+        """The texts, cut."""
+        options = self.options
+        return Chunks(texts, options.length, options.ahead, options.anchors)
+
+    def texts(self, report: Report) -> list[Text]:
+        """Read the text, or let the model write what is not written yet."""
+        options, tokens = self.options, self.options.tokens
+        if options.text is not None:
+            return read_text(options.text, self.loaded.tokenizer, tokens)
+        made_by = {
+            "base": self.fingerprint,
+            "seed": options.seed,
+            "temperature": options.temperature,
+            "longest": self._longest,
+        }
+        file = TextFile(beside(options.out, ".text.jsonl"), made_by)
+        if file.tokens < tokens:
+            report.begin("writing text", tokens, file.tokens)
+            write_text(file, self._writer(self._longest), tokens, report.reach)
+        return list(up_to(file.texts, tokens))
+
+    def needs(self) -> Needs:
+        """What the training needs; of a sweep, the largest of its trainings."""
+        config: Any = self.loaded.model.config.get_text_config(decoder=True)
+        shape = replace(Shape.of(config), parameters=self.loaded.parameters)
+        return needs(shape, self.hungriest(), self.base.dtype.itemsize)
+
+    def hungriest(self) -> Recipe:
+        """The recipe; of a sweep, that of its lowest layer."""
+        options = self.options
+        if options.method == "sweep":
+            lowest = (min(options.layers or (0,)),) * options.ahead
+            options = replace(options, method="transfer", loss="kl", layers=lowest)
+        return recipe_of(options, self.fingerprint)
+
+    def check_room(self) -> None:
+        """See `ladechat.train.estimate.check_room`."""
+        tokens = 0 if self.options.text is not None else self.options.tokens
+        disk = shutil.disk_usage(self.options.out.parent).free
+        check_room(self.needs(), tokens, free_memory(self.base.device), disk, str(self.base.device))
+
+    def time_line(self) -> str:
+        """Measure a few steps and a few tokens, and say what that makes."""
+        recipe, options = self.hungriest(), self.options
+        tokens = torch.randint(self.loaded.vocabulary, (2 * recipe.batch, recipe.length)).tolist()
+        training = Training(self.base, recipe, self.chunks([Text(chunk) for chunk in tokens]))
+        step = seconds_of_a_step([timed(training.advance) for _ in range(STEPS_MEASURED)])
+        runs = RUNS_OF_A_SWEEP * len(options.layers or ()) if options.method == "sweep" else 1
+        steps = step * options.steps * runs
+        line = f"Training takes about {in_time(steps)}: {options.steps * runs:,} steps of {step:.2f} s"
+        if options.text is not None:
+            return f"{line}."
+        found: list[Text] = []
+        taken = timed(lambda: found.extend(self._writer(TOKENS_MEASURED).batch(0)))
+        written = sum(len(text.tokens) for text in found)
+        if not written:
+            return f"{line}; how fast the model writes cannot be told."
+        rate = written / taken
+        writing = f"{options.tokens:,} tokens at {rate:,.0f} a second"
+        return f"{line}; before it, writing the text takes up to about {in_time(options.tokens / rate)}: {writing}."
+
+    @property
+    def _longest(self) -> int:
+        """Tokens of an answer: two chunks, so that most are made of text in the middle of an answer."""
+        return 2 * self.options.length
+
+    def _writer(self, longest: int) -> Writer:
+        loaded = self.loaded
+        return Writer(
+            model=loaded.model,
+            tokenizer=loaded.tokenizer,
+            eos_ids=loaded.eos_ids,
+            longest=longest,
+            context_length=loaded.context_length,
+            temperature=self.options.temperature,
+            seed=self.options.seed,
+        )
+
+
+def prepare(loaded: LoadedModel, options: Options) -> Setup:
+    """Freeze the model, and see whether it can be trained for.
+
+    Raises:
+        Refused: its layers cannot be called one by one, or options that do not fit it.
+    """
+    runner = loaded.runner
+    if not isinstance(runner, TreeRunner) or runner.loop is None:
+        why = runner.capabilities.single_token or runner.capabilities.logits_only
+        raise Refused(f"Nothing can be trained for this model: {why}")
+    if options.length > loaded.context_length:
+        raise Refused(f"The model's context has {loaded.context_length:,} tokens; give --length no more than that.")
+    model = loaded.model
+    model.requires_grad_(False)
+    base = Base(
+        loop=runner.loop,
+        windows=runner.windows,
+        adds_masks=model.config._attn_implementation == "eager",
+        dtype=model.dtype,
+        device=model.device,
+    )
+    return Setup(loaded, base, options.with_layers(runner.loop.depth), fingerprint(loaded.folder))

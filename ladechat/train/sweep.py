@@ -1,0 +1,183 @@
+"""`ladechat train sweep`: where should pseudo rows enter? A short training at each layer, and what comes of it.
+
+For each layer: how often the guess of each position is right; how much pseudo hidden states look like the real ones of
+the same positions, layer by layer above; and both again where rows do not see earlier rows, and where the loss is the
+divergence from the model's distributions instead of cross-entropy. Wu et al. 2024 (arXiv 2404.12022) report figures of
+all these.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.nn.functional import cosine_similarity
+
+from ladechat.bench.command import tables_console
+from ladechat.terminal import say
+from ladechat.train.checkpoint import replace_file
+from ladechat.train.chunks import Batch, Chunks
+from ladechat.train.estimate import recipe_of
+from ladechat.train.features import Base, pseudo_pass, read
+from ladechat.train.options import Options, Recipe, Refused, as_plain, beside
+from ladechat.train.progress import Report, report
+from ladechat.train.setup import Setup
+from ladechat.train.svg import Line, chart
+from ladechat.train.trainer import Training
+
+FORMAT = "ladechat-sweep-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A way of training that is compared at each layer."""
+
+    name: str
+    loss: str
+    sight: bool
+    dashes: str
+
+
+VARIANTS = (
+    Variant("cross-entropy", "ce", True, ""),
+    Variant("without sight of earlier rows", "ce", False, "6 3"),
+    Variant("divergence", "kl", True, "2 3"),
+)
+
+
+def sweep(setup: Setup) -> int:
+    """Train at each layer, and write and print what was found. What is written already is not done again.
+
+    Raises:
+        Refused: the file holds something else.
+        OSError: it cannot be written.
+    """
+    options = setup.options
+    setup.check_room()
+    say(setup.time_line())
+    with report() as shown:
+        texts = setup.texts(shown)
+        chunks = setup.chunks(texts)
+        about = {
+            "model": setup.loaded.name,
+            **{name: value for name, value in as_plain(setup.recipe(texts)).items() if name in ABOUT},
+        }
+        found = _begun(options, about)
+        for layer in options.layers or ():
+            for variant in VARIANTS:
+                if not _known(found, layer, variant):
+                    found["runs"].append(_run(setup, chunks, layer, variant, str(about["text"]), shown))
+                    replace_file(options.out, json.dumps(found, indent=1).encode())
+    plot = beside(options.out, ".svg")
+    replace_file(plot, _chart(found, options.ahead).encode())
+    _show(found, options.ahead, tables_console())
+    print(f"{options.out}, {plot}")
+    return 0
+
+
+ABOUT = ("base", "steps", "batch", "anchors", "length", "rate", "seed", "text")
+"""What is the same for all trainings of a sweep."""
+
+
+def similarity(base: Base, recipe: Recipe, training: Training, batches: list[Batch]) -> list[list[float]]:
+    """(k, layers from the transfer layer up) the mean cosine of pseudo and real states of a position."""
+    maps = training.student.maps()
+    sums: list[list[float]] = [[0.0] * (base.loop.depth - recipe.layers[0]) for _ in recipe.layers]
+    anchors = sum(batch.anchors.numel() for batch in batches)
+    with torch.no_grad():
+        for batch in (one.to(base.device) for one in batches):
+            context = read(base, batch.tokens, recipe.layers, keep_all=True)
+            done = pseudo_pass(base, context, batch, maps, recipe.sight, keep_all=True)  # type: ignore[arg-type]
+            for place, layer in enumerate(sorted(done.after)):
+                real = batch.at(context.after[layer], range(1, recipe.ahead + 1))
+                alike = cosine_similarity(done.after[layer].float(), real.float(), -1).sum(-1).tolist()
+                for step, value in enumerate(alike):
+                    sums[step][place] += value
+    return [[value / anchors for value in row] for row in sums]
+
+
+def _run(setup: Setup, chunks: Chunks, layer: int, variant: Variant, text: str, shown: Report) -> dict[str, Any]:
+    """One short training, and what it comes to."""
+    options = replace(setup.options, method="transfer", loss=variant.loss, layers=(layer,) * setup.options.ahead)
+    recipe = replace(recipe_of(options, setup.fingerprint, text), sight=variant.sight)
+    training = Training(setup.base, recipe, chunks)
+    shown.begin(f"layer {layer}, {variant.name}", recipe.steps)
+    while training.step < recipe.steps:
+        loss = training.advance()
+        shown.step(training.step, loss)
+    found = training.accuracy()
+    shown.accuracy(training.step, found)
+    return {
+        "layer": layer,
+        "variant": variant.name,
+        "top1": found.top1,
+        "top5": found.top5,
+        "loss": found.loss,
+        "anchors": found.anchors,
+        "similarity": similarity(setup.base, recipe, training, chunks.evaluation(recipe.batch)),
+    }
+
+
+def _begun(options: Options, about: dict[str, Any]) -> dict[str, Any]:
+    """What the file holds already.
+
+    Raises:
+        Refused: it is of another sweep.
+    """
+    path = options.out
+    if not path.exists():
+        return {"format": FORMAT, "about": about, "runs": []}
+    try:
+        found = json.loads(path.read_bytes())
+        same = found["format"] == FORMAT and found["about"] == about and isinstance(found["runs"], list)
+    except (ValueError, LookupError, TypeError):
+        same = False
+    if not same:
+        raise Refused(f"{path} is of something else than this sweep; remove it, or give --out another name.")
+    return dict(found)
+
+
+def _known(found: dict[str, Any], layer: int, variant: Variant) -> bool:
+    return any(run["layer"] == layer and run["variant"] == variant.name for run in found["runs"])
+
+
+def _rows(found: dict[str, Any], variant: Variant) -> list[dict[str, Any]]:
+    """The runs of a variant, by layer."""
+    return sorted((run for run in found["runs"] if run["variant"] == variant.name), key=lambda run: int(run["layer"]))
+
+
+def _show(found: dict[str, Any], ahead: int, console: Console) -> None:
+    """The table of accuracy by layer."""
+    positions = [f"t+{place}" for place in range(2, ahead + 2)]
+    columns = [f"{position} {variant.name}" for variant in VARIANTS for position in positions]
+    table = Table(
+        "layer", *columns, title="Top-1 on held-out text, by the layer where rows enter", title_justify="left"
+    )
+    for column in table.columns:
+        column.justify = "right"
+    by_variant = [{run["layer"]: run for run in _rows(found, variant)} for variant in VARIANTS]
+    for layer in by_variant[0]:
+        table.add_row(str(layer), *(f"{value:.3f}" for runs in by_variant for value in runs[layer]["top1"]))
+    console.print(table)
+    alike = Table(
+        "layer", *positions, title="Cosine of pseudo and real states after the last layer", title_justify="left"
+    )
+    for run in _rows(found, VARIANTS[0]):
+        alike.add_row(str(run["layer"]), *(f"{row[-1]:.3f}" for row in run["similarity"]))
+    console.print(alike)
+
+
+def _chart(found: dict[str, Any], ahead: int) -> str:
+    lines = [
+        Line(
+            f"t+{step + 2} {variant.name}",
+            [(float(run["layer"]), float(run["top1"][step])) for run in _rows(found, variant)],
+            step,
+            variant.dashes,
+        )
+        for step in range(ahead)
+        for variant in VARIANTS
+    ]
+    return chart(f"Top-1 by transfer layer: {found['about']['model']}", "layer", "top-1", lines)

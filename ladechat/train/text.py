@@ -1,0 +1,280 @@
+"""The text to train on: what the model writes itself, or a file.
+
+A chat model writes its own prompts as well (Xu et al. 2024, "Magpie", arXiv 2406.08464): given the opening of a user's
+turn, it goes on with a message; that message, laid out by the chat template, it answers. So no data is needed, and what
+the maps learn is what the model says.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jinja2 import TemplateError
+from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from ladechat.engine.conversation import ChatFormat, NothingToAnswer
+from ladechat.engine.template import rendered
+from ladechat.protocol import Message
+from ladechat.train.chunks import Text
+from ladechat.train.options import Refused
+
+FORMAT = "ladechat-text-1"
+TOGETHER = 16
+"""Conversations that are written in one batch."""
+LONGEST_MESSAGE = 128
+"""Tokens of a message that the model writes for the user."""
+MESSAGE_TEMPERATURE, MESSAGE_TOP_P = 1.0, 0.95
+MARKER = "⟦message⟧"
+"""Stands in for a message, to see what the chat template puts around it."""
+CHARACTERS_PER_TOKEN = 16
+"""More than a token of any text that is worth training on has."""
+WASTED_BATCHES = 4
+"""So many batches in a row without a usable text, and the model is not asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes conversations.
+
+    Attributes:
+        eos_ids: tokens that end a text.
+        longest: the most tokens of an answer; of a text without a chat template, of all of it.
+        context_length: positions that a conversation may use.
+        temperature: of answers; 0 takes the likeliest token.
+        seed: where random numbers begin.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    eos_ids: frozenset[int]
+    longest: int
+    context_length: int
+    temperature: float
+    seed: int
+
+    def batch(self, number: int, together: int = TOGETHER) -> list[Text]:
+        """The texts of one batch, the same for the same number. There may be fewer than `together`."""
+        with torch.random.fork_rng([self.model.device] if self.model.device.type == "cuda" else []):
+            torch.manual_seed(self.seed * 1_000_003 + number)
+            opening = self._opening()
+            if opening is None:
+                return self._written([[self._bos()]] * together)
+            before, ends, stop = opening
+            longest = min(LONGEST_MESSAGE, self.context_length // 4)
+            how = {"temperature": MESSAGE_TEMPERATURE, "top_p": MESSAGE_TOP_P, "do_sample": True}
+            sampled = self._sample([before] * together, longest, self.eos_ids | ends, stop, **how)
+            prompts = [prompt for ids in sampled if (prompt := self._prompt(ids, ends, stop))]
+            return self._written(prompts) if prompts else []
+
+    def _written(self, prompts: Sequence[list[int]]) -> list[Text]:
+        """The prompts with their answers."""
+        how = {"temperature": self.temperature, "do_sample": True} if self.temperature else {"do_sample": False}
+        room = self.context_length - max(map(len, prompts))
+        answers = self._sample(prompts, min(self.longest, room), self.eos_ids, None, **how)
+        return [Text([*prompt, *ids], len(prompt)) for prompt, ids in zip(prompts, answers, strict=True) if ids]
+
+    def _opening(self) -> tuple[list[int], frozenset[int], str | None] | None:
+        """The tokens before a user's message, and what ends it: some token, or else a string. None without template."""
+        if not self.tokenizer.chat_template:
+            return None
+        try:
+            message = [{"role": "user", "content": MARKER}]
+            text = rendered(self.tokenizer, message, None, add_generation_prompt=True)
+        except TemplateError:
+            return None
+        before, marker, after = text.partition(MARKER)
+        ids = self.tokenizer.encode(before, add_special_tokens=False)
+        if not marker or not ids:
+            return None
+        known = self.tokenizer.added_tokens_decoder
+        following = [token for token in self.tokenizer.encode(after, add_special_tokens=False) if token in known]
+        if following:
+            return ids, frozenset(following[:1]), None
+        return ids, frozenset(), after.strip().partition("\n")[0] or None
+
+    def _prompt(self, ids: list[int], ends: frozenset[int], stop: str | None) -> list[int] | None:
+        """A message as the prompt of a conversation; None if there is nothing to answer, or no room for it."""
+        kept = [token for token in ids if token not in ends and token not in self.eos_ids]
+        content = str(self.tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        content = (content.partition(stop)[0] if stop else content).strip()
+        if not content:
+            return None
+        try:
+            prompt = ChatFormat(self.tokenizer).encode([Message(role="user", content=content)])
+        except NothingToAnswer:
+            return None
+        return prompt if len(prompt) < self.context_length // 2 else None
+
+    def _bos(self) -> int:
+        found = (
+            self.tokenizer.bos_token_id,
+            self.model.config.get_text_config().bos_token_id,
+            min(self.eos_ids, default=0),
+        )
+        return int(next(token for token in found if isinstance(token, int)))
+
+    @torch.inference_mode()
+    def _sample(
+        self, prompts: Sequence[list[int]], most: int, ends: frozenset[int], stop: str | None, **how: Any
+    ) -> list[list[int]]:
+        """What `generate` writes after each prompt, the end included."""
+        longest, device = max(map(len, prompts)), self.model.device
+        ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts], device=device)
+        seen = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
+        if how.get("do_sample"):
+            how = {"top_k": 0, **how}
+        if stop:
+            how = {"stop_strings": [stop], **how}
+        padding = min(ends, default=0)
+        config = GenerationConfig(
+            max_new_tokens=most, eos_token_id=sorted(ends) or None, pad_token_id=padding, use_cache=True, **how
+        )
+        options = {"tokenizer": self.tokenizer} if stop else {}
+        output = self.model.generate(ids, attention_mask=seen, generation_config=config, **options)
+        return [_up_to_the_end(row, ends) for row in output[:, longest:].tolist()]
+
+
+def _up_to_the_end(ids: list[int], ends: frozenset[int]) -> list[int]:
+    """Without what stands behind the first end."""
+    end = next((place for place, token in enumerate(ids) if token in ends), len(ids))
+    return ids[: end + 1]
+
+
+class TextFile:
+    """Texts in a file of JSON lines: a header, then a batch a line. A line that was half written is not there.
+
+    Args:
+        path: of the file; it is made if it is not there.
+        made_by: what the text depends on: the model, the seed …
+
+    Attributes:
+        batches: how many are there.
+        texts: all of them.
+
+    Raises:
+        Refused: the file is something else, or was made otherwise.
+        OSError: it cannot be read or written.
+    """
+
+    def __init__(self, path: Path, made_by: dict[str, Any]) -> None:
+        self._path, self.batches = path, 0
+        self.texts: list[Text] = []
+        header = {"format": FORMAT, **made_by}
+        lines = list(_whole_lines(path))
+        if not lines:
+            self._append(header)
+            return
+        found = _object(path, lines[0])
+        if found.get("format") != FORMAT:
+            raise Refused(f"{path} is no text that ladechat wrote; remove it, or give --out another name.")
+        other = next((name for name in header if found.get(name) != header[name]), None)
+        if other is not None:
+            raise Refused(f"{path} was written with another {other}; remove it, or give --out another name.")
+        for line in lines[1:]:
+            self.texts += _texts(path, line)
+            self.batches += 1
+
+    @property
+    def tokens(self) -> int:
+        """How many there are in all texts."""
+        return sum(len(text.tokens) for text in self.texts)
+
+    def add(self, texts: Sequence[Text]) -> None:
+        """Append a batch, and see it on the disk.
+
+        Raises:
+            OSError: it cannot be written, as on a full disk; all before it is.
+        """
+        self._append({"texts": [[text.answer, text.tokens] for text in texts]})
+        self.texts += texts
+        self.batches += 1
+
+    def _append(self, content: dict[str, Any]) -> None:
+        with self._path.open("ab") as file:
+            file.write(json.dumps(content, separators=(",", ":")).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def write_text(file: TextFile, writer: Writer, tokens: int, on_tokens: Callable[[int], None]) -> None:
+    """Let the model write until there are so many tokens; `on_tokens` is called with how many there are.
+
+    Raises:
+        Refused: the model writes nothing.
+    """
+    wasted = 0
+    while file.tokens < tokens:
+        texts = writer.batch(file.batches)
+        wasted = 0 if texts else wasted + 1
+        if wasted == WASTED_BATCHES:
+            raise Refused("The model ends its texts before it begins them; give --text FILE to train on.")
+        file.add(texts)
+        on_tokens(file.tokens)
+
+
+def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> list[Text]:
+    """The first tokens of a file: plain text, or a .jsonl that ladechat wrote for a model with the same tokens.
+
+    Raises:
+        Refused: it cannot be read, or holds nothing.
+    """
+    try:
+        if path.suffix == ".jsonl":
+            texts = [text for line in list(_whole_lines(path, mend=False))[1:] for text in _texts(path, line)]
+        else:
+            with path.open(encoding="utf-8") as file:
+                content = file.read(CHARACTERS_PER_TOKEN * tokens)
+            texts = [Text(list(tokenizer.encode(content))[:tokens])] if content.strip() else []
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path} is no plain text in UTF-8; give --text another file.") from error
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {error.strerror or error}; give --text another file.") from error
+    if not texts:
+        raise Refused(f"{path} holds no text; give --text another file.")
+    if max(max(text.tokens) for text in texts if text.tokens) >= len(tokenizer):
+        raise Refused(f"{path} holds tokens that this model does not have; give --text another file.")
+    return list(up_to(texts, tokens))
+
+
+def up_to(texts: Sequence[Text], tokens: int) -> Iterator[Text]:
+    """The first texts that make so many tokens."""
+    for text in texts:
+        if tokens <= 0:
+            return
+        yield text
+        tokens -= len(text.tokens)
+
+
+def _whole_lines(path: Path, mend: bool = True) -> Iterator[bytes]:
+    """The lines that end. With `mend`, what stands behind the last of them is cut off the file."""
+    if mend and not path.exists():
+        return
+    whole = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                whole += len(line)
+                yield line
+    if mend and whole < path.stat().st_size:
+        os.truncate(path, whole)
+
+
+def _object(path: Path, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+        if isinstance(found, dict):
+            return found
+    except ValueError:
+        pass
+    raise Refused(f"{path} is damaged; remove it, or give another file.")
+
+
+def _texts(path: Path, line: bytes) -> list[Text]:
+    try:
+        return [Text([int(token) for token in tokens], int(answer)) for answer, tokens in _object(path, line)["texts"]]
+    except (LookupError, TypeError, ValueError) as error:
+        raise Refused(f"{path} is damaged; remove it, or give another file.") from error

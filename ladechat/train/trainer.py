@@ -1,0 +1,139 @@
+"""Trains maps or heads of a frozen model; stops and goes on at any step."""
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from ladechat.train.checkpoint import read_checkpoint, write_checkpoint
+from ladechat.train.chunks import Chunks
+from ladechat.train.features import Base
+from ladechat.train.held_out import Accuracy, measure
+from ladechat.train.losses import guess_loss
+from ladechat.train.options import Recipe
+from ladechat.train.students import make_student
+
+WARM_UP = 0.1
+"""The part of the steps in which the learning rate rises; then it falls as a cosine. As the trainer of Medusa-1."""
+
+LARGEST_NORM = 1.0
+"""Of the gradients of a step, to which they are clipped."""
+
+CHUNKS_IN_BETWEEN = 16
+"""Held-out chunks that are measured on while training goes on; at its end, all are."""
+
+
+class Diverged(FloatingPointError):
+    """A loss or gradient that is not a number."""
+
+
+class Interrupted(Exception):
+    """Training was asked to stop, and its checkpoint is written."""
+
+
+class Training:
+    """One training.
+
+    Args:
+        base: the model.
+        recipe: what to train, and how.
+        chunks: what to train on.
+
+    Attributes:
+        student: what learns.
+        step: how many steps are done.
+    """
+
+    def __init__(self, base: Base, recipe: Recipe, chunks: Chunks) -> None:
+        self._base, self.recipe, self._chunks = base, recipe, chunks
+        self.student = make_student(base, recipe)
+        # Without decay: zero is no better a map than any other.
+        self._optimiser = torch.optim.AdamW(self.student.tensors.values(), lr=recipe.rate, weight_decay=0.0)
+        self.step = 0
+
+    def advance(self) -> float:
+        """One step. Its loss.
+
+        Raises:
+            Diverged: the loss or its gradient is not a number; nothing was changed.
+        """
+        recipe = self.recipe
+        batch = self._chunks.step(recipe.seed, self.step, recipe.batch).to(self._base.device)
+        self._optimiser.zero_grad(set_to_none=True)
+        total, anchors = 0.0, batch.anchors.numel()
+        for some in self.student.guesses(batch):
+            real = self._base.loop.read(some.real).detach() if recipe.loss == "kl" else None
+            loss = guess_loss(self._base.loop.read(some.states), some.targets, real)
+            loss = loss * (some.targets.shape[1] / anchors)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss)
+        norm = torch.nn.utils.clip_grad_norm_(self.student.tensors.values(), LARGEST_NORM)
+        if not math.isfinite(total) or not bool(norm.isfinite()):
+            raise Diverged(f"at step {self.step + 1} the loss was not a number")
+        for group in self._optimiser.param_groups:
+            group["lr"] = recipe.rate * rate_factor(self.step, recipe.steps)
+        self._optimiser.step()
+        self.step += 1
+        return total
+
+    def accuracy(self, most: int | None = None) -> Accuracy:
+        """How good the guesses are on text that was held out, of all its chunks or of so many."""
+        batches = self._chunks.evaluation(self.recipe.batch, most)
+        return measure(self.student, self._base, batches, self.recipe.loss == "kl")
+
+    def save(self, path: Path) -> None:
+        """Keep it in a checkpoint. See `write_checkpoint`."""
+        write_checkpoint(path, self.recipe, self.step, self.student.tensors, self._optimiser)
+
+    def resume(self, path: Path) -> None:
+        """Go on from a checkpoint. See `read_checkpoint`."""
+        self.step = read_checkpoint(path, self.recipe, self.student.tensors, self._optimiser)
+
+
+def rate_factor(step: int, steps: int) -> float:
+    """What the learning rate is multiplied by in a step, from 0, of so many."""
+    warm = max(1, round(WARM_UP * steps))
+    if step < warm:
+        return (step + 1) / warm
+    return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+
+
+def train(
+    training: Training,
+    checkpoint: Path,
+    seconds: float,
+    on_step: Callable[[int, float], None],
+    on_accuracy: Callable[[int, Accuracy], None],
+    stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Train to the end, with a checkpoint and a look at held-out text every so often.
+
+    Args:
+        training: begun or resumed.
+        checkpoint: the file.
+        seconds: from one checkpoint to the next.
+        on_step: called with the number of each step that is done, and its loss.
+        on_accuracy: called with what was measured, after so many steps.
+        stop: asked before each step whether to stop.
+        clock: in seconds.
+
+    Raises:
+        Interrupted: `stop` said so; the checkpoint holds all steps.
+        Diverged: see `Training.advance`; the checkpoint holds an earlier step.
+        OSError: the checkpoint cannot be written; the one before is still there.
+    """
+    latest = clock()
+    while training.step < training.recipe.steps:
+        if stop():
+            training.save(checkpoint)
+            raise Interrupted
+        loss = training.advance()
+        on_step(training.step, loss)
+        if clock() - latest >= seconds:
+            training.save(checkpoint)
+            on_accuracy(training.step, training.accuracy(CHUNKS_IN_BETWEEN))
+            latest = clock()
+    training.save(checkpoint)

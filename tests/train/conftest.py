@@ -1,0 +1,18 @@
+"""A tiny chat model with a tokenizer and a chat template, on the disk and loaded."""
+
+from pathlib import Path
+
+import pytest
+
+from ladechat.model.load import LoadedModel, load
+from tests.llama2 import save_checkpoint
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_checkpoint(tmp_path_factory.mktemp("checkpoint"))
+
+
+@pytest.fixture(scope="session")
+def loaded(checkpoint: Path) -> LoadedModel:
+    return load(checkpoint, "tiny", "cpu", "float32", lambda stage: None, lambda fraction: None)

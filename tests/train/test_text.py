@@ -1,0 +1,139 @@
+"""The text to train on: what the model writes, kept batch by batch; or a file."""
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ladechat.model.load import LoadedModel
+from ladechat.train import text as module
+from ladechat.train.chunks import Text
+from ladechat.train.options import Refused
+from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
+
+MADE_BY: dict[str, Any] = {"base": "b", "seed": 0}
+
+
+def writer(loaded: LoadedModel, **changes: Any) -> Writer:
+    usual: dict[str, Any] = {"longest": 12, "context_length": 1024, "temperature": 0.7, "seed": 1}
+    usual |= {"model": loaded.model, "tokenizer": loaded.tokenizer, "eos_ids": loaded.eos_ids}
+    return Writer(**{**usual, **changes})
+
+
+def write(path: Path, by: Writer, tokens: int) -> TextFile:
+    file = TextFile(path, MADE_BY)
+    write_text(file, by, tokens, lambda count: None)
+    return file
+
+
+def test_a_chat_model_writes_a_message_and_answers_it(loaded: LoadedModel) -> None:
+    texts = writer(loaded).batch(0, 4)
+    assert texts
+    for one in texts:
+        prompt = loaded.tokenizer.decode(one.tokens[: one.answer])
+        assert prompt.startswith("<s>") and "[INST]" in prompt and prompt.rstrip().endswith("[/INST]")
+        assert 0 < len(one.tokens) - one.answer <= 12
+
+
+def test_a_batch_is_the_same_again_and_another_number_another(loaded: LoadedModel) -> None:
+    assert writer(loaded).batch(3, 3) == writer(loaded).batch(3, 3)
+    assert writer(loaded).batch(3, 3) != writer(loaded).batch(4, 3)
+    assert writer(loaded).batch(3, 3) != writer(loaded, seed=2).batch(3, 3)
+
+
+def test_answers_without_temperature_are_those_of_plain_decoding(loaded: LoadedModel) -> None:
+    for one in writer(loaded, temperature=0.0).batch(0, 3):
+        prompt = torch.tensor([one.tokens[: one.answer]])
+        expected = loaded.model.generate(
+            prompt, do_sample=False, max_new_tokens=12, eos_token_id=sorted(loaded.eos_ids)
+        )
+        assert one.tokens == expected[0].tolist()[: len(one.tokens)]
+
+
+def test_a_model_without_template_goes_on_from_its_beginning(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loaded.tokenizer, "chat_template", None)
+    texts = writer(loaded).batch(0, 3)
+    assert texts and all(one.tokens[0] == loaded.tokenizer.bos_token_id and one.answer == 1 for one in texts)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30, 2000])
+def test_text_goes_on_after_a_kill_as_if_there_had_been_none(loaded: LoadedModel, tmp_path: Path, cut: int) -> None:
+    whole = write(tmp_path / "whole", writer(loaded), 1500)
+    part = tmp_path / "part"
+    write(part, writer(loaded), 700)
+    part.write_bytes(part.read_bytes()[: -cut or None])
+    assert write(part, writer(loaded), 1500).texts == whole.texts
+    assert part.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_full_disk_keeps_what_was_written(
+    loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "text"
+    first = write(path, writer(loaded), 300).texts
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            write(path, writer(loaded), 10_000)
+    assert TextFile(path, MADE_BY).texts[: len(first)] == first
+
+
+def test_text_of_another_model_or_seed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    TextFile(path, MADE_BY).add([Text([1, 2, 3], 1)])
+    with pytest.raises(Refused, match="another seed"):
+        TextFile(path, {**MADE_BY, "seed": 1})
+    assert TextFile(path, MADE_BY).texts == [Text([1, 2, 3], 1)]
+
+
+@pytest.mark.parametrize("line", [b"garbage\n", b"[]\n", b'{"format": "other"}\n', b"\xff\xfe\n"])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(line)
+    with pytest.raises(Refused):
+        TextFile(path, MADE_BY)
+    TextFile(tmp_path / "own", MADE_BY)
+    (tmp_path / "own").open("ab").write(b'{"texts": [[0, ["a"]]]}\n')
+    with pytest.raises(Refused, match="damaged"):
+        TextFile(tmp_path / "own", MADE_BY)
+
+
+def test_a_model_that_says_nothing_is_not_asked_for_ever(
+    loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Writer, "batch", lambda *given: [])
+    with pytest.raises(Refused, match="give --text"):
+        write(tmp_path / "text", writer(loaded), 10)
+
+
+def test_text_of_a_file(loaded: LoadedModel, tmp_path: Path) -> None:
+    path = tmp_path / "own.txt"
+    path.write_text("one two three " * 50, encoding="utf-8")
+    (one,) = read_text(path, loaded.tokenizer, 20)
+    assert len(one.tokens) == 20 and one.answer == 0
+    ours = tmp_path / "earlier.text.jsonl"
+    TextFile(ours, MADE_BY).add([Text([5, 6], 1), Text([7, 8, 9], 2)])
+    assert read_text(ours, loaded.tokenizer, 100) == [Text([5, 6], 1), Text([7, 8, 9], 2)]
+    assert list(up_to(read_text(ours, loaded.tokenizer, 100), 2)) == [Text([5, 6], 1)]
+
+
+@pytest.mark.parametrize(("content", "why"), [(b"", "no text"), (b"  \n", "no text"), (b"\xff\xfe\x00", "UTF-8")])
+def test_a_file_without_text_is_refused(loaded: LoadedModel, tmp_path: Path, content: bytes, why: str) -> None:
+    path = tmp_path / "own.txt"
+    path.write_bytes(content)
+    with pytest.raises(Refused, match=why):
+        read_text(path, loaded.tokenizer, 20)
+    other = tmp_path / "other.jsonl"
+    other.write_text(json.dumps({}) + "\n" + json.dumps({"texts": [[0, [10**6]]]}) + "\n")
+    with pytest.raises(Refused, match="does not have"):
+        read_text(other, loaded.tokenizer, 20)
