@@ -87,7 +87,8 @@ class Writer:
         except TemplateError:
             return None
         before, marker, after = text.partition(MARKER)
-        ids = self.tokenizer.encode(before, add_special_tokens=False)
+        # A space at the end would begin the message with a token of its own, where words bring theirs.
+        ids = self.tokenizer.encode(before.rstrip(" "), add_special_tokens=False)
         if not marker or not ids:
             return None
         known = self.tokenizer.added_tokens_decoder

@@ -68,7 +68,7 @@ class Training:
             loss = guess_loss(self._base.loop.read(some.states), some.targets, real)
             loss = loss * (some.targets.shape[1] / anchors)
             loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss)
+            total += float(loss.detach())
         norm = torch.nn.utils.clip_grad_norm_(self.student.tensors.values(), LARGEST_NORM)
         if not math.isfinite(total) or not bool(norm.isfinite()):
             raise Diverged(f"at step {self.step + 1} the loss was not a number")
