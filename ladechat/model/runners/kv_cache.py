@@ -157,10 +157,11 @@ class SlabCache(Cache):
         self.growths += 1
 
     @torch.inference_mode()
-    def wipe(self) -> None:
-        """Zero all places behind the cached tokens: a graph reads them too, and 0 · NaN is NaN."""
+    def wipe(self, places: int | None = None) -> None:
+        """Zero all places behind the cached tokens, or the first few: a graph reads them too, and 0 · NaN is NaN."""
+        end = self.capacity if places is None else self.length + places
         for slab in self._slabs.values():
-            slab[:, self.length :] = 0
+            slab[:, self.length : end] = 0
 
     def commit(self, slots: Sequence[int]) -> None:
         """Append these slots of the last pass, in this order, and forget its others."""

@@ -1,7 +1,7 @@
 """Runs an unmodified transformers model over the slots of a step."""
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,14 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.runners import pseudo_rows, skipping
 from ladechat.model.runners.argmax import argmax
 from ladechat.model.runners.cache_probe import probe_cache, single_token_only
 from ladechat.model.runners.graphs import GraphPasses
-from ladechat.model.runners import pseudo_rows
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.layer_loop import LayerLoop
 from ladechat.model.runners.out_of_memory import release_memory
@@ -181,6 +182,26 @@ class TreeRunner:
         self._pending = slots
         positions = torch.from_numpy(rows.slots.positions + len(self._tokens))[None].to(self._device)
         return pseudo_rows.run(self.loop, rows, self._attention_mask(rows.slots), positions, self._cache, want)
+
+    @property
+    def layers(self) -> int:
+        """See `DraftModel.layers`."""
+        return 0 if self.loop is None else self.loop.depth
+
+    @torch.inference_mode()
+    def draft(self, token: int, skipped: Set[int], most: int, threshold: float) -> list[Drafted]:
+        """See `DraftModel.draft`."""
+        if self.loop is None:
+            raise ValueError(self.capabilities.logits_only)
+        chain = self._checked(SlotTree.chain([token] * most))
+        self._cache.reserve(most)
+        self._pending = None  # its keys would be overwritten
+        mask = self._attention_mask(chain)
+        positions = torch.from_numpy(chain.positions + len(self._tokens))[None].to(self._device)
+        drafted = skipping.draft(self.loop, self._cache, token, skipped, threshold, mask, positions)
+        if self.graphs is not None:  # a later graph reads these places, and drafts may have overflowed
+            self._cache.wipe(most)
+        return drafted
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         """See `Runner.argmax`."""

@@ -1,0 +1,95 @@
+"""Self-speculative decoding: Zhang et al. 2023, "Draft & Verify" (arXiv 2309.08168). The model drafts for itself with
+some of its layers skipped, a token a pass, and verifies the chain in one pass with all of them.
+
+A draft ends early where the draft model is not sure of a token. How sure it has to be is adapted ("adaptive
+draft-exiting"), so that about nine of ten drafts are accepted. The figures are those of the authors' program
+(`decoding.py`). As there, the token that ends a draft is verified too, since the pass that made it is paid for.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+
+from ladechat.decoder.draft_model import DraftModel
+from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Drafter, Node, Outcome, Proposal, Room
+
+SOURCE = "layer_skip"
+
+FIRST_THRESHOLD = 0.8
+WANTED_ACCEPTANCE = 0.9
+ACCEPTANCE_MEMORY = 0.5
+"""What the acceptance rate so far counts against that of the latest pass."""
+THRESHOLD_STEP, THRESHOLD_MEMORY = 0.01, 0.9
+"""The threshold is drawn towards one that is a step higher or lower, and keeps this part of what it was: so each pass
+moves it by a thousandth."""
+BANDS = 10
+"""Bands of probability, in each of which the acceptance rate is learnt by itself."""
+
+
+def default_skipped(layers: int) -> frozenset[int]:
+    """Every second layer between the first quarter and the last: a guess, where nobody has searched for better ones."""
+    return frozenset(range(layers // 4, layers - layers // 4, 2)) if layers > 1 else frozenset()
+
+
+class LayerSkipDrafter(Drafter):
+    """Drafts a chain with the model itself. It costs a (shorter) pass for each token that it drafts.
+
+    Args:
+        model: that drafts.
+        skipped: the layers left out of drafting, from 0; None is `default_skipped`.
+        nodes: the most drafted tokens in a pass.
+
+    Attributes:
+        threshold: a token of lower probability ends a draft; adapted with every pass.
+
+    Raises:
+        ValueError: there are no such layers, or none is left.
+    """
+
+    def __init__(self, model: DraftModel, skipped: Set[int] | None = None, nodes: int = 8) -> None:
+        self.skipped = default_skipped(model.layers) if skipped is None else frozenset(skipped)
+        if not self.skipped < frozenset(range(model.layers)):
+            raise ValueError(f"Some of {model.layers} layers can be skipped, not {sorted(self.skipped)}.")
+        self.nodes, self.threshold = nodes, FIRST_THRESHOLD
+        self._model = model
+        self._text: Sequence[int] = ()
+        self._most = 0
+        self._acceptance = 0.0
+
+    def configure(self, parameters: Mapping[str, bool | int]) -> None:
+        """Take the most drafted tokens from `nodes`."""
+        self.nodes = parameters.get("nodes", self.nodes)
+
+    def begin(self, text: Sequence[int], prompt_length: int) -> None:
+        self._text = text
+
+    def propose(self, room: Room) -> Proposal:
+        """A chain. How likely a token is right is learnt by the probability that it was drafted with."""
+        self._most = min(self.nodes, room.depth)
+        if self._most < 1:
+            return NOTHING
+        drafted = self._model.draft(self._text[-1], self.skipped, self._most, self.threshold)
+        return Proposal(
+            [
+                Node(ROOT if index == 0 else index - 1, token, SOURCE, (SOURCE, band(probability)), probability)
+                for index, (token, probability) in enumerate(drafted)
+            ]
+        )
+
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+        """Adapt the threshold to the part of the drafts that was accepted."""
+        verified = [slot for slot in slots if slot >= 0]
+        if verified:
+            accepted = len(set(outcome.path).intersection(verified))
+            self._adapt(accepted / len(verified), at_most=len(verified) == self._most)
+
+    def _adapt(self, acceptance: float, *, at_most: bool) -> None:
+        """Raise the threshold where too few drafts are accepted, else lower it, unless drafts are as long as can be."""
+        self._acceptance += (1 - ACCEPTANCE_MEMORY) * (acceptance - self._acceptance)
+        step = 0.0 if at_most else -THRESHOLD_STEP
+        if self._acceptance < WANTED_ACCEPTANCE:
+            step = THRESHOLD_STEP
+        self.threshold = min(max(self.threshold + (1 - THRESHOLD_MEMORY) * step, 0.0), 1.0)
+
+
+def band(probability: float) -> int:
+    """The number of the band that a probability lies in, 0 to `BANDS` - 1."""
+    return min(int(probability * BANDS), BANDS - 1)
