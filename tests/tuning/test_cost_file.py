@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path
 
-from ladechat.tuning.cost_file import FILES_KEPT, costs_file, read_costs, write_costs
+from ladechat.tuning.cost_file import costs_file, read_costs, write_costs
+from ladechat.tuning.kept import FILES_KEPT
 
 COSTS = {1: 0.01, 4: 0.02}
 
