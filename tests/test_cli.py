@@ -283,7 +283,7 @@ def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold() -> N
 
 
 def test_a_parameter_that_several_decoders_have_is_one_option_that_names_them() -> None:
-    owners: dict[Parameter, list[str]] = {}
+    owners: dict[protocol.Parameter, list[str]] = {}
     for info in catalog.DECODERS.values():
         for parameter in info.parameters:
             if parameter.name == "nodes":

@@ -55,7 +55,7 @@ class Shape:
             Refused: it does not name the others.
         """
         names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-        sizes = [getattr(config, name, None) for name in names]
+        sizes: list[Any] = [getattr(config, name, None) for name in names]
         missing = [name for name, size in zip(names, sizes, strict=True) if not isinstance(size, int) or size < 1]
         if missing:
             raise Refused(f"The config.json of the model does not say its {missing[0]}, so nothing can be estimated.")

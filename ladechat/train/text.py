@@ -135,7 +135,7 @@ class Writer:
             max_new_tokens=most, eos_token_id=sorted(ends) or None, pad_token_id=padding, use_cache=True, **how
         )
         options = {"tokenizer": self.tokenizer} if stop else {}
-        output = self.model.generate(ids, attention_mask=seen, generation_config=config, **options)
+        output = self.model.generate(ids, attention_mask=seen, generation_config=config, **options)  # type: ignore[operator]
         return [_up_to_the_end(row, ends) for row in output[:, longest:].tolist()]
 
 

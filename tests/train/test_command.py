@@ -21,7 +21,7 @@ from ladechat.train.trainer import Training
 FEW = ["--tokens", "900", "--length", "24", "--batch", "2", "--anchors", "8", "--rate", "0.003", "--device", "cpu"]
 
 
-def ladechat(*arguments: str | Path) -> Result:
+def ladechat(*arguments: object) -> Result:
     return CliRunner().invoke(cli.app, ["train", *map(str, arguments)])
 
 
@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_refused(checkpoint: Path, tmp_path: Path, monkeypa
         with monkeypatch.context() as patched:
             if name == "disk":
                 usage = type("Usage", (), {"free": value})
-                patched.setattr(setup.shutil, "disk_usage", lambda folder, usage=usage: usage)
+                patched.setattr("shutil.disk_usage", lambda folder, usage=usage: usage)
             else:
                 patched.setattr(setup, name, value)
             result = ladechat("transfer", "--model", checkpoint, "--out", out, *FEW)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from ladechat.model.load import LoadedModel
-from ladechat.train import text as module
 from ladechat.train.chunks import Text
 from ladechat.train.options import Refused
 from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
@@ -34,7 +33,7 @@ def test_a_chat_model_writes_a_message_and_answers_it(loaded: LoadedModel) -> No
     texts = writer(loaded).batch(0, 4)
     assert texts
     for one in texts:
-        prompt = loaded.tokenizer.decode(one.tokens[: one.answer])
+        prompt = str(loaded.tokenizer.decode(one.tokens[: one.answer]))
         assert prompt.startswith("<s>") and "[INST]" in prompt and prompt.rstrip().endswith("[/INST]")
         assert 0 < len(one.tokens) - one.answer <= 12
 
@@ -48,7 +47,7 @@ def test_a_batch_is_the_same_again_and_another_number_another(loaded: LoadedMode
 def test_answers_without_temperature_are_those_of_plain_decoding(loaded: LoadedModel) -> None:
     for one in writer(loaded, temperature=0.0).batch(0, 3):
         prompt = torch.tensor([one.tokens[: one.answer]])
-        expected = loaded.model.generate(
+        expected = loaded.model.generate(  # type: ignore[operator]
             prompt, do_sample=False, max_new_tokens=12, eos_token_id=sorted(loaded.eos_ids)
         )
         assert one.tokens == expected[0].tolist()[: len(one.tokens)]
@@ -82,7 +81,7 @@ def test_a_full_disk_keeps_what_was_written(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(module.os, "fsync", full)
+        patched.setattr("os.fsync", full)
         with pytest.raises(OSError, match="No space"):
             write(path, writer(loaded), 10_000)
     assert TextFile(path, MADE_BY).texts[: len(first)] == first

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from ladechat.decoder.drafters.heads import RANKS
-from ladechat.train import checkpoint as checkpoint_module
 from ladechat.train.held_out import Accuracy
 from ladechat.train.losses import guess_loss, weights
 from ladechat.train.options import Recipe, Refused
@@ -103,7 +102,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(tmp_path: Path, monkeypatch: 
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(checkpoint_module.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     one.advance()
     with pytest.raises(OSError, match="No space"):
         one.save(path)

@@ -1,5 +1,5 @@
-"""Hidden transfer: Wu et al. 2024 (arXiv 2404.12022). Linear maps half-way up the model make hidden states of the coming
-tokens; these pseudo rows go through the remaining layers with the pass that verifies the drafts made before.
+"""Hidden transfer: Wu et al. 2024 (arXiv 2404.12022). Linear maps half-way up the model make hidden states of the
+tokens to come; these pseudo rows go through the remaining layers with the pass that verifies the drafts made before.
 
 Which slot will be the last accepted one is not known before the pass, so all of them carry pseudo rows, or the first
 few, which are the likeliest. Where a slot without them is the last, the next pass has nothing to verify.

@@ -1,4 +1,4 @@
-"""Passes with pseudo rows: slots are what they are without them, and each row is what a slow, plain computation says."""
+"""Passes with pseudo rows: slots are what they are without them, and each row is what a slow, plain way says."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,10 @@ def pseudo_states(model: Any, text: Sequence[int], maps: TransferMaps) -> torch.
         positions = torch.arange(count)[None]
         mask = torch.full((count, count), -1e30).triu(1)[None, None]
         hidden = module(
-            hidden, attention_mask=mask, position_ids=positions, position_embeddings=decoder.rotary_emb(hidden, positions)
+            hidden,
+            attention_mask=mask,
+            position_ids=positions,
+            position_embeddings=decoder.rotary_emb(hidden, positions),
         )
     states: torch.Tensor = decoder.norm(hidden)[0, len(text) :]
     return states
