@@ -63,11 +63,11 @@ def test_a_model_without_template_goes_on_from_its_beginning(
 
 @pytest.mark.parametrize("cut", [0, 1, 30, 2000])
 def test_text_goes_on_after_a_kill_as_if_there_had_been_none(loaded: LoadedModel, tmp_path: Path, cut: int) -> None:
-    whole = write(tmp_path / "whole", writer(loaded), 1500)
+    whole = write(tmp_path / "whole", writer(loaded), 6000)
     part = tmp_path / "part"
-    write(part, writer(loaded), 700)
+    write(part, writer(loaded), 3000)
     part.write_bytes(part.read_bytes()[: -cut or None])
-    assert write(part, writer(loaded), 1500).texts == whole.texts
+    assert write(part, writer(loaded), 6000).texts == whole.texts
     assert part.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
