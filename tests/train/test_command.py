@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from safetensors import safe_open
 from transformers import LlamaConfig
 from typer.testing import CliRunner, Result
 
@@ -25,7 +26,13 @@ def ladechat(*arguments: object) -> Result:
     return CliRunner().invoke(cli.app, ["train", *map(str, arguments)])
 
 
-@pytest.mark.parametrize("method", ["transfer", "medusa"])
+def content(file: Path) -> tuple[dict[str, str], dict[str, list[object]]]:
+    """The header and the numbers. The order of a header is another in each file: safetensors shuffles it."""
+    with safe_open(file, "pt") as opened:
+        return opened.metadata(), {name: opened.get_tensor(name).tolist() for name in opened.keys()}  # noqa: SIM118
+
+
+@pytest.mark.parametrize("method", ["transfer", pytest.param("medusa", marks=pytest.mark.full)])
 def test_a_training_makes_a_file_that_fits_its_model(checkpoint: Path, tmp_path: Path, method: str) -> None:
     out = tmp_path / f"{method}.safetensors"
     result = ladechat(method, "--model", checkpoint, "--out", out, "--steps", "4", *FEW)
@@ -40,7 +47,7 @@ def test_a_training_makes_a_file_that_fits_its_model(checkpoint: Path, tmp_path:
     text = tmp_path / f"{out.name}.text.jsonl"
     result = ladechat(method, "--model", checkpoint, "--out", other, "--text", text, "--steps", "4", *FEW)
     assert result.exit_code == 0, result.output
-    assert other.read_bytes() == out.read_bytes()
+    assert content(other) == content(out)
 
 
 def test_it_goes_on_where_it_was_stopped(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,9 +69,10 @@ def test_it_goes_on_where_it_was_stopped(checkpoint: Path, tmp_path: Path, monke
     other = ladechat("transfer", "--out", stopped, *options, "--seed", "1")
     assert other.exit_code == 2 and other.stderr.count("\n") <= 3
     assert ladechat("transfer", "--out", stopped, *options).exit_code == 0
-    assert stopped.read_bytes() == whole.read_bytes()
+    assert content(stopped) == content(whole)
 
 
+@pytest.mark.full
 def test_a_sweep_writes_figures_and_a_picture(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "sweep.json"
     options = ("--model", checkpoint, "--out", out, "--steps", "3", "--layers", "0,2", *FEW)
@@ -77,7 +85,7 @@ def test_a_sweep_writes_figures_and_a_picture(checkpoint: Path, tmp_path: Path) 
         assert [len(row) for row in run["similarity"]] == [3 - run["layer"]] * 3
         assert all(-1.001 <= value <= 1.001 for row in run["similarity"] for value in row)
     ElementTree.fromstring((tmp_path / "sweep.json.svg").read_text())
-    assert "without sight" in result.stdout
+    assert "without" in result.stdout and "sight" in result.stdout  # in a column's head, which may be wrapped
     before = out.read_bytes()
     assert ladechat("sweep", *options).exit_code == 0
     assert out.read_bytes() == before
