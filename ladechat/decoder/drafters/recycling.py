@@ -24,7 +24,7 @@ CHANCES_AFTER_TWO = (0.58, 0.13, 0.05)
 """The same of successors of two tokens, of which fewer are kept."""
 CHANCES_BEHIND = (0.04, 0.02, 0.012, 0.01, 0.01, 0.01, 0.01, 0.01)
 """The same of successors of the last token that come after those of the last two."""
-CAPACITY = 1 << 15
+CAPACITY = 1 << 13
 """Pairs of tokens whose successors are remembered; beyond it, the older half is forgotten."""
 UNKNOWN = -1
 
