@@ -149,6 +149,17 @@ def options_of(command: Any) -> set[str]:
     return {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
 
 
+def commands_of(command: Any) -> dict[str, Any]:
+    """Those of a group, by name; a command that is no group has none."""
+    return getattr(command, "commands", {})
+
+
+def all_commands(command: Any) -> Iterator[Any]:
+    yield command
+    for one in commands_of(command).values():
+        yield from all_commands(one)
+
+
 def blocks(page: Path) -> list[str]:
     """The lines that a reader is shown to type."""
     text = page.read_text(encoding="utf-8")
@@ -164,9 +175,10 @@ def test_every_command_that_is_shown_exists_with_its_options(page: Path) -> None
         words = typed.split()
         if words[:1] != ["ladechat"] or "──" in line:
             continue
-        first = words[1] if len(words) > 1 else ""
-        command = COMMAND_LINE.commands.get(first, COMMAND_LINE)
-        assert command is not COMMAND_LINE or not re.fullmatch(r"[a-z]+", first), line
+        command, rest = COMMAND_LINE, words[1:]
+        while rest and rest[0] in commands_of(command):
+            command, rest = commands_of(command)[rest[0]], rest[1:]
+        assert not (rest and commands_of(command) and re.fullmatch(r"[a-z]+", rest[0])), line
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options_of(command), line
 
 
@@ -182,7 +194,7 @@ OF_OTHERS = {"CHANGELOG.md": {"--passes"}, "tour.md": {"--length"}}
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_every_option_that_is_named_exists(page: Path) -> None:
     known = {"--help", "--write", *OF_SCRIPTS, *OF_OTHERS.get(page.name, set())}
-    for command in (COMMAND_LINE, *COMMAND_LINE.commands.values()):
+    for command in all_commands(COMMAND_LINE):
         known |= options_of(command)
     text = re.sub(r"^.*python -m tools.*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known
