@@ -57,7 +57,9 @@ def load_maps(runner: Runner, folder: Path, name: str, dtype: torch.dtype, named
 
     by_kind = {trained.kind: trained for trained in map(read, named)}
     missing = {
-        kind: f"Nothing was trained for {name} yet; ladechat train {kind} --model {name} does it." for kind in KINDS
+        kind: f"Nothing was trained for {name} yet; "
+        f"ladechat train {kind} --model {name} --out {kind}.safetensors does it."
+        for kind in KINDS
     }
     for kind, path in find_trained(folder, base).items():
         if kind not in by_kind:

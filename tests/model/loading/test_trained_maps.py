@@ -45,7 +45,8 @@ def test_what_is_not_there_is_told_with_the_command_that_makes_it(folder: Path) 
     maps = loaded(folder).maps
     assert maps.by_kind == {}
     assert maps.missing == {
-        kind: f"Nothing was trained for tiny yet; ladechat train {kind} --model tiny does it." for kind in KINDS
+        kind: f"Nothing was trained for tiny yet; ladechat train {kind} --model tiny --out {kind}.safetensors does it."
+        for kind in KINDS
     }
 
 
