@@ -136,7 +136,7 @@ def write_trained(path: Path, trained: Trained) -> None:
         "chances": json.dumps(trained.chances),
         "steps": str(trained.steps),
     }
-    _replace(path, save(tensors, header))
+    replace_file(path, save(tensors, header))
 
 
 def _in_16_bits(tensor: torch.Tensor) -> torch.Tensor:
@@ -148,8 +148,12 @@ def _in_16_bits(tensor: torch.Tensor) -> torch.Tensor:
     raise ValueError("Not all numbers of what was trained are finite.")
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file anew by way of one beside it."""
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file anew by way of one beside it.
+
+    Raises:
+        OSError: it cannot be written; what was there is untouched.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
     try:

@@ -1,9 +1,6 @@
 """A training kept in a file: what it has learnt, the optimiser's averages, the step. Whole or not at all."""
 
-import contextlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import torch
@@ -11,6 +8,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from ladechat.model.trained import replace_file
 from ladechat.train.options import Recipe, Refused, as_plain, difference
 
 FORMAT = "ladechat-checkpoint-1"
@@ -66,22 +64,3 @@ def read_checkpoint(path: Path, recipe: Recipe, tensors: dict[str, Tensor], opti
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror or error}; {anew}.") from error
     return step
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file anew by way of one beside it.
-
-    Raises:
-        OSError: it cannot be written; what was there is untouched.
-    """
-    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(partial).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(partial).unlink()
-        raise

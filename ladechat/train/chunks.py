@@ -10,7 +10,7 @@ import torch
 from ladechat.train.options import Refused
 
 HELD_OUT = 0.05
-"""The part of the chunks that is not trained on: the last ones, so that no text is on both sides but one."""
+"""The part of the chunks that is kept for measuring: the last ones. At most one text is cut between the two parts."""
 
 EVALUATION_SEED = 7919
 

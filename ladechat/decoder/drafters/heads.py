@@ -64,5 +64,5 @@ class HeadsDrafter(Drafter):
         self._guesses = [] if logits is None else largest(logits, min(RANKS, logits.shape[-1])).tolist()
 
     def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
-        """(k, vocabulary) the logits of the tokens behind the one that came after slot `leaf`; None if it has none."""
+        """(k, vocabulary) logits; row i guesses the token i + 2 positions after slot `leaf`. None if it has no rows."""
         raise NotImplementedError
