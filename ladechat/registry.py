@@ -1,9 +1,10 @@
 """The decoders there are: each name of `ladechat.catalog` bound to its drafters and policy."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ladechat.decoder.drafters.drafter import Drafter
 from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
 from ladechat.decoder.drafters.jacobi_block import JacobiBlockDrafter
 from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
@@ -106,29 +107,33 @@ AUTO_WINDOW, AUTO_NGRAM, AUTO_GUESSES = 15, 5, 15
 
 
 def _auto(runner: Runner, shared: Shared) -> Decoder:
-    """Window, pool, suffix and recycling under the adaptive policy; the window only where slots are nearly free."""
+    """All drafters there are maps for or that need none; the window only where slots are nearly free."""
     shared.costs.refresh()
     drafters = [
         WindowDrafter(shared.pool, AUTO_WINDOW if shared.costs.slots_are_nearly_free else 0, AUTO_NGRAM),
         PoolDrafter(shared.pool, AUTO_NGRAM, AUTO_GUESSES),
         SuffixDrafter(MAX_DRAFTS),
         RecyclingDrafter(MAX_DRAFTS),
+        *_trained_drafters(shared),
     ]
     return Decoder(runner, drafters, AdaptivePolicy(shared.costs), name="Drafting")
 
 
-def _hidden_transfer(runner: Runner, shared: Shared) -> Decoder:
-    """Hidden transfer (Wu et al. 2024, arXiv 2404.12022)."""
-    trained = shared.trained["transfer"]
+def _hidden_transfer(trained: Trained, nodes: int = 16) -> HiddenTransferDrafter:
     assert isinstance(trained.maps, TransferMaps)
-    return Decoder(runner, [HiddenTransferDrafter(trained.maps, trained.chances)], name="Hidden transfer")
+    return HiddenTransferDrafter(trained.maps, trained.chances, nodes)
 
 
-def _medusa(runner: Runner, shared: Shared) -> Decoder:
-    """Medusa-1 (Cai et al. 2024, arXiv 2401.10774), with exact acceptance."""
-    trained = shared.trained["medusa"]
+def _medusa(trained: Trained, nodes: int = 16) -> MedusaDrafter:
     assert isinstance(trained.maps, MedusaHeads)
-    return Decoder(runner, [MedusaDrafter(trained.maps, trained.chances)], name="Medusa")
+    return MedusaDrafter(trained.maps, trained.chances, nodes)
+
+
+def _trained_drafters(shared: Shared) -> Iterator[Drafter]:
+    if "transfer" in shared.trained:
+        yield _hidden_transfer(shared.trained["transfer"], MAX_DRAFTS)
+    if "medusa" in shared.trained:
+        yield _medusa(shared.trained["medusa"], MAX_DRAFTS)
 
 
 register("auto", _auto)
@@ -136,7 +141,10 @@ register("lookahead", lambda runner, shared: lookahead(runner, pool=shared.pool)
 register("prompt_lookup", lambda runner, _: Decoder(runner, [PromptLookupDrafter()], name="Prompt lookup"))
 register("suffix", lambda runner, _: Decoder(runner, [SuffixDrafter()], name="Suffix matching"))
 register("recycling", lambda runner, _: Decoder(runner, [RecyclingDrafter()], name="Token recycling"))
-register("hidden_transfer", _hidden_transfer)
-register("medusa", _medusa)
+register(
+    "hidden_transfer",
+    lambda runner, shared: Decoder(runner, [_hidden_transfer(shared.trained["transfer"])], name="Hidden transfer"),
+)
+register("medusa", lambda runner, shared: Decoder(runner, [_medusa(shared.trained["medusa"])], name="Medusa"))
 register("jacobi", lambda runner, _: Decoder(runner, [JacobiBlockDrafter()], name="Jacobi decoding"))
 register("autoregressive", lambda runner, _: Decoder(runner, name="Plain decoding"))

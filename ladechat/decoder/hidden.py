@@ -1,7 +1,7 @@
 """What a drafter may want of a pass besides its logits: hidden states, and rows of its own that enter half-way."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from torch import Tensor
@@ -55,14 +55,23 @@ class Hidden(NamedTuple):
     read: Callable[[Tensor], Tensor]
 
 
-def merged(wants: Sequence[Want | None]) -> Want | None:
+def merged(wants: Sequence[Want | None], slots: Sequence[int] | None = None) -> Want | None:
     """What several drafters want of the same pass; None where none wants anything.
+
+    Args:
+        wants: of each drafter.
+        slots: the only ones that may carry pseudo rows; if there are none, nothing is given. None for any.
 
     Raises:
         ValueError: two of them bring pseudo rows.
     """
     asked = [want for want in wants if want is not None]
+    if slots is not None and not slots:
+        return None
     with_rows = [want for want in asked if want.maps is not None]
     if len(with_rows) > 1:
         raise ValueError("One drafter at a time can have pseudo rows in a pass.")
-    return next(iter(with_rows or asked), None)
+    found = next(iter(with_rows or asked), None)
+    if found is None or slots is None:
+        return found
+    return replace(found, carriers=[slot for slot in found.carriers if slot in slots])

@@ -11,7 +11,7 @@ from torch import Tensor
 from ladechat.decoder.acceptance import accept, log_probabilities
 from ladechat.decoder.drafters.drafter import NOTHING, Drafter, Outcome, Room
 from ladechat.decoder.hidden import Hidden, merged
-from ladechat.decoder.policy import FixedPolicy, Policy
+from ladechat.decoder.policy import Choice, FixedPolicy, Policy
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import MODEL, Draft, Limits, Step
@@ -88,11 +88,12 @@ class Decoder:
             # 2. Draft, 3. Choose
             room, drafting = Room(ending.room, runner.max_positions), self.policy.drafting()
             proposals = [one.propose(room) if drafting else NOTHING for one in self.drafters]
-            tree, slots = self.policy.choose(text[-1], proposals)
+            choice = self.policy.choose(text[-1], proposals)
+            tree = choice.tree
 
             # 4. Pass
             cache_length, started = len(runner.tokens), time.perf_counter()
-            logits, hidden = self._forward(tree)
+            logits, hidden = self._forward(choice)
             argmax, argmax_logprobs = runner.argmax(logits)
             seconds = time.perf_counter() - started
 
@@ -107,16 +108,17 @@ class Decoder:
             # 7. Observe
             text.extend(tokens)
             outcome = Outcome(tree, logits, argmax, path, tokens, seconds, hidden)
-            views = [one.observe(outcome, own) for one, own in zip(self.drafters, slots, strict=True)]
+            views = [one.observe(outcome, own) for one, own in zip(self.drafters, choice.slots, strict=True)]
             self.policy.observe(outcome, proposals)
             origins = (*(tree.sources[slot] for slot in path), MODEL)[: len(tokens)]
             draft = drafted(tree, path) if self.drafters else None
             shown = tuple(view for view in views if view is not None)
             yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown)
 
-    def _forward(self, tree: SlotTree) -> tuple[Tensor, Hidden | None]:
+    def _forward(self, choice: Choice) -> tuple[Tensor, Hidden | None]:
         """One pass: the logits, and what drafters want of it besides."""
-        want = merged([one.want(tree) for one in self.drafters])
+        tree = choice.tree
+        want = merged([one.want(tree) for one in self.drafters], choice.carriers)
         return (self.runner.forward(tree), None) if want is None else self.runner.forward_hidden(tree, want)
 
 

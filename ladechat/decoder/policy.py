@@ -10,10 +10,17 @@ NOT_TAKEN = -1
 
 
 class Choice(NamedTuple):
-    """The slots of a pass; and `slots[d][i]`, the slot of node i of drafter d's proposal, or `NOT_TAKEN`."""
+    """What goes into a pass.
+
+    Attributes:
+        tree: its slots.
+        slots: `slots[d][i]` is the slot of node i of drafter d's proposal, or `NOT_TAKEN`.
+        carriers: the slots that the pass may give hidden states for, where a drafter wants some; None for all.
+    """
 
     tree: SlotTree
     slots: Sequence[Sequence[int]]
+    carriers: Sequence[int] | None = None
 
 
 class Policy(Protocol):

@@ -23,11 +23,12 @@ from ladechat.train.chunks import Text
 from ladechat.train.options import Refused
 
 FORMAT = "ladechat-text-1"
-TOGETHER = 16
+TOGETHER = 32
 """Conversations that are written in one batch."""
 LONGEST_MESSAGE = 128
 """Tokens of a message that the model writes for the user."""
-MESSAGE_TEMPERATURE, MESSAGE_TOP_P = 1.0, 0.95
+MESSAGE_TEMPERATURE, MESSAGE_TOP_K = 1.0, 50
+"""Not top-p, which sorts the vocabulary for each token: with a small model that takes twice as long as all else."""
 MARKER = "⟦message⟧"
 """Stands in for a message, to see what the chat template puts around it."""
 CHARACTERS_PER_TOKEN = 16
@@ -65,7 +66,7 @@ class Writer:
                 return self._written([[self._bos()]] * together)
             before, ends, stop = opening
             longest = min(LONGEST_MESSAGE, self.context_length // 4)
-            how = {"temperature": MESSAGE_TEMPERATURE, "top_p": MESSAGE_TOP_P, "do_sample": True}
+            how = {"temperature": MESSAGE_TEMPERATURE, "top_k": MESSAGE_TOP_K, "do_sample": True}
             sampled = self._sample([before] * together, longest, self.eos_ids | ends, stop, **how)
             prompts = [prompt for ids in sampled if (prompt := self._prompt(ids, ends, stop))]
             return self._written(prompts) if prompts else []

@@ -3,6 +3,7 @@
 import heapq
 import time
 from collections.abc import Sequence
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
 from ladechat.decoder.policy import NOT_TAKEN, Choice, add_whole
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.rates import AcceptanceRates
+from ladechat.tuning.worth import HiddenWorth, leaf_chances
 
 MAX_DRAFTS = 63
 """The most drafted tokens in a pass: with the last token, 64 slots."""
@@ -67,11 +69,11 @@ class AdaptivePolicy:
         self.rates = AcceptanceRates()
         self.expectation = Expectation(1.0, 1.0, np.ones(MAX_DRAFTS + 1))
         self._costs = costs
+        self._worth = HiddenWorth()
+        self._carriers: Sequence[int] = ()
         self._drafting = True
         self._unpaid = self._pause = self._paused = 0
-        self._host_seconds = {True: 0.0, False: 0.0}
-        """Seconds of a step outside its forward pass, by whether it drafted; means of `_host_steps` steps."""
-        self._host_steps = {True: 0, False: 0}
+        self._host = _HostSeconds()
         self._began = 0.0
 
     def drafting(self) -> bool:
@@ -87,33 +89,45 @@ class AdaptivePolicy:
         tree = SlotTree(last_token)
         slots = [add_whole(tree, one) if one.whole else [NOT_TAKEN] * len(one.nodes) for one in proposals]
         least = len(tree)
-        chances = self._grow(tree, proposals, slots)
-        tree.truncate(least + self._best_size(least, chances))
-        return Choice(tree, [[slot if slot < len(tree) else NOT_TAKEN for slot in own] for own in slots])
+        grown = self._grow(tree, proposals, slots)
+        best = self._best(least, grown.chances)
+        tree.truncate(least + best.drafts)
+        self._carriers = ()
+        if self._drafting:
+            self._show(best)
+            # The window moves on with every pass, so it is never paused.
+            self._count(pays=best.rate > 1 / float(self._costs.curve(1)[0]) or least > 1)
+            from_hidden = [one for one in proposals if one.from_hidden]
+            if any(one.nodes for one in from_hidden):
+                self._worth.saves(best.tokens / self._best(least, grown.without_hidden).rate - best.seconds)
+            if from_hidden:
+                reached = [1.0, *[0.0] * (least - 1), *grown.chances[: best.drafts]]
+                self._carriers = self._worth.carriers(leaf_chances(tree.parents, reached))
+        taken = [[slot if slot < len(tree) else NOT_TAKEN for slot in own] for own in slots]
+        return Choice(tree, taken, self._carriers)
 
     def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
         """Learn what the step cost and what proposals were worth."""
-        self._costs.observe(len(outcome.tree), outcome.forward_seconds)
+        slots, seconds = len(outcome.tree), outcome.forward_seconds
         for proposal in proposals:
             self.rates.observe(proposal.nodes, outcome.tokens)
         # A machine that pauses once has not become slow.
-        host = min(time.perf_counter() - self._began - outcome.forward_seconds, outcome.forward_seconds)
-        kind = self._drafting
-        self._host_steps[kind] = min(self._host_steps[kind] + 1, HOST_MEMORY)
-        self._host_seconds[kind] += (host - self._host_seconds[kind]) / self._host_steps[kind]
+        host = min(time.perf_counter() - self._began - seconds, seconds)
+        if self._carriers:
+            self._host.add(_Kind.WITH_HIDDEN, host)
+            without = float(self._costs.curve(slots)[-1])
+            self._worth.cost(self._carriers, seconds, without, self._host.beyond(_Kind.WITH_HIDDEN, _Kind.DRAFTING))
+        else:
+            self._host.add(_Kind.DRAFTING if self._drafting else _Kind.PLAIN, host)
+            self._costs.observe(slots, seconds)
 
-    def _best_size(self, least: int, chances: Sequence[float]) -> int:
+    def _best(self, least: int, chances: Sequence[float]) -> "_Best":
         """How many of the drafts to take, by falling chance, beside `least` slots that are in the pass in any case."""
         expected = np.cumsum([1.0, *chances])
-        curve = self._costs.curve(least + len(chances))
-        extra = max(0.0, self._host_seconds[True] - self._host_seconds[False])
-        rates = expected / (curve[least - 1 :] + extra)
-        best = int(np.argmax(rates))
-        if self._drafting:
-            self._show(best, expected)
-            # The window moves on with every pass, so it is never paused.
-            self._count(pays=bool(rates[best] > 1 / curve[0]) or least > 1)
-        return best
+        seconds = self._costs.curve(least + len(chances))[least - 1 :]
+        seconds = seconds + self._host.beyond(_Kind.DRAFTING, _Kind.PLAIN)
+        best = int(np.argmax(expected / seconds))
+        return _Best(best, expected, float(seconds[best]))
 
     def _count(self, pays: bool) -> None:
         """Begin a pause where drafting has not been expected to pay for a while; each is about twice as long."""
@@ -124,13 +138,10 @@ class AdaptivePolicy:
         if self._unpaid >= UNPAID_STEPS:
             self._paused = self._pause = min(2 * self._pause + 1, LONGEST_PAUSE)
 
-    def _grow(self, tree: SlotTree, proposals: Sequence[Proposal], slots: Sequence[list[int]]) -> list[float]:
+    def _grow(self, tree: SlotTree, proposals: Sequence[Proposal], slots: Sequence[list[int]]) -> "_Grown":
         """Add up to `MAX_DRAFTS` nodes to the tree, the likeliest first.
 
         Fills in `slots`. A node whose token stands there already shares that slot.
-
-        Returns:
-            The chance of each slot that was added, falling.
         """
         children = [_children(proposal) for proposal in proposals]
         waiting: list[tuple[float, int, int]] = []  # −chance, proposal, node
@@ -142,25 +153,86 @@ class AdaptivePolicy:
         for index in range(len(proposals)):
             wait_for(index, ROOT, 1.0)
         chances: list[float] = []
+        without_hidden: dict[int, float] = {}
         while waiting and len(chances) < MAX_DRAFTS and -waiting[0][0] >= LEAST_CHANCE:
             negative, index, node = heapq.heappop(waiting)
             parent, token, source, *_ = proposals[index].nodes[node]
             before = len(tree)
-            slots[index][node] = tree.add(0 if parent == ROOT else slots[index][parent], token, source)
+            slot = slots[index][node] = tree.add(0 if parent == ROOT else slots[index][parent], token, source)
             if len(tree) > before:
                 chances.append(-negative)
+            if not proposals[index].from_hidden:
+                without_hidden.setdefault(slot, -negative)
             wait_for(index, node, -negative)
-        return chances
+        return _Grown(chances, list(without_hidden.values()))
 
-    def _show(self, best: int, expected: NDArray[np.float64]) -> None:
-        shown, part = self.expectation, 1 / SHOWN_MEMORY
+    def _show(self, best: "_Best") -> None:
+        shown, part, expected = self.expectation, 1 / SHOWN_MEMORY, best.expected
         by_slots = np.full(len(shown.by_slots), expected[-1])
         by_slots[: len(expected)] = expected
         self.expectation = Expectation(
-            shown.slots + (best + 1 - shown.slots) * part,
-            shown.tokens + (float(expected[best]) - shown.tokens) * part,
+            shown.slots + (best.drafts + 1 - shown.slots) * part,
+            shown.tokens + (best.tokens - shown.tokens) * part,
             shown.by_slots + (by_slots - shown.by_slots) * part,
         )
+
+
+class _Grown(NamedTuple):
+    """The chances of slots, falling.
+
+    Attributes:
+        chances: of those that were added.
+        without_hidden: of those that would have been added without what is made of hidden states.
+    """
+
+    chances: Sequence[float]
+    without_hidden: Sequence[float]
+
+
+class _Best(NamedTuple):
+    """A choice.
+
+    Attributes:
+        drafts: how many to take.
+        expected: tokens expected of a pass that takes 0, 1 … drafts.
+        seconds: of the step.
+    """
+
+    drafts: int
+    expected: NDArray[np.float64]
+    seconds: float
+
+    @property
+    def tokens(self) -> float:
+        """Expected of the step."""
+        return float(self.expected[self.drafts])
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second."""
+        return self.tokens / self.seconds
+
+
+class _Kind(Enum):
+    """Of steps, by what is to be done besides the pass."""
+
+    PLAIN, DRAFTING, WITH_HIDDEN = range(3)
+
+
+class _HostSeconds:
+    """Seconds of steps outside their forward passes, by kind: means of about the last `HOST_MEMORY`."""
+
+    def __init__(self) -> None:
+        self._means = dict.fromkeys(_Kind, 0.0)
+        self._counts = dict.fromkeys(_Kind, 0)
+
+    def add(self, kind: _Kind, seconds: float) -> None:
+        self._counts[kind] = min(self._counts[kind] + 1, HOST_MEMORY)
+        self._means[kind] += (seconds - self._means[kind]) / self._counts[kind]
+
+    def beyond(self, kind: _Kind, other: _Kind) -> float:
+        """How much longer steps of one kind take than those of another."""
+        return max(0.0, self._means[kind] - self._means[other])
 
 
 def _children(proposal: Proposal) -> dict[int, list[int]]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ladechat import registry
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.hidden import Want
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.policy import NOT_TAKEN, Choice, FixedPolicy, add_whole
 from ladechat.decoder.runner import Capabilities
@@ -123,6 +124,32 @@ def test_a_policy_may_leave_drafts_out_and_ask_nobody() -> None:
     assert [step.slots for step in steps[:3]] == [2, 1, 2]
     assert [slots for _, slots, _ in drafter.observed[:2]] == [[1, NOT_TAKEN, NOT_TAKEN], []]
     assert len(drafter.rooms) == (len(steps) + 1) // 2
+
+
+class Wanting(ToyDrafter):
+    """Wants the hidden states of all slots."""
+
+    def want(self, tree: SlotTree) -> Want:
+        return Want(carriers=range(len(tree)))
+
+
+class Carrying(FixedPolicy):
+    """Lets the same slots carry rows in every pass."""
+
+    def __init__(self, carriers: Sequence[int] | None) -> None:
+        self.carriers = carriers
+
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+        return super().choose(last_token, proposals)._replace(carriers=self.carriers)
+
+
+@pytest.mark.parametrize(("carriers", "given"), [(None, [0, 1, 2, 3]), ([0, 2], [0, 2]), ([], None)])
+def test_a_policy_says_which_slots_may_carry_rows(carriers: list[int] | None, given: list[int] | None) -> None:
+    drafter = Wanting(EXAMPLE)
+    steps = run(Decoder(TableRunner(says_the_sentence), [drafter], Carrying(carriers)), [SEE, THE], 6)
+    assert [token for step in steps for token in step.tokens] == list(SENTENCE[2:])
+    hidden = drafter.observed[0][0].hidden
+    assert (hidden and list(hidden.carriers)) == given
 
 
 @pytest.mark.parametrize("name", registry.DECODERS)

@@ -46,8 +46,13 @@ def paths(tree: SlotTree) -> set[tuple[int, ...]]:
     return set(texts[1:])
 
 
-def step(policy: AdaptivePolicy, proposals: Sequence[Proposal], text: Sequence[int] = (NEVER,)) -> tuple[bool, Choice]:
-    """One pass of the loop, with a model that goes on with `text`. Whether there were drafts, and what was chosen."""
+def step(
+    policy: AdaptivePolicy, proposals: Sequence[Proposal], text: Sequence[int] = (NEVER,), row_seconds: float = 0.0
+) -> tuple[bool, Choice]:
+    """One pass of the loop, with a model that goes on with `text`. Whether there were drafts, and what was chosen.
+
+    The pass takes a second, and longer with each slot that carries rows.
+    """
     drafting = policy.drafting()
     asked = proposals if drafting else [NOTHING] * len(proposals)
     choice = policy.choose(LAST, asked)
@@ -58,8 +63,8 @@ def step(policy: AdaptivePolicy, proposals: Sequence[Proposal], text: Sequence[i
             break
         path.append(slot := child)
     tokens = (*text, NEVER)[: len(path) + 1]
-    slots = len(choice.tree)
-    policy.observe(Outcome(choice.tree, torch.zeros(slots, 1), [0] * slots, tuple(path), tokens, 0.0), asked)
+    slots, seconds = len(choice.tree), row_seconds * len(choice.carriers or ())
+    policy.observe(Outcome(choice.tree, torch.zeros(slots, 1), [0] * slots, tuple(path), tokens, 1.0 + seconds), asked)
     return drafting, choice
 
 
@@ -87,7 +92,7 @@ def test_drafts_enter_by_falling_chance_whoever_brought_them() -> None:
 
 def test_equal_paths_of_two_drafters_share_a_slot() -> None:
     first, second = chain([THE, CAT, SAT], 0.5), chain([THE, CAT, DOG], 0.4)
-    tree, slots = choose(free, first, second)
+    tree, slots, _ = choose(free, first, second)
     assert len(tree) == 5
     assert slots[0][:2] == slots[1][:2] and slots[0][2] != slots[1][2]
 
@@ -155,7 +160,7 @@ def test_no_other_tree_is_expected_to_yield_more_for_its_cost(proposals: list[Pr
         subset = {text for bit, text in enumerate(texts) if chosen >> bit & 1}
         if all(len(text) == 1 or text[:-1] in subset for text in subset):
             best = max(best, (1 + sum(chances[text] for text in subset)) / cost(1 + len(subset)))
-    tree, slots = choose(cost, *proposals)
+    tree, slots, _ = choose(cost, *proposals)
     taken = paths(tree)
     assert len(taken) == len(tree) - 1
     assert (1 + sum(chances[text] for text in taken)) / cost(len(tree)) == pytest.approx(best)
@@ -172,13 +177,13 @@ def test_no_other_tree_is_expected_to_yield_more_for_its_cost(proposals: list[Pr
 @pytest.mark.parametrize("curve", [free, moderate, dear])
 def test_a_whole_proposal_is_always_in_the_pass(curve: Curve) -> None:
     window = chain([THE, CAT, SAT], 0.01, whole=True)
-    tree, slots = choose(curve, window, chain([DOG], 0.05))
+    tree, slots, _ = choose(curve, window, chain([DOG], 0.05))
     assert {(THE,), (THE, CAT), (THE, CAT, SAT)} <= paths(tree)
     assert list(slots[0]) == [1, 2, 3]
 
 
 def test_a_draft_that_a_whole_proposal_holds_already_costs_nothing() -> None:
-    tree, slots = choose(dear, chain([THE, CAT], 0.01, whole=True), chain([THE, CAT], 0.9))
+    tree, slots, _ = choose(dear, chain([THE, CAT], 0.01, whole=True), chain([THE, CAT], 0.9))
     assert len(tree) == 3
     assert list(slots[1]) == [1, 2]
 
@@ -221,7 +226,51 @@ def test_every_pass_is_told_to_the_costs() -> None:
     policy = AdaptivePolicy(Costs(free))
     step(policy, [chain([THE, CAT], 0.9)])
     step(policy, [NOTHING])
-    assert seen == [(3, 0.0), (1, 0.0)]
+    assert seen == [(3, 1.0), (1, 1.0)]
+
+
+# --- drafts made of hidden states -------------------------------------------------------------------------------------
+
+
+def from_hidden(tokens: Sequence[int], chance: float, kind: str | None = None) -> Proposal:
+    return chain(tokens, chance, kind=kind)._replace(from_hidden=True)
+
+
+def carrying(policy: AdaptivePolicy, proposals: Sequence[Proposal], row_seconds: float, steps: int = 40) -> int:
+    """In how many of some passes that go on with `the cat` slots carry rows."""
+    return sum(bool(step(policy, proposals, [THE, CAT], row_seconds)[1].carriers) for _ in range(steps))
+
+
+def test_slots_carry_rows_while_the_drafts_made_of_them_save_more_time_than_the_rows_take() -> None:
+    drafts = [from_hidden([THE, CAT], 0.9, "rows")]
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), drafts, row_seconds=0.1) == 40
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), drafts, row_seconds=3.0) < 10
+
+
+def test_drafts_of_hidden_states_save_nothing_where_another_drafter_has_the_same_ones() -> None:
+    drafts = [chain([THE, CAT], 0.9, kind="cheap"), from_hidden([THE, CAT], 0.9, "rows")]
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), drafts, row_seconds=0.1) < 10
+
+
+def test_no_slot_carries_rows_in_a_pause_or_where_no_drafter_would_use_them() -> None:
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), [chain([THE, CAT], 0.9)], 0.0) == 0
+    policy = AdaptivePolicy(MadeUpCosts(dear))
+    choices = [step(policy, [from_hidden([DOG], 0.01)]) for _ in range(60)]
+    assert any(not drafting for drafting, _ in choices)
+    assert not any(choice.carriers for drafting, choice in choices if not drafting)
+
+
+def test_passes_with_rows_do_not_make_slots_look_dear() -> None:
+    seen: list[float] = []
+
+    class Costs(MadeUpCosts):
+        def observe(self, slots: int, seconds: float) -> None:
+            seen.append(seconds)
+
+    policy = AdaptivePolicy(Costs(free))
+    for _ in range(40):
+        step(policy, [from_hidden([THE, CAT], 0.9, "rows")], [THE, CAT], 3.0)
+    assert seen and set(seen) == {1.0}
 
 
 def test_what_is_expected_can_be_shown() -> None:

@@ -31,10 +31,17 @@ class Node(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """The nodes of one drafter for one pass. With `whole`, all of them go into the pass, or none."""
+    """The nodes of one drafter for one pass.
+
+    Attributes:
+        nodes: what it proposes.
+        whole: all of them go into the pass, or none.
+        from_hidden: they are made of what the pass before gave besides its logits: see `Drafter.want`.
+    """
 
     nodes: Sequence[Node]
     whole: bool = False
+    from_hidden: bool = False
 
 
 NOTHING = Proposal(())

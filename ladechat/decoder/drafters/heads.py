@@ -55,7 +55,7 @@ class HeadsDrafter(Drafter):
             kind, assumed = (self.source, depth, rank), self._chances[depth][rank]
             nodes.append(Node(parent, self._guesses[depth][rank], self.source, kind, assumed))
             follow(len(nodes) - 1, depth + 1, -negative)
-        return Proposal(nodes)
+        return Proposal(nodes, from_hidden=True)
 
     def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         """Make the guesses for the next pass from what this one gave for the last accepted slot."""

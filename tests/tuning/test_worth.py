@@ -1,0 +1,78 @@
+"""What hidden states are worth: rows where they save more than they cost, else a short trial now and then."""
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ladechat.tuning.worth import FIRST_PAUSE, LIKELY, LONGEST_PAUSE, TRIAL, HiddenWorth, leaf_chances
+
+LEAF = np.array([0.5, 0.3, 0.15, 0.05])
+
+
+def a_worth(saved: float, row: float, rest: float = 0.0) -> HiddenWorth:
+    """One that has seen what drafts save, what a row costs, and what a step spends besides."""
+    worth = HiddenWorth()
+    worth.saves(saved)
+    worth.cost([0, 1], 1.0 + 2 * row, 1.0, rest)
+    return worth
+
+
+def test_slots_that_are_likely_enough_to_be_the_leaf_carry_rows() -> None:
+    assert a_worth(saved=1.0, row=0.1).carriers(LEAF) == [0, 1, 2]
+    assert a_worth(saved=1.0, row=0.2).carriers(LEAF) == [0, 1]
+    assert a_worth(saved=1.0, row=0.0).carriers(LEAF) == [0, 1, 2, 3]
+
+
+def test_rows_that_cannot_pay_for_what_a_step_spends_besides_are_left_out() -> None:
+    assert a_worth(saved=1.0, row=0.1, rest=0.6).carriers(LEAF) == [0, 1, 2]
+    tried = a_worth(saved=1.0, row=0.1, rest=0.7)
+    assert [tried.carriers(LEAF) for _ in range(TRIAL + 1)] == [[0, 1]] * TRIAL + [[]]
+
+
+def test_what_does_not_pay_is_tried_again_after_longer_and_longer_pauses() -> None:
+    worth = a_worth(saved=0.0, row=0.1)
+    asked = [bool(worth.carriers(LEAF)) for _ in range(20 * LONGEST_PAUSE)]
+    runs = [(carrying, len(list(times))) for carrying, times in groupby(asked)]
+    trials, pauses = runs[0:-1:2], runs[1:-1:2]
+    assert {length for _, length in trials} == {TRIAL}
+    doubled = [min(FIRST_PAUSE * 2**time, LONGEST_PAUSE) + 1 for time in range(len(pauses))]
+    assert [length for _, length in pauses] == doubled
+    assert sum(asked) < 0.02 * len(asked)
+
+
+def test_in_a_trial_the_likely_leaves_carry_rows() -> None:
+    assert HiddenWorth().carriers(np.array([0.4, LIKELY, LIKELY / 2, 0.3])) == [0, 1, 3]
+
+
+def test_what_begins_to_pay_is_used_again() -> None:
+    worth = a_worth(saved=0.0, row=0.1)
+    while worth.carriers(LEAF):
+        pass
+    for _ in range(20):
+        worth.saves(1.0)
+    assert any(len(worth.carriers(LEAF)) == 3 for _ in range(FIRST_PAUSE + 1))
+
+
+def test_a_machine_that_pauses_once_makes_no_row_dear() -> None:
+    """The mean of 0.1 and of what a pass may count at most, (4 - 1) / 2."""
+    worth = a_worth(saved=1.0, row=0.1)
+    worth.cost([0, 1], 1000.0, 1.0, 0.0)
+    assert worth.carriers(np.array([0.9, 0.1])) == [0]
+
+
+@given(st.data())
+def test_exactly_one_slot_is_the_leaf(data: st.DataObject) -> None:
+    parents, left, reached = [-1], [1.0], [1.0]
+    for slot in range(1, data.draw(st.integers(1, 12))):
+        parent = data.draw(st.integers(0, slot - 1))
+        chance = data.draw(st.floats(0, 1)) * left[parent]
+        left[parent] -= chance
+        parents.append(parent)
+        reached.append(chance)
+        left.append(chance)
+    leaf = leaf_chances(parents, reached)
+    assert leaf.sum() == pytest.approx(1.0)
+    assert leaf == pytest.approx(np.maximum(left, 0.0))
