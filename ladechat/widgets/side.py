@@ -21,8 +21,8 @@ from ladechat.widgets.window_panel import WindowPanel
 WINDOW_FRAME_ROWS = 4
 """Rows of the window panel besides the window's own: header, positions, the fresh row, legend."""
 
-LENS_FRAME_ROWS = 4
-"""Rows of the panel of pseudo states besides its layers: header, positions, legend, and one free."""
+LENS_FRAME_ROWS = 3
+"""Rows of the panel of pseudo states besides its layers: header, positions, legend."""
 TRANSFER = "transfer"
 """What a decoder needs that has pseudo states."""
 
