@@ -63,7 +63,7 @@ class FakeEngine:
     """An `EngineSource` that answers each question with the next of its answers. It says one thing a second.
 
     It has every decoder of the catalog: lookahead with a window and a pool, `auto` with a pool and a chart of its
-    policy, the others with drafts alone.
+    policy, hidden transfer with pseudo states while somebody looks, the others with drafts alone.
 
     Args:
         settings: what it was started with; those of `settings.parameters` that its decoder lacks are kept for others.
@@ -75,6 +75,7 @@ class FakeEngine:
         commands: all that it was sent.
         closed: whether it was ended by the app.
         stack_dumps: how often it was asked for its thread stacks.
+        watched: whether it was told that somebody looks at pseudo states.
         fail_next: what the next question fails with, instead of an answer.
         hold_end: leave an answer open behind its last step.
         steps_done: of the answer that was begun last.
@@ -94,6 +95,7 @@ class FakeEngine:
         self.commands: list[Command] = []
         self.closed = False
         self.stack_dumps = 0
+        self.watched = False
         self.fail_next: protocol.FailureCode | None = None
         self.trim_next = False
         self.hold_end = False
@@ -146,6 +148,8 @@ class FakeEngine:
                 self._say(protocol.SettingsApplied(settings=resolved(self.settings)))
                 if self._turn is not None:
                     self._plan()
+            case protocol.Watch():
+                self.watched = command.lens
             case protocol.Stop():
                 if self._turn is not None:
                     self._finish("stopped")
@@ -299,6 +303,9 @@ class FakeEngine:
     def _step(self) -> None:
         assert self._turn is not None
         step = msgspec.structs.replace(self._coming.popleft(), turn=self._turn, index=self.steps_done)
+        if self.settings.decoder == "hidden_transfer" and self.watched and self._said:
+            lens = sample_steps.sharpening(self._said[-1], self._rest, seed=self.steps_done)
+            step = msgspec.structs.replace(step, lens=lens)
         self.steps_done += 1
         self._said += step.pieces
         self._rest = self._rest[len(step.pieces) :]

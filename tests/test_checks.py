@@ -7,12 +7,13 @@ import pytest
 
 from ladechat import protocol
 from ladechat.protocol import Event, Message, ProtocolError, Settings, decode_event, encode
-from tests.widgets.sample_steps import candidate, pool_view, step, window_view
+from tests.widgets.sample_steps import candidate, lens_view, pool_view, step, window_view
 
 STEP = step(
     ["a", "b"],
     window=window_view([["a", "b"], ["b", "c"]], ["x", "y"]),
     pool=pool_view("z", [candidate(["a", "b"], "window", 1), candidate(["c"], "prompt", tried=False)]),
+    lens=lens_view("z", [["x"], ["a", "y"], ["a", "b"]]),
 )
 CHOICE = protocol.PolicyChoice(
     turn=1,
@@ -30,6 +31,13 @@ STARTED = protocol.TurnStarted(
     max_new_tokens=8,
     settings=Settings(),
 )
+
+
+def test_a_row_that_lacks_positions_of_the_one_below_it_is_refused() -> None:
+    wire = json.loads(encode(STEP))
+    wire["lens"]["rows"][1], wire["lens"]["row_ids"][1] = [], []
+    with pytest.raises(ProtocolError, match=r"lens\.rows"):
+        decode_event(json.dumps(wire).encode())
 
 
 @pytest.mark.parametrize(
@@ -52,6 +60,15 @@ STARTED = protocol.TurnStarted(
         (STEP, ["pool", "candidates", 0, "matched"], 3),
         (STEP, ["pool", "candidates", 0, "matched"], -1),
         (STEP, ["pool", "candidates", 1, "pieces"], []),
+        (STEP, ["lens", "rows"], []),
+        (STEP, ["lens", "rows"], [["x"], ["a", "y"]]),
+        (STEP, ["lens", "row_ids", 1], [1]),
+        (STEP, ["lens", "row_ids", 0, 0], -1),
+        (STEP, ["lens", "layers"], [1, 2]),
+        (STEP, ["lens", "layers", 2], 3),
+        (STEP, ["lens", "layers", 0], 10**30),
+        (STEP, ["lens", "rows", 0, 0], "x" * 200_000),
+        (STEP, ["lens", "after"], "x" * 200_000),
         (STEP, ["timing", "step_ms"], -1.0),
         (STEP, ["timing", "step_ms"], 1e308),
         (STEP, ["timing", "slots"], 0),

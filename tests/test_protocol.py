@@ -81,6 +81,14 @@ def fitting(value: Any) -> Any:
             rows = [row[:width] for row, width in zip(value.rows, widths, strict=True)]
             row_ids = [ids[:width] for ids, width in zip(value.row_ids, widths, strict=True)]
             return msgspec.structs.replace(value, rows=rows, row_ids=row_ids)
+        case protocol.LensView():
+            value = msgspec.structs.replace(value, layers=sorted(set(value.layers)))
+            value = cut(value, "layers", "rows", "row_ids")
+            if not value.layers:
+                return msgspec.structs.replace(value, layers=[3], rows=[["a"]], row_ids=[[1]])
+            width = min(map(len, (*value.rows, *value.row_ids)))
+            rows, row_ids = ([row[:width] for row in each] for each in (value.rows, value.row_ids))
+            return msgspec.structs.replace(value, rows=rows, row_ids=row_ids)
         case protocol.Candidate():
             value = cut(value, "token_ids", "pieces")
             return msgspec.structs.replace(value, matched=min(value.matched, len(value.pieces)))

@@ -68,6 +68,18 @@ def test_snapshot_of_drafts_without_window_and_pool(snap_compare: Compare, size:
     assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
 
 
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
+def test_snapshot_of_pseudo_states(snap_compare: Compare, size: tuple[int, int]) -> None:
+    stage = new_stage("hidden_transfer")
+    assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
+
+
+def test_snapshot_of_pseudo_states_without_colours(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    stage = new_stage("hidden_transfer")
+    assert snap_compare(stage.app, terminal_size=SMALL, run_before=mid_answer(stage, until="token):"))
+
+
 def test_snapshot_of_selected_text(snap_compare: Compare) -> None:
     stage = new_stage()
 

@@ -33,10 +33,12 @@ class Want:
     Attributes:
         maps: of the pseudo rows that take part in it; None for no such rows.
         carriers: (C,) the slots that carry them, k rows each.
+        lens: whether to hand out what the pseudo rows are on their way up, see `Hidden.below`.
     """
 
     maps: TransferMaps | None = None
     carriers: Sequence[int] = ()
+    lens: bool = False
 
 
 class Hidden(NamedTuple):
@@ -47,12 +49,17 @@ class Hidden(NamedTuple):
         carriers: (C,) the slots that carried pseudo rows.
         pseudo: (C, k, d) the same of their pseudo rows: row i of a slot at position n reads the token at n + i + 2.
         read: hidden states (…, d) to logits (…, vocabulary): the model's own output layer.
+        below: for each layer from that of the first map up to the last one, (j, C, d) the pseudo rows as they go into
+            it, of the j maps that have acted by then; without the final norm. Empty where nobody wants them.
+        norm: hidden states (…, d) of any layer to those that `read` takes: the model's final norm.
     """
 
     states: Tensor
     carriers: Sequence[int]
     pseudo: Tensor | None
     read: Callable[[Tensor], Tensor]
+    below: Sequence[Tensor] = ()
+    norm: Callable[[Tensor], Tensor] = lambda states: states
 
 
 def merged(wants: Sequence[Want | None], slots: Sequence[int] | None = None) -> Want | None:

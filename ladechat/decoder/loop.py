@@ -41,6 +41,11 @@ class Decoder:
         for drafter in self.drafters:
             drafter.configure(parameters)
 
+    def watch(self, lens: bool) -> None:
+        """Whether somebody looks at them, from the next step on: see `Drafter.lens`. The text is the same."""
+        for drafter in self.drafters:
+            drafter.lens = lens
+
     def run(
         self, prompt: Sequence[int], limits: Limits, sampler: Sampler | None = None, generated: int = 0
     ) -> Iterator[Step]:

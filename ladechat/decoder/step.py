@@ -36,6 +36,23 @@ class WindowSnapshot(NamedTuple):
     fresh: tuple[int, ...]
 
 
+class LensSnapshot(NamedTuple):
+    """What pseudo rows read at each layer on their way up: how the guesses came about that a pass has judged.
+
+    They are the rows of the token at position t, made by the pass before.
+
+    Attributes:
+        after: the token at t + 1, which that pass emitted last.
+        layers: (R,) how many layers each row of `rows` has behind it, rising by one; the last has all of them.
+        rows: the likeliest token of each position: index i is that at t + 2 + i. Low rows may lack positions whose map
+            acts farther up. The last row holds what was guessed.
+    """
+
+    after: int
+    layers: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
+
+
 class Candidate(NamedTuple):
     """What the pool offered after the text's end (which `tail` does not repeat), and how it fared.
 
@@ -113,6 +130,11 @@ class Step(NamedTuple):
     def window(self) -> WindowSnapshot | None:
         """The Jacobi window, if there is one."""
         return next((view for view in self.views if isinstance(view, WindowSnapshot)), None)
+
+    @property
+    def lens(self) -> LensSnapshot | None:
+        """What pseudo rows read at each layer, if there are some and somebody looks."""
+        return next((view for view in self.views if isinstance(view, LensSnapshot)), None)
 
     @property
     def pool(self) -> PoolSnapshot | None:

@@ -70,6 +70,7 @@ class Decoders:
         self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind)
         self.pool = self._shared.pool
         self._made: dict[str, Decoder] = {}
+        self._lens = False
         self._given: dict[str, Value] = {}
         self._generator = torch.Generator(device)
         self._sampler: Sampler | None = None
@@ -121,7 +122,14 @@ class Decoders:
         if name not in self._made:
             self._made[name] = registry.make(name, self._runner, self._shared)
             self._made[name].configure(self.settings.parameters)
+            self._made[name].watch(self._lens)
         return self._made[name]
+
+    def watch(self, lens: bool) -> None:
+        """Whether somebody looks at what hidden states read at each layer, from the next step on."""
+        self._lens = lens
+        for decoder in self._made.values():
+            decoder.watch(lens)
 
     def prepare(self) -> None:
         """Make the decoder before there is a text, so that the first answer need not wait for passes to be timed."""

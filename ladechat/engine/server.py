@@ -32,7 +32,7 @@ from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf,
 from ladechat.model.kernels.build import Build
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
-from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop
+from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop, Watch
 
 if TYPE_CHECKING:
     from ladechat.engine.turn import Emit, Service
@@ -184,6 +184,8 @@ class Engine:
                 self._answer(command)
             elif isinstance(command, Configure):
                 self._changes.append(command)
+            elif isinstance(command, Watch):
+                self._service.decoders.watch(command.lens)
             elif isinstance(command, ProtocolError):
                 self._stream.emit(bad_command(command))
             self.apply_changes(self._stream.emit)
@@ -208,6 +210,8 @@ class Engine:
                 self._stop = True
             elif isinstance(command, Configure):
                 self._changes.append(command)
+            elif isinstance(command, Watch):
+                self._service.decoders.watch(command.lens)
             elif isinstance(command, Generate):
                 self._stream.emit(busy(command.turn))
             elif isinstance(command, ProtocolError):

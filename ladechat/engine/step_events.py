@@ -1,7 +1,7 @@
 """Steps of a decoder as events of the protocol: token ids get their text."""
 
 from ladechat import protocol
-from ladechat.decoder.step import Candidate, Draft, PoolSnapshot, Step, WindowSnapshot
+from ladechat.decoder.step import Candidate, Draft, LensSnapshot, PoolSnapshot, Step, WindowSnapshot
 from ladechat.engine.detokenizer import TokenTexts
 
 
@@ -26,6 +26,7 @@ def step_event(
         draft=None if step.draft is None else _draft(step.draft, texts),
         window=None if (window := step.window) is None else _window(window, texts),
         pool=None if (pool := step.pool) is None else _pool(pool, texts),
+        lens=None if (lens := step.lens) is None else _lens(lens, texts),
     )
 
 
@@ -45,6 +46,15 @@ def _window(window: WindowSnapshot, texts: TokenTexts) -> protocol.WindowView:
         row_ids=[list(row) for row in window.rows],
         fresh=texts.names(window.fresh),
         fresh_ids=list(window.fresh),
+    )
+
+
+def _lens(lens: LensSnapshot, texts: TokenTexts) -> protocol.LensView:
+    return protocol.LensView(
+        after=texts.name(lens.after),
+        layers=list(lens.layers),
+        rows=[texts.names(row) for row in lens.rows],
+        row_ids=[list(row) for row in lens.rows],
     )
 
 

@@ -29,6 +29,7 @@ from ladechat.protocol.messages import (
     Stop,
     TurnFinished,
     TurnStarted,
+    Watch,
 )
 from ladechat.protocol.values import (
     MOST,
@@ -39,6 +40,7 @@ from ladechat.protocol.values import (
     DecoderInfo,
     DraftTree,
     ExpectedTokens,
+    LensView,
     Memory,
     Message,
     Parameter,
@@ -80,6 +82,7 @@ __all__ = [
     "Generate",
     "Header",
     "HistoryTrimmed",
+    "LensView",
     "Loading",
     "Memory",
     "Message",
@@ -102,6 +105,7 @@ __all__ = [
     "TurnStarted",
     "Value",
     "Verdict",
+    "Watch",
     "WindowView",
     "decode_command",
     "decode_event",

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ladechat.protocol.messages import Event, PolicyChoice, ProtocolError, Ready, Step, TurnStarted
-from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, PoolView, WindowView
+from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, LensView, PoolView, WindowView
 
 
 def check(event: Event) -> None:
@@ -35,6 +35,8 @@ def _step(step: Step) -> None:
         _window(step.window)
     if step.pool is not None:
         _pool(step.pool)
+    if step.lens is not None:
+        _lens(step.lens)
 
 
 def _draft(draft: DraftTree) -> None:
@@ -60,6 +62,18 @@ def _pool(pool: PoolView) -> None:
         raise ProtocolError("`pool.hits` is above `pool.lookups`")
     for candidate in pool.candidates:
         _candidate(candidate)
+
+
+def _lens(lens: LensView) -> None:
+    sizes = [len(row) for row in lens.rows]
+    if not sizes or not len(sizes) == len(lens.layers):
+        raise ProtocolError("`lens.layers` and `lens.rows` are not of one length, or empty")
+    if sizes != [len(row) for row in lens.row_ids]:
+        raise ProtocolError("`lens.rows` and `lens.row_ids` are not of one shape")
+    if any(below >= above for below, above in pairwise(lens.layers)):
+        raise ProtocolError("`lens.layers` does not rise")
+    if any(below > above for below, above in pairwise(sizes)):
+        raise ProtocolError("`lens.rows` has a row that lacks positions of the one below it")
 
 
 def _candidate(candidate: Candidate) -> None:

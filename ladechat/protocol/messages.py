@@ -18,6 +18,7 @@ from ladechat.protocol.values import (
     DecoderInfo,
     DraftTree,
     ExpectedTokens,
+    LensView,
     Memory,
     Message,
     MinP,
@@ -43,7 +44,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.0"
+VERSION = "3.1"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -91,6 +92,15 @@ class Configure(Command, frozen=True, tag="configure"):
 
 class Stop(Command, frozen=True, tag="stop"):
     """End the running generation after the step, or the prefill chunk, that is under way."""
+
+
+class Watch(Command, frozen=True, tag="watch"):
+    """What somebody looks at, from the next step on. It takes time, so it is not worked out before this is said.
+
+    `lens` is what `Step.lens` shows.
+    """
+
+    lens: bool
 
 
 class Shutdown(Command, frozen=True, tag="shutdown"):
@@ -216,6 +226,7 @@ class Step(Event, frozen=True, tag="step"):
     draft: DraftTree | None = None
     window: WindowView | None = None
     pool: PoolView | None = None
+    lens: LensView | None = None
 
 
 class PolicyChoice(Event, frozen=True, tag="policy_choice"):

@@ -170,6 +170,20 @@ class WindowView(Record, frozen=True):
     fresh_ids: list[Count]
 
 
+class LensView(Record, frozen=True):
+    """What pseudo rows read at each layer on their way up: how the guesses came about that a step has judged.
+
+    They are the rows of the token at position t. `after` is the token at t + 1, the last one before the step.
+    `layers` says how many layers each row has behind it; in a row, index i is the likeliest token at t + 2 + i. Low
+    rows may lack the last ones. The last row holds what was guessed.
+    """
+
+    after: Piece
+    layers: list[Count]
+    rows: list[list[Piece]]
+    row_ids: list[list[Count]]
+
+
 class Candidate(Record, frozen=True):
     """One n-gram of the pool that begins with the last accepted token, without that token."""
 

@@ -19,6 +19,7 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.recording import default_path
 from ladechat.session.state import State
 from ladechat.widgets.later import call_later
+from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
@@ -179,6 +180,10 @@ class ChatScreen(Screen[None]):
                 self._session.configure(Configure(decoder=changed, parameters={slider.parameter.name: event.value}))
             case SamplingSlider() as slider:
                 self._session.configure(msgspec.convert({slider.setting: slider.number}, Configure))
+
+    @on(LensPanel.Seen)
+    def _lens_seen(self, event: LensPanel.Seen) -> None:
+        self._session.watch(event.shown)
 
     def action_switch_decoder(self) -> None:
         """Plain decoding, or the decoder that was used before it, from the next step on."""

@@ -26,6 +26,7 @@ from ladechat.protocol import (
     Stop,
     TurnFinished,
     TurnStarted,
+    Watch,
 )
 from ladechat.session.conversation import Conversation
 from ladechat.session.pacing import Pacer
@@ -105,6 +106,7 @@ class EngineSession:
         self._silence = Silence()
         self._dumped_stacks = False
         self._settings_will_shrink = False
+        self._lens = False
 
     @property
     def asking(self) -> bool:
@@ -130,6 +132,8 @@ class EngineSession:
             self._running.cancel()
         self._move(Trigger.RESTART)
         self._leaving, self._engine = self._engine, self._new_engine(self.wished)
+        if self._lens:
+            self._send(Watch(lens=True))
         self._running = asyncio.create_task(self._run(self._engine))
         return True
 
@@ -216,6 +220,12 @@ class EngineSession:
         given["parameters"] = {**self.wished.parameters, **(change.parameters or {})}
         self.wished = replace(self.wished, **{name: value for name, value in given.items() if value is not None})
         self._send(change)
+
+    def watch(self, lens: bool) -> None:
+        """Say whether somebody looks at what hidden states read at each layer; a new engine is told it too."""
+        if lens != self._lens:
+            self._lens = lens
+            self._send(Watch(lens=lens))
 
     def clear(self) -> None:
         """Begin a new conversation."""

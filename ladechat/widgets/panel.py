@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ladechat.palette import Palette
-from ladechat.widgets.cells import SPACE, cell_len, shorten
+from ladechat.widgets.cells import SPACE, cell_len, fit, shorten, visible
 from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import strip_of
 
@@ -107,6 +107,17 @@ class Panel(Widget):
         core = text.strip(SPACE)
         before, after = text[: text.find(core)], text[text.find(core) + len(core) :]
         return [(before, self.muted), (core, style), (after, self.muted)]
+
+    def cell(self, piece: str, cells: int, style: Style) -> Row:
+        """A token in exactly `cells` cells. The style ends with it: a coloured gap would say that the space is its."""
+        text = fit(visible(piece), cells)
+        token = text.rstrip(" ")
+        return [*self.token(token, style), (" " * (len(text) - len(token)), Style())]
+
+    def legend(self, texts: Sequence[str], more: str, width: int) -> Row:
+        """The longest of `texts` that fits beside `more`, which stands at the right."""
+        text = longest(width - len(more) - 2, texts)
+        return [(text, self.muted), (more.rjust(width - len(text)), self.muted)]
 
     def sentence(self, text: str, width: int) -> list[Row]:
         """A quiet sentence, wrapped."""

@@ -11,7 +11,7 @@ from ladechat.widgets.panel import Panel, Row, longest
 
 WIDE = 44
 """From this many cells on, a candidate's source is written out."""
-MOST_SOURCE_CELLS = 12
+MOST_SOURCE_CELLS = 16
 WINDOW = "window"
 """The source of the window's own branches."""
 

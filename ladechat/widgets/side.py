@@ -10,6 +10,7 @@ from textual.reactive import reactive
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo, PolicyChoice, Settings, Step, TurnFinished, Value
 from ladechat.widgets.formatting import info_of
+from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.policy_panel import PolicyPanel
 from ladechat.widgets.pool_panel import PoolPanel
@@ -20,6 +21,11 @@ from ladechat.widgets.window_panel import WindowPanel
 WINDOW_FRAME_ROWS = 4
 """Rows of the window panel besides the window's own: header, positions, the fresh row, legend."""
 
+LENS_FRAME_ROWS = 3
+"""Rows of the panel of pseudo states besides its layers: header, positions, legend."""
+TRANSFER = "transfer"
+"""What a decoder needs that has pseudo states."""
+
 
 class Arrangement(NamedTuple):
     """Which panels are shown, and how high: calm, because it follows from what whole turns need.
@@ -29,6 +35,8 @@ class Arrangement(NamedTuple):
         seen_window, seen_drafts: whether a step of this turn, with this decoder, had something for them.
         new_decoder: whether no step of this decoder has been seen.
         window_rows: rows of the Jacobi window.
+        lens: whether the pseudo states are shown: with a decoder that has some, whether or not a step shows them.
+        lens_rows: layers of them.
     """
 
     window: bool = True
@@ -37,11 +45,13 @@ class Arrangement(NamedTuple):
     seen_drafts: bool = False
     new_decoder: bool = True
     window_rows: int = 2
+    lens: bool = False
+    lens_rows: int = 4
 
     def after_step(self, step: Step) -> "Arrangement":
         """A panel comes when it is needed. It goes only where a decoder begins, at its first step."""
         window, drafts = step.window is not None, step.draft is not None or step.pool is not None
-        if not window and not drafts:
+        if not window and not drafts and step.lens is None:
             return self
         return Arrangement(
             window=window or (self.window and not self.new_decoder),
@@ -50,6 +60,8 @@ class Arrangement(NamedTuple):
             seen_drafts=drafts or self.seen_drafts,
             new_decoder=False,
             window_rows=len(step.window.rows) if step.window else self.window_rows,
+            lens=step.lens is not None or self.lens,
+            lens_rows=len(step.lens.rows) if step.lens else self.lens_rows,
         )
 
     def for_turn(self) -> "Arrangement":
@@ -60,8 +72,12 @@ class Arrangement(NamedTuple):
         return kept._replace(seen_window=False, seen_drafts=False)
 
     def for_decoder(self, info: DecoderInfo) -> "Arrangement":
-        """Until the first step of a decoder says more: a window, unless it decodes plainly or chooses by itself."""
-        return Arrangement(window=info.tree_attention and info.by_hand is None, window_rows=self.window_rows)
+        """Until the first step of a decoder says more: a window, unless it decodes plainly or chooses by itself, or
+        has pseudo states.
+        """
+        lens = info.needs == TRANSFER
+        window = info.tree_attention and info.by_hand is None and not lens
+        return Arrangement(window=window, window_rows=self.window_rows, lens=lens, lens_rows=self.lens_rows)
 
 
 class SidePanels(Vertical):
@@ -77,6 +93,7 @@ class SidePanels(Vertical):
     def compose(self) -> ComposeResult:
         yield PolicyPanel(id="policy")
         yield WindowPanel(id="window")
+        yield LensPanel(id="lens")
         yield PoolPanel(id="pool")
         yield SpeedPanel(id="speed")
         yield Sliders(id="sliders")
@@ -85,6 +102,7 @@ class SidePanels(Vertical):
         """Take in steps: the panels count all of them, and draw the last."""
         for step in steps:
             self.query_one(WindowPanel).show_step(step)
+            self.query_one(LensPanel).show_step(step)
             self.query_one(PoolPanel).show_step(step)
             self.query_one(SpeedPanel).show_step(step)
             self.arrangement = self.arrangement.after_step(step)
@@ -124,6 +142,9 @@ class SidePanels(Vertical):
         window = self.query_one(WindowPanel)
         window.display = self.arrangement.window
         window.styles.height = self.arrangement.window_rows + WINDOW_FRAME_ROWS
+        lens = self.query_one(LensPanel)
+        lens.display = self.arrangement.lens
+        lens.styles.height = self.arrangement.lens_rows + LENS_FRAME_ROWS
         self.query_one(PoolPanel).display = self.arrangement.drafts
         self.query_one(SpeedPanel).set_class(not self.arrangement.drafts, "-alone")
 
@@ -132,6 +153,7 @@ class SidePanels(Vertical):
         self.restore(self.arrangement.for_turn())
         self.query_one(PolicyPanel).clear()
         self.query_one(WindowPanel).clear()
+        self.query_one(LensPanel).clear()
         self.query_one(PoolPanel).clear()
         self.query_one(SpeedPanel).clear()
 

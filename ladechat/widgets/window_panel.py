@@ -3,8 +3,8 @@
 from rich.style import Style
 
 from ladechat import protocol
-from ladechat.widgets.cells import fit, visible
-from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.cells import fit
+from ladechat.widgets.panel import Panel, Row
 
 LABEL_CELLS = 4
 MIN_COLUMN_CELLS = 6
@@ -46,7 +46,13 @@ class WindowPanel(Panel):
         legend = height >= len(view.rows) + 4
         header = self.header(width, titles, [f"{size} · {more}", size] if more and not legend else [size])
         grid = self._grid(view, columns, cells, room=height - 1 - legend)
-        return [header, *grid, self._legend(more, width)] if legend else [header, *grid]
+        texts = (
+            "columns ↓ are n-grams · rows: passes ago · marked: came true",
+            "columns ↓ are n-grams · marked: came true",
+            "columns ↓ are n-grams",
+            "↓ n-grams",
+        )
+        return [header, *grid, self.legend(texts, more, width)] if legend else [header, *grid]
 
     def _grid(self, view: protocol.WindowView, columns: int, cells: int, room: int) -> list[Row]:
         """The newest rows, as many as `room` lines take; above them, if one is left, where each column begins."""
@@ -63,18 +69,12 @@ class WindowPanel(Panel):
             plain = self.faded(OLDEST_FADED * age / ages)
             for column, piece in enumerate(view.rows[index][:columns]):
                 came_true = self._came_true(index + column, view.row_ids[index][column])
-                row += self._cell(piece, cells, came_true or plain)
+                row += [(" ", Style()), *self.cell(piece, cells, came_true or plain)]
             rows.append(row)
         fresh: Row = [(f"{'new':>{LABEL_CELLS}}", self.muted)]
         for piece in view.fresh[:columns]:
-            fresh += self._cell(piece, cells, Style())
+            fresh += [(" ", Style()), *self.cell(piece, cells, Style())]
         return [*rows, fresh]
-
-    def _cell(self, piece: str, cells: int, style: Style) -> Row:
-        """A gap and a token. The style ends with the token: a coloured gap would say that the space belongs to it."""
-        text = fit(visible(piece), cells)
-        token = text.rstrip(" ")
-        return [(" ", Style()), *self.token(token, style), (" " * (len(text) - len(token)), Style())]
 
     def _came_true(self, position: int, token: int) -> Style | None:
         """The style of the step, if it emitted this token at this position."""
@@ -82,16 +82,6 @@ class WindowPanel(Panel):
         if step is None or not 0 < position <= len(step.token_ids) or step.token_ids[position - 1] != token:
             return None
         return self.palette.step(step.index, len(step.token_ids))
-
-    def _legend(self, more: str, width: int) -> Row:
-        texts = (
-            "columns ↓ are n-grams · rows: passes ago · marked: came true",
-            "columns ↓ are n-grams · marked: came true",
-            "columns ↓ are n-grams",
-            "↓ n-grams",
-        )
-        text = longest(width - len(more) - 2, texts)
-        return [(text, self.muted), (more.rjust(width - len(text)), self.muted)]
 
 
 def _columns(window: int, room: int) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from ladechat.decoder.drafters.heads import RANKS, HeadsDrafter
 from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
 from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
 from ladechat.decoder.hidden import Hidden, TransferMaps
+from ladechat.decoder.step import LensSnapshot
 from ladechat.decoder.verify_mask import SlotTree
 from tests.drafters.trees import PLENTY, branches, paths
 
@@ -43,11 +44,11 @@ def ranked(*lists: Sequence[int]) -> Tensor:
     return logits
 
 
-def show(drafter: Drafter, tree: SlotTree, path: Sequence[int] = (), hidden: Hidden | None = None) -> None:
-    """A pass in which the slots of a path were accepted, and a token of the model's own came."""
+def show(drafter: Drafter, tree: SlotTree, path: Sequence[int] = (), hidden: Hidden | None = None) -> object | None:
+    """A pass in which the slots of a path were accepted, and a token of the model's own came. What there is to show."""
     emitted = (*(tree.tokens[slot] for slot in path), 0)
     nothing = torch.zeros(len(tree), VOCABULARY)
-    drafter.observe(Outcome(tree, nothing, [0] * len(tree), tuple(path), emitted, 0.0, hidden), [])
+    return drafter.observe(Outcome(tree, nothing, [0] * len(tree), tuple(path), emitted, 0.0, hidden), [])
 
 
 def guessing(logits: Tensor | None, chances: Sequence[Sequence[float]], nodes: int = 16) -> Told:
@@ -173,6 +174,27 @@ def test_hidden_transfer_guesses_with_the_pseudo_rows_of_the_last_accepted_slot_
     for path, found in [((), [(5,), (5, 6)]), ((1,), [(7,), (7, 8)]), ((1, 2), [])]:
         show(drafter, tree, path, hidden_of(torch.zeros(3, WIDTH), want.carriers, pseudo))
         assert paths(drafter.propose(PLENTY).nodes) == found
+
+
+def test_how_guesses_came_about_is_shown_with_the_pass_that_judges_them_and_only_to_who_looks() -> None:
+    drafter = HiddenTransferDrafter(TransferMaps((2, 3), torch.zeros(2, WIDTH, WIDTH)), [GOOD, GOOD], carriers=2)
+    drafter.begin([1], 1)
+    tree = SlotTree.chain([1, 2, 3])
+    assert not drafter.want(tree).lens
+    drafter.lens = True
+    assert drafter.want(tree).lens
+    pseudo = torch.stack([ranked([5], [6]), ranked([7], [8])])
+    # Of each layer (maps, carriers, d), here of layers 2 and 3, before the norm, which turns signs around.
+    below = [-torch.stack([ranked([9]), ranked([10])], 1), -torch.stack([ranked([5], [11]), ranked([12], [8])], 1)]
+    hidden = hidden_of(torch.zeros(3, WIDTH), [0, 1], pseudo)._replace(below=below, norm=torch.neg)
+    assert show(drafter, tree, (1,), hidden) is None
+    assert show(drafter, tree, (), hidden) == LensSnapshot(0, (2, 3, 4), ((10,), (12, 8), (7, 8)))
+    assert show(drafter, tree, (1, 2), hidden) == LensSnapshot(0, (2, 3, 4), ((9,), (5, 11), (5, 6)))
+    assert show(drafter, tree, (), hidden) is None, "the last slot carried none"
+    drafter.begin([1], 1)
+    assert show(drafter, tree, (), hidden) is None
+    show(drafter, tree, (), hidden._replace(below=()))
+    assert show(drafter, tree, (), hidden) is None, "nobody looked at the pass before"
 
 
 def test_as_many_slots_carry_pseudo_rows_as_are_wanted_and_there() -> None:

@@ -45,6 +45,7 @@ class Changing:
             dice.choice(list(catalog.DECODERS)) if dice.random() < 0.4 else self._service.decoders.settings.decoder
         )
         self._service.decoders.apply(replace(self._service.decoders.settings, decoder=decoder, parameters=named))
+        self._service.decoders.watch(dice.random() < 0.5)
         self.changes += 1
         self.seen.add(decoder)
 

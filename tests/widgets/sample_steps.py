@@ -34,6 +34,29 @@ def window_view(rows: Sequence[Sequence[str]], fresh: Sequence[str]) -> protocol
     )
 
 
+def lens_view(after: str, rows: Sequence[Sequence[str]], first: int = 2) -> protocol.LensView:
+    """What rows read at each layer, from the `first` up to the last."""
+    return protocol.LensView(
+        after=after,
+        layers=list(range(first, first + len(rows))),
+        rows=[list(row) for row in rows],
+        row_ids=[[token_id(piece) for piece in row] for row in rows],
+    )
+
+
+def sharpening(after: str, coming: Sequence[str], seed: int, layers: int = 5) -> protocol.LensView:
+    """Guesses at the tokens that come, the worse the lower the layer and the farther the position."""
+    chance = random.Random(seed)
+    rows = [
+        [
+            _token(coming, ahead, chance, 0.9 * (layers - 1 - layer) / layers + 0.15 * ahead)
+            for ahead in range(min(3, 1 + layer))
+        ]
+        for layer in range(layers)
+    ]
+    return lens_view(after, rows)
+
+
 def candidate(pieces: Sequence[str], source: str, matched: int = 0, tried: bool = True) -> protocol.Candidate:
     ids = [token_id(piece) for piece in pieces]
     return protocol.Candidate(token_ids=ids, pieces=list(pieces), source=source, tried=tried, matched=matched)
@@ -81,6 +104,7 @@ def step(
     index: int = 0,
     window: protocol.WindowView | None = None,
     pool: protocol.PoolView | None = None,
+    lens: protocol.LensView | None = None,
     time: protocol.Timing | None = None,
 ) -> protocol.Step:
     """A step that emits `pieces`; all but the last came from a draft."""
@@ -96,6 +120,7 @@ def step(
         draft=draft_tree(pool.candidates) if pool else None,
         window=window,
         pool=pool,
+        lens=lens,
     )
 
 

@@ -5,7 +5,7 @@ import msgspec
 from ladechat import catalog
 from ladechat.protocol import Step
 from ladechat.widgets.side import Arrangement
-from tests.widgets.sample_steps import answer, plain_step
+from tests.widgets.sample_steps import answer, plain_step, sharpening
 
 FULL = answer(5, 3, 5)[2]
 POOL_ONLY = msgspec.structs.replace(FULL, window=None)
@@ -32,6 +32,20 @@ def test_the_first_step_of_a_decoder_says_which_panels_it_needs() -> None:
 def test_a_step_that_has_nothing_for_a_panel_does_not_take_it_away() -> None:
     assert after("lookahead", FULL, POOL_ONLY, plain_step(), FULL) == [(True, True)] * 5
     assert after("auto", plain_step(), POOL_ONLY, FULL, POOL_ONLY) == [(False, True)] * 3 + [(True, True)] * 2
+
+
+def test_with_hidden_transfer_pseudo_states_take_the_place_of_the_window() -> None:
+    arrangement = Arrangement().for_decoder(catalog.DECODERS["hidden_transfer"])
+    assert (arrangement.window, arrangement.lens) == (False, True)
+    with_lens = msgspec.structs.replace(DRAFTS_ONLY, lens=sharpening("a", ["b", "c"], seed=0, layers=7))
+    for step in (DRAFTS_ONLY, with_lens, plain_step(), DRAFTS_ONLY):
+        arrangement = arrangement.after_step(step)
+        assert (arrangement.window, arrangement.drafts, arrangement.lens) == (False, True, True)
+    assert arrangement.lens_rows == 7
+    assert arrangement.for_turn().lens
+    arrangement = arrangement.for_decoder(catalog.DECODERS["lookahead"])
+    assert (arrangement.window, arrangement.lens) == (True, False)
+    assert arrangement.after_step(with_lens).lens, "whatever a decoder is called, what it shows is shown"
 
 
 def test_a_turn_begins_with_the_panels_that_the_turn_before_used() -> None:

@@ -85,13 +85,24 @@ class Outcome(NamedTuple):
     forward_seconds: float
     hidden: Hidden | None = None
 
+    @property
+    def leaf(self) -> int:
+        """The last accepted slot: the one under which the last emitted token was read."""
+        return self.path[len(self.tokens) - 2] if len(self.tokens) > 1 else 0
+
 
 class Drafter:
     """Proposes tokens that may come next. One run calls `begin` once, then for each pass `propose` (unless the policy
     pauses drafting) and `observe`.
 
     A wrong proposal costs a slot and never changes a token.
+
+    Attributes:
+        lens: whether somebody looks at what hidden states read at each layer. That costs time, and is worked out for
+            nobody else. May be assigned between two passes.
     """
+
+    lens = False
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Take over those parameters that it knows by name, between any two passes; the others stay as they are."""

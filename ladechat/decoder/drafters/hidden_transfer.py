@@ -3,16 +3,21 @@ tokens to come; these pseudo rows go through the remaining layers with the pass 
 
 Which slot will be the last accepted one is not known before the pass, so all of them carry pseudo rows, or the first
 few, which are the likeliest. Where a slot without them is the last, the next pass has nothing to verify.
+
+How a guess comes about can be looked at: what its row would read at each layer on its way up, through the model's own
+final norm and output layer ("logit lens", nostalgebraist 2020).
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from ladechat.decoder.drafters.drafter import Outcome
 from ladechat.decoder.drafters.heads import HeadsDrafter
-from ladechat.decoder.hidden import TransferMaps, Want
+from ladechat.decoder.hidden import Hidden, TransferMaps, Want
+from ladechat.decoder.step import LensSnapshot
 from ladechat.decoder.verify_mask import SlotTree
 
 SOURCE = "hidden_transfer"
@@ -33,15 +38,38 @@ class HiddenTransferDrafter(HeadsDrafter):
     ) -> None:
         super().__init__(SOURCE, chances, nodes)
         self._maps, self.carriers = maps, carriers
+        self._lens: LensSnapshot | None = None
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Take `nodes` and `carriers`."""
         super().configure(parameters)
         self.carriers = parameters.get("carriers", self.carriers)
 
+    def begin(self, text: Sequence[int], prompt_length: int) -> None:
+        super().begin(text, prompt_length)
+        self._lens = None
+
     def want(self, tree: SlotTree) -> Want:
         """Pseudo rows on the first slots of the tree."""
-        return Want(self._maps, range(min(len(tree), self.carriers)))
+        return Want(self._maps, range(min(len(tree), self.carriers)), self.lens)
+
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> LensSnapshot | None:
+        """Make the guesses for the next pass. What is shown is how those came about that this one has judged."""
+        judged, self._lens = self._lens, None
+        super().observe(outcome, slots)
+        if self._guesses and outcome.hidden is not None and outcome.hidden.below:
+            self._lens = self._looked_at(outcome.hidden, outcome.leaf, outcome.tokens[-1])
+        return judged
+
+    @torch.inference_mode()
+    def _looked_at(self, hidden: Hidden, leaf: int, after: int) -> LensSnapshot:
+        """What the pseudo rows of one slot read at each layer; at the top, the best guesses."""
+        place, first = list(hidden.carriers).index(leaf), self._maps.layers[0]
+        below = [states[:, place] for states in hidden.below]
+        best = iter(hidden.read(hidden.norm(torch.cat(below))).argmax(-1).tolist())
+        rows = [tuple(islice(best, len(states))) for states in below]
+        top = tuple(guesses[0] for guesses in self._guesses)
+        return LensSnapshot(after, tuple(range(first, first + len(rows) + 1)), (*rows, top))
 
     @torch.inference_mode()
     def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:

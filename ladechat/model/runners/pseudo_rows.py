@@ -75,6 +75,7 @@ def run(
     total, own = len(rows.slots), list(want.carriers)
     hidden = loop.embed(torch.tensor([rows.slots.tokens[: rows.real]], device=positions.device))
     angles: dict[str | None, object] = {}
+    below: list[torch.Tensor] = []
     count = 0
     for layer in range(loop.depth):
         entered = [] if want.maps is None else [i for i, at in enumerate(want.maps.layers) if at == layer]
@@ -84,13 +85,16 @@ def run(
             count = hidden.shape[1]
             own_mask, own_positions = first_rows(mask, count, total), positions[:, :count]
             angles = loop.angles(hidden, own_positions)
+        if want.lens and count > rows.real:
+            # A copy: a layer may write into what it is given.
+            below.append(hidden[0, rows.real :].clone().view(-1, len(own), hidden.shape[-1]))
         hidden = loop.through(layer, hidden, own_mask, own_positions, angles, cache)
     final = loop.final(hidden)[0]
     states = final[: rows.real]
     pseudo = None
     if want.maps is not None:
         pseudo = final[rows.real :].view(len(want.maps.layers), len(own), -1).transpose(0, 1)
-    return loop.read(states), Hidden(states, own, pseudo, loop.read)
+    return loop.read(states), Hidden(states, own, pseudo, loop.read, below, loop.final)
 
 
 def transferred(maps: TransferMaps, steps: Sequence[int], hidden: torch.Tensor) -> torch.Tensor:

@@ -45,15 +45,18 @@ def close(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool((one - other).abs().max() <= TOLERANCE * max(1.0, float(other.abs().max())))
 
 
-def pseudo_states(model: Any, text: Sequence[int], maps: TransferMaps) -> torch.Tensor:
-    """(k, d) the pseudo rows of the text's last token. The text and its rows are one sequence, each row sees what
-    stands before it, and nothing is cached: so there is no mask to be wrong about but the causal one.
+def pseudo_states(model: Any, text: Sequence[int], maps: TransferMaps) -> list[torch.Tensor]:
+    """The pseudo rows (j, d) of the text's last token, normed, as they go into each layer and, last, (k, d) as they
+    leave the last one; those from before the first map are empty. The text and its rows are one sequence, each row sees
+    what stands before it, and nothing is cached: so there is no mask to be wrong about but the causal one.
     """
     decoder, hidden = model.model, model.model.embed_tokens(torch.tensor([text]))
+    states: list[torch.Tensor] = []
     for layer, module in enumerate(decoder.layers):
         for weight, enters in zip(maps.weights, maps.layers, strict=True):
             if enters == layer:
                 hidden = torch.cat([hidden, (weight @ hidden[0, len(text) - 1])[None, None]], 1)
+        states.append(decoder.norm(hidden)[0, len(text) :])
         count = hidden.shape[1]
         positions = torch.arange(count)[None]
         mask = torch.full((count, count), -1e30).triu(1)[None, None]
@@ -63,8 +66,7 @@ def pseudo_states(model: Any, text: Sequence[int], maps: TransferMaps) -> torch.
             position_ids=positions,
             position_embeddings=decoder.rotary_emb(hidden, positions),
         )
-    states: torch.Tensor = decoder.norm(hidden)[0, len(text) :]
-    return states
+    return [*states, decoder.norm(hidden)[0, len(text) :]]
 
 
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(8, 40))])
@@ -79,9 +81,28 @@ def test_a_pseudo_row_is_what_it_would_be_at_the_end_of_its_slots_text(seed: int
     assert hidden.pseudo.shape == (len(carriers), len(maps.layers), WIDTH)
     for carrier, rows in zip(carriers, hidden.pseudo, strict=True):
         seen = tree.mask[carrier].nonzero()[0]
-        expected = pseudo_states(model, [*cached, *(tree.tokens[slot] for slot in seen)], maps)
+        *_, expected = pseudo_states(model, [*cached, *(tree.tokens[slot] for slot in seen)], maps)
         assert close(rows, expected)
         assert close(hidden.read(rows), model.lm_head(expected))
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(4, 20))])
+def test_rows_on_their_way_up_are_handed_out_to_who_wants_them(seed: int) -> None:
+    dice = random.Random(seed)
+    model = random_model(seed % 5)
+    runner, maps, tree = filled(model, dice), random_maps(dice), random_tree(dice, VOCABULARY)
+    carriers = sorted(dice.sample(range(len(tree)), dice.randint(1, len(tree))))
+    cached = list(runner.tokens)
+    plain, closed = runner.forward_hidden(tree, Want(maps, carriers))
+    assert not closed.below
+    logits, hidden = runner.forward_hidden(tree, Want(maps, carriers, lens=True))
+    assert torch.equal(logits, plain)
+    assert len(hidden.below) == DEPTH - maps.layers[0]
+    for place, carrier in enumerate(carriers):
+        seen = tree.mask[carrier].nonzero()[0]
+        text = [*cached, *(tree.tokens[slot] for slot in seen)]
+        for states, expected in zip(hidden.below, pseudo_states(model, text, maps)[maps.layers[0] :], strict=False):
+            assert len(expected) and close(hidden.norm(states[:, place]), expected)
 
 
 @pytest.mark.parametrize("model_type", TYPES)

@@ -1,0 +1,124 @@
+"""The pseudo states of hidden transfer: what each would read at each layer, so that one sees how guesses sharpen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+from textual.message import Message
+
+from ladechat import protocol
+from ladechat.palette import VERDICT_MARKS
+from ladechat.widgets.cells import fit, shorten, visible
+from ladechat.widgets.panel import Panel, Row
+
+LABEL = "layer"
+MIN_COLUMN_CELLS, MAX_COLUMN_CELLS = 5, 14
+MAX_AFTER_CELLS = 14
+UNSETTLED_FADED = 0.33
+"""How far a token fades that the top does not guess. More would leave it hard to read on either background."""
+SETTLED = "│"
+
+
+class LensPanel(Panel):
+    """A column for each position ahead, a row for each layer; the last layer, which makes the guess, is on top.
+
+    A bar marks what is the same as at the top, so that it reaches down to where the guess has settled. Above each
+    column stands whether the guess came true, and a token that the step then emitted wears the colour of the step.
+    """
+
+    @dataclass
+    class Seen(Message):
+        """The panel has come onto the screen, or has gone from it: what it shows is worked out only for eyes."""
+
+        shown: bool
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._step: protocol.Step | None = None
+
+    def on_show(self) -> None:
+        self.post_message(self.Seen(True))
+
+    def on_hide(self) -> None:
+        self.post_message(self.Seen(False))
+
+    def show_step(self, step: protocol.Step) -> None:
+        self._step = step
+        self.redraw()
+
+    def clear(self) -> None:
+        self._step = None
+        self.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        titles = ("pseudo states, layer by layer", "pseudo states")
+        step = self._step
+        view = None if step is None else step.lens
+        if step is None or view is None:
+            return [self.header(width, titles, [""]), *self.sentence(_why_none(step), width)]
+        legend = height >= len(view.rows) + 3
+        shown = spread(len(view.rows), max(height - 2 - legend, 0))
+        columns, cells = _columns(len(view.rows[-1]), width - len(LABEL))
+        left_out = [(len(view.rows) - len(shown), "layers"), (len(view.rows[-1]) - columns, "columns")]
+        more = ", ".join(f"+{count} {what}" for count, what in left_out if count)
+        after = f"t+1 is ‹{shorten(visible(view.after), MAX_AFTER_CELLS)}›"
+        header = self.header(width, titles, [f"{after} · {more}", after, ""] if more and not legend else [after, ""])
+        grid = [self._layer(step, view, index, columns, cells) for index in reversed(shown)]
+        texts = (
+            f"each layer's likeliest token · {SETTLED} as at the top · marked: came true",
+            f"{SETTLED} as at the top · marked: came true",
+            f"{SETTLED} as at the top",
+        )
+        footer = [self.legend(texts, more, width)] if legend else []
+        return [header, self._positions(step, view, columns, cells), *grid, *footer]
+
+    def _positions(self, step: protocol.Step, view: protocol.LensView, columns: int, cells: int) -> Row:
+        """The head of each column: its position, and what became of the guess."""
+        row: Row = [(LABEL, self.muted)]
+        for column, guess in enumerate(view.row_ids[-1][:columns]):
+            verdict = _verdict(step, column, guess)
+            position = f"t+{column + 2}"
+            rest = max(cells - len(position), 0)
+            row += [(f"  {position}"[: cells + 2], self.muted)]
+            row += [(fit(f" {VERDICT_MARKS[verdict]}", rest), self.palette.verdict(verdict))]
+        return row
+
+    def _layer(self, step: protocol.Step, view: protocol.LensView, index: int, columns: int, cells: int) -> Row:
+        """What one layer reads at each position."""
+        row: Row = [(f"{view.layers[index]:>{len(LABEL)}}", self.muted)]
+        top = view.row_ids[-1]
+        for column, token in enumerate(view.row_ids[index][:columns]):
+            settled = token == top[column]
+            style = Style() if settled else self.faded(UNSETTLED_FADED)
+            if _verdict(step, column, token) == "accepted":
+                style = self.palette.step(step.index, len(step.token_ids))
+            row += [(f" {SETTLED if settled else ' '}", self.muted), *self.cell(view.rows[index][column], cells, style)]
+        return row
+
+
+def spread(count: int, most: int) -> Sequence[int]:
+    """At most `most` of `count` places: all, or evenly spread ones with the first and the last; of one, the last."""
+    if most >= count:
+        return range(count)
+    return [round(place * (count - 1) / (most - 1)) for place in range(most)] if most > 1 else [count - 1][:most]
+
+
+def _columns(positions: int, room: int) -> tuple[int, int]:
+    """How many of `positions` columns fit into `room` cells, and how many cells each then has for its token."""
+    columns = max(1, min(positions, room // (MIN_COLUMN_CELLS + 2)))
+    return columns, max(1, min(MAX_COLUMN_CELLS, room // columns - 2))
+
+
+def _verdict(step: protocol.Step, column: int, token: int) -> protocol.Verdict:
+    """Whether the step then emitted this token where the column stands; `untested` if it did not come so far."""
+    if column >= len(step.token_ids):
+        return "untested"
+    return "accepted" if step.token_ids[column] == token else "rejected"
+
+
+def _why_none(step: protocol.Step | None) -> str:
+    if step is None or (step.index == 0 and step.draft is not None):
+        return "Fills with the second step of an answer."
+    if step.draft is None:
+        return "Plain decoding: no pseudo states."
+    return "None for this step: its last token carried no pseudo rows, or nobody looked."

@@ -1,0 +1,100 @@
+"""Pseudo states in the app: asked for while their panel is on the screen, recorded, and shown again by a replay."""
+
+from pathlib import Path
+
+from ladechat.app import LadechatApp
+from ladechat.protocol import Configure, Step, Watch
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.recording import Recorder
+from ladechat.session.replay import Recording
+from ladechat.widgets.lens_panel import LensPanel
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.window_panel import WindowPanel
+from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.fake_engine import FakeEngine
+from tests.widgets.hosting import lines
+
+
+def told(stage: Stage) -> list[bool]:
+    """What the engine was told about eyes, in order."""
+    return [command.lens for command in stage.engine.commands if isinstance(command, Watch)]
+
+
+async def ready(pilot: Driver, stage: Stage) -> None:
+    await wait_until(pilot, lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready")
+
+
+async def test_an_engine_is_told_when_the_panel_comes_and_goes() -> None:
+    stage = Stage(decoder="hidden_transfer")
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot, stage)
+        await wait_until(pilot, lambda: told(stage) == [True])
+        assert not stage.app.query_one(WindowPanel).display
+        await pilot.press("f2")
+        await wait_until(pilot, lambda: told(stage) == [True, False])
+        await pilot.press("f2")
+        await wait_until(pilot, lambda: told(stage) == [True, False, True])
+        await pilot.press("f3")  # plain decoding has none
+        await wait_until(pilot, lambda: told(stage) == [True, False, True, False])
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: told(stage)[-1] and len(told(stage)) == 5)
+
+
+async def test_with_other_decoders_an_engine_is_told_nothing() -> None:
+    stage = Stage(decoder="lookahead")
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot, stage)
+        await answered(pilot, stage, "Hello!")
+        await pilot.press("f2")
+        await pilot.press("f2")
+        await pilot.pause()
+        assert not told(stage)
+        assert not stage.app.query_one(LensPanel).display
+
+
+async def test_on_a_screen_without_room_for_panels_nothing_is_asked_for() -> None:
+    stage = Stage(decoder="hidden_transfer")
+    async with stage.app.run_test(size=(50, 16)) as pilot:
+        await ready(pilot, stage)
+        await answered(pilot, stage, "Hello!")
+        assert told(stage) in ([], [True, False]), "at most for the first frame, before the size is known"
+
+
+async def test_a_new_engine_is_told_too() -> None:
+    stage = Stage(FakeEngine(), FakeEngine(), decoder="hidden_transfer")
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot, stage)
+        await wait_until(pilot, lambda: told(stage) == [True])
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and told(stage) == [True])
+        await stage.engine.send(Configure(decoder="suffix"))
+        await wait_until(pilot, lambda: told(stage) == [True, False])
+
+
+async def test_a_replay_shows_what_the_app_showed(tmp_path: Path) -> None:
+    recorder = Recorder()
+    path = tmp_path / "talk.jsonl"
+    recorder.start(path)
+    stage = Stage(decoder="hidden_transfer", recorder=recorder)
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot, stage)
+        await wait_until(pilot, lambda: told(stage) == [True])
+        await answered(pilot, stage, "Hello!")
+        live = stage.app.query_one(LensPanel)
+        await wait_until(pilot, lambda: live._next_draw is None)
+        shown = lines(live)
+    assert "t+1 is" in shown[0] and any("│" in line for line in shown)
+    recording = Recording.read(path)
+    assert not recording.notices
+    assert sum(isinstance(event, Step) and event.lens is not None for event in recording.events) > 5
+    app = LadechatApp(ReplayScreen(recording))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("end")
+        panel = app.query_one(LensPanel)
+        await wait_until(pilot, lambda: panel._next_draw is None and panel._step is not None)
+        await pilot.pause()
+        assert lines(panel) == shown
+        await pilot.press("left", "left")
+        await wait_until(pilot, lambda: panel._next_draw is None)
+        await pilot.pause()
+        assert lines(panel) != shown

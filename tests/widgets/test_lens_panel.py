@@ -1,0 +1,125 @@
+"""Claims about the panel of pseudo states."""
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+
+from ladechat.palette import Palette
+from ladechat.protocol import LensView
+from ladechat.widgets.lens_panel import LensPanel, spread
+from tests.widgets.hosting import Host, drawn, lines, style_of, until
+from tests.widgets.sample_steps import answer, lens_view, plain_step, sharpening, step
+
+# Layers 2 to 5; the third position begins at layer 3.
+ROWS = [[" of", "\n"], [" keeps", " a", "."], [" keeps", " all", " all"], [" keeps", " all", " the"]]
+VIEW = lens_view(" pool", ROWS)
+
+
+def shown(*pieces: str, index: int = 4, view: LensView = VIEW) -> LensPanel:
+    panel = LensPanel()
+    panel.show_step(step(pieces, index=index, lens=view))
+    return panel
+
+
+async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses() -> None:
+    panel = shown(" keeps", " the")
+    async with Host(panel, 60, 7).run_test():
+        header, head, *grid, legend = lines(panel)
+        assert header.startswith("pseudo states") and header.endswith("t+1 is ‹·pool›")
+        assert head.split() == ["layer", "t+2", "✓", "t+3", "✗", "t+4", "·"]
+        assert [line.replace("│", " ").split() for line in grid] == [
+            ["5", "·keeps", "·all", "·the"],
+            ["4", "·keeps", "·all", "·all"],
+            ["3", "·keeps", "·a", "."],
+            ["2", "·of", "⏎"],
+        ]
+        assert "as at the top" in legend and "came true" in legend
+        places = [head.index("t+3"), *(line.index("·a") for line in grid[:3])]
+        assert len(set(places)) == 1, "columns are aligned"
+
+
+async def test_a_bar_marks_what_is_the_same_as_at_the_top() -> None:
+    panel = shown(" keeps", " the")
+    async with Host(panel, 60, 7).run_test():
+        head, *grid = lines(panel)[1:6]
+        for position, settled in (("t+2", "│││ "), ("t+3", "││  "), ("t+4", "│   ")):
+            place = head.index(position) - 1
+            assert "".join(line.ljust(60)[place] for line in grid) == settled
+
+
+async def test_what_came_true_wears_the_style_of_the_step_and_what_is_not_settled_steps_back() -> None:
+    panel = shown(" keeps", " the", " window")
+    async with Host(panel, 60, 7).run_test():
+        marked = Palette().step(4, 3)
+        for line in (2, 3, 4):
+            assert style_of(panel, "keeps", line).color == marked.color
+        assert style_of(panel, "of").color != style_of(panel, "all", 2).color
+        assert style_of(panel, "all", 2).underline is None, "settled, and wrong"
+
+
+async def test_without_colours_shapes_tell_the_same() -> None:
+    panel = shown(" keeps", " the")
+    panel.palette = Palette(colour=False)
+    async with Host(panel, 60, 7).run_test():
+        assert style_of(panel, "keeps", 2).underline
+        assert not style_of(panel, "all", 2).underline
+        assert "✓" in lines(panel)[1] and "│" in lines(panel)[2]
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "places"),
+    [(4, 9, [0, 1, 2, 3]), (9, 3, [0, 4, 8]), (16, 4, [0, 5, 10, 15]), (5, 1, [4]), (5, 0, []), (1, 1, [0])],
+)
+def test_of_many_layers_evenly_spread_ones_are_shown(count: int, most: int, places: list[int]) -> None:
+    assert list(spread(count, most)) == places
+
+
+@pytest.mark.parametrize("most", range(2, 30))
+def test_no_layer_is_shown_twice_and_both_ends_are(most: int) -> None:
+    for count in range(most, 80):
+        places = list(spread(count, most))
+        assert places == sorted(set(places)) and (places[0], places[-1], len(places)) == (0, count - 1, most)
+
+
+async def test_layers_that_do_not_fit_are_counted() -> None:
+    panel = shown(" keeps", view=sharpening("x", [" keeps", " all", " the"], seed=1, layers=24))
+    async with Host(panel, 60, 8).run_test() as pilot:
+        assert lines(panel)[0].endswith("t+1 is ‹x› · +18 layers")
+        assert [line.split()[0].strip("│") for line in lines(panel)[2:]] == ["25", "20", "16", "11", "7", "2"]
+        panel.styles.height = 27
+        await until(pilot, lambda: panel.content_size.height == 27)
+        assert len(lines(panel)) == 27 and "layers" not in lines(panel)[0] + lines(panel)[-1]
+
+
+@pytest.mark.parametrize("size", [(28, 4), (36, 6), (60, 12), (84, 20), (10, 2), (3, 1)])
+@pytest.mark.parametrize(("positions", "layers"), [(1, 1), (3, 5), (3, 40), (30, 4), (0, 2)])
+async def test_any_states_fit_any_size(size: tuple[int, int], positions: int, layers: int) -> None:
+    rows = [[" token"] * positions for _ in range(layers)]
+    panel = shown(" token", " x", view=lens_view(" a very long token\n" * 9, rows, first=9990))
+    async with Host(panel, *size).run_test():
+        assert lines(panel)
+
+
+@pytest.mark.parametrize(
+    "odd", ["日本語の文", "👩\u200d🚀", "e\u0301te\u0301", "\x1b[31m", "", "\n    ", "\x9b2J\u202e"]
+)
+async def test_odd_tokens_leave_the_columns_where_they_are_and_steer_nothing(odd: str) -> None:
+    panel = shown(" x", view=lens_view(odd, [[odd, "mark"], ["a", "mark"]]))
+    async with Host(panel, 40, 6).run_test():
+        text = lines(panel)
+        assert len({cell_len(line[: line.index("mark")]) for line in text[2:4]}) == 1
+        assert not any(sign in line for line in text for sign in "\x1b\x9b\u202e\n")
+
+
+async def test_without_pseudo_states_a_sentence_says_why() -> None:
+    panel = LensPanel()
+    drafting = msgspec.structs.replace(answer(5, 3, 5)[2], window=None, pool=None)
+    assert drafting.draft is not None
+    async with Host(panel, 60, 5).run_test() as pilot:
+        assert "Fills with the second step" in lines(panel)[1]
+        panel.show_step(plain_step())
+        assert "Plain decoding" in (await drawn(pilot, panel))[1]
+        panel.show_step(drafting)
+        assert "nobody looked" in " ".join(await drawn(pilot, panel))
+        panel.clear()
+        assert "Fills with the second step" in (await drawn(pilot, panel))[1]
