@@ -78,12 +78,7 @@ class Decoders:
 
     def offered(self) -> list[DecoderInfo]:
         """Those that this model can be run with."""
-        trees, trained = self._runner.capabilities.tree_attention, self._maps.by_kind
-        return [
-            info
-            for info in catalog.DECODERS.values()
-            if (trees or not info.tree_attention) and (info.needs is None or info.needs in trained)
-        ]
+        return [info for info in catalog.DECODERS.values() if self._why_unusable(info) is None]
 
     def apply(self, settings: Settings) -> None:
         """Use these settings from the next step on, of a text that is being written too.
@@ -95,7 +90,9 @@ class Decoders:
         """
         check(settings.decoder, settings.parameters)
         name = settings.decoder if self._runner.capabilities.tree_attention else PLAIN
-        self._check_trained(catalog.DECODERS[name])
+        info = catalog.DECODERS[name]
+        if (why := self._why_unusable(info)) is not None:
+            raise RefusedSettings(f"{info.label} cannot be used with this model: {why.removesuffix('.')}")
         self._given.update(settings.parameters)
         self.settings = replace(settings, decoder=name, parameters=catalog.resolved(name, self._given))
         if name in self._made:
@@ -103,10 +100,8 @@ class Decoders:
         if self._sampler is not None:
             self._sampler.sampling = self._sampling()
 
-    def _check_trained(self, info: DecoderInfo) -> None:
-        if info.needs is not None and info.needs not in self._maps.by_kind:
-            why = self._maps.missing.get(info.needs, "Nothing was trained for it yet.")
-            raise RefusedSettings(f"{info.label} cannot be used with this model: {why.removesuffix('.')}")
+    def _why_unusable(self, info: DecoderInfo) -> str | None:
+        return registry.why_unusable(info, self._runner, self._maps.by_kind, self._maps.missing)
 
     def begin(self, prompt: list[int], seed: int) -> Sampler:
         """What chooses the tokens of a new answer. What the pool has learnt before it was learnt earlier."""
