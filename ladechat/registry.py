@@ -87,15 +87,10 @@ def why_unusable(
         return runner.capabilities.single_token
     if decoder.needs is not None and decoder.needs not in trained:
         return missing.get(decoder.needs, "Nothing was trained for it yet.")
-    return too_few_layers(decoder.least_layers, runner)
-
-
-def too_few_layers(least: int, runner: Runner) -> str | None:
-    """Why a model has not so many layers that can be run one by one, in a sentence; None where it has."""
-    layers = layers_of(runner)
-    if layers >= least:
-        return None
-    return runner.capabilities.logits_only or f"At least {least} layers are needed, and it has {layers}."
+    layers, least = layers_of(runner), decoder.least_layers
+    if layers < least:
+        return runner.capabilities.logits_only or f"At least {least} layers are needed, and it has {layers}."
+    return None
 
 
 Make = Callable[[Runner, Shared], Decoder]

@@ -1,12 +1,13 @@
 """The decoders of one model, made when they are first used, with the settings and the dice that hold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from msgspec.structs import replace
 
 from ladechat import catalog, registry
+from ladechat.decoder.draft_model import DraftModel, layers_of
 from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
@@ -17,6 +18,7 @@ from ladechat.protocol import DecoderInfo, ExpectedTokens, PassCost, PolicyChoic
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
+from ladechat.tuning.skip_search import Over, improved, read_skipped
 
 PLAIN = "autoregressive"
 FEW = 2
@@ -52,6 +54,7 @@ class Decoders:
         settings: what they begin with.
         costs: the file that the costs of passes are kept in.
         maps: what was trained for the model; by default nothing.
+        skipped: the file that the layers to skip are kept in.
 
     Raises:
         RefusedSettings: there are no such settings.
@@ -64,10 +67,13 @@ class Decoders:
         settings: Settings,
         costs: Path | None = None,
         maps: Maps | None = None,
+        skipped: Path | None = None,
     ) -> None:
         self._runner = runner
         self._maps = maps or Maps()
-        self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind)
+        self._skipped = skipped
+        known = None if skipped is None else read_skipped(skipped, layers_of(runner))
+        self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind, skipped=known)
         self.pool = self._shared.pool
         self._made: dict[str, Decoder] = {}
         self._given: dict[str, Value] = {}
@@ -123,6 +129,11 @@ class Decoders:
         for _ in self._runner.prefill([0, 0]):
             pass
         self.chosen()
+
+    def search_layers(self, prompt: Sequence[int], over: Over) -> None:
+        """Search for better layers to skip, see `ladechat.tuning.skip_search.improved`, before the first answer."""
+        assert isinstance(self._runner, DraftModel) and self._skipped is not None
+        self._shared.skipped = improved(self._runner, self._runner, prompt, self._skipped, over).skipped
 
     @property
     def timed_seconds(self) -> float:
