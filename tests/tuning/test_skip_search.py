@@ -1,6 +1,6 @@
 """The search for layers to skip, on made-up costs and a clock that only they move."""
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Set
 from itertools import count, pairwise
 from pathlib import Path
 
