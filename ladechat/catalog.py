@@ -119,6 +119,15 @@ register(
 )
 register(
     DecoderInfo(
+        name="layer_skip",
+        label="layer skipping",
+        help="Guess with the model itself, some of its layers skipped, a pass for each guess.",
+        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 8, 1, 64)],
+        least_layers=2,
+    )
+)
+register(
+    DecoderInfo(
         name="jacobi",
         label="Jacobi",
         help="Guess a block and improve it, without a pool.",

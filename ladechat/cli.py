@@ -26,9 +26,11 @@ from ladechat.options import (
     USAGE_ERROR,
     Device,
     Dtype,
+    LayerSearch,
     Maps,
     Model,
     Quantize,
+    check_layer_search,
     check_parameters,
     check_quantize,
     fail,
@@ -191,8 +193,8 @@ def serve_engine(engine: EngineOptions) -> None:
 
     pool = _path(engine.pool) if engine.pool else None
     maps = [_path(file) for file in engine.maps]
-    places = (engine.model, engine.device, engine.dtype)
-    raise typer.Exit(serve(*places, engine.settings, pool, engine.tensor_parallel, engine.quantize, maps))
+    where = (engine.model, engine.device, engine.dtype, engine.settings, pool)
+    raise typer.Exit(serve(*where, engine.tensor_parallel, engine.quantize, maps, engine.layer_search))
 
 
 @app.command()
@@ -202,10 +204,11 @@ def bench(
     dtype: Dtype = "auto",
     quantize: Quantize = None,
     maps: Maps = None,
+    layer_search: LayerSearch = 0.0,
     decoders: Annotated[
         str | None,
         typer.Option(
-            show_default=",".join(method_names()) + "; without those that need maps where there are none",
+            show_default=",".join(method_names()) + "; without those that the model cannot be used with",
             help="What to compare with plain decoding, which always takes part.",
         ),
     ] = None,
@@ -229,6 +232,7 @@ def bench(
     _check_length(max_new_tokens)
     _check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
+    check_layer_search(layer_search)
     options = Options(
         model=model,
         device=device,
@@ -243,6 +247,7 @@ def bench(
         rounds=rounds,
         json=json,
         plot=plot,
+        layer_search=layer_search,
     )
     from ladechat.bench.command import run
 

@@ -11,7 +11,7 @@ SHARED_KEYS = (
 )
 
 APP_KEYS = (
-    Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer that is being written, or a download."),
+    Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
     SHARED_KEYS[0],
     Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Plain decoding, or the decoder before."),
     SHARED_KEYS[1],

@@ -19,6 +19,7 @@ from ladechat.terminal import say
 
 USAGE_ERROR = 2
 MOST_DIGITS = 20
+MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
 """Of those that share a model. No machine has as many."""
 
@@ -40,6 +41,15 @@ Maps = Annotated[
     ),
 ]
 
+LayerSearch = Annotated[
+    float,
+    typer.Option(
+        "--layer-search",
+        metavar="SECONDS",
+        help="Search so long for the layers that layer_skip does best to skip here, and keep them; 0: do not.",
+    ),
+]
+
 TensorParallel = Annotated[
     int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
 ]
@@ -57,6 +67,7 @@ ENGINE: dict[str, Any] = {
     "quantize": Quantize,
     "pool": Pool,
     "maps": Maps,
+    "layer_search": LayerSearch,
     "tensor_parallel": TensorParallel,
 }
 """Which model, where and how it runs, and what it begins with: each a field of `EngineOptions`."""
@@ -162,6 +173,7 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
         engine = {name: given.pop(name) for name in ENGINE}
         engine["maps"] = tuple(engine["maps"] or ())
         check_quantize(engine["quantize"])
+        check_layer_search(engine["layer_search"])
         check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
         parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
         decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters)
@@ -255,6 +267,12 @@ def check_quantize(quantize: str | None) -> None:
         fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
     if importlib.util.find_spec("torchao") is None:
         fail("--quantize needs torchao, which is not installed: pip install 'ladechat[quantize]' brings it.")
+
+
+def check_layer_search(seconds: float) -> None:
+    """Refuse no time at all, and more than a day."""
+    if not 0 <= seconds <= MOST_SEARCH_SECONDS:
+        fail(f"--layer-search has to be from 0 to {MOST_SEARCH_SECONDS:,} seconds, not {seconds:g}.")
 
 
 def in_short(number: int) -> str:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ladechat.decoder.draft_model import DraftModel, layers_of
 from ladechat.decoder.drafters.drafter import Drafter
 from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
 from ladechat.decoder.drafters.jacobi_block import JacobiBlockDrafter
+from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter
 from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.drafters.pool import PoolDrafter
@@ -43,11 +45,53 @@ class Shared:
         costs: of its passes.
         pool: of n-grams.
         trained: what was trained for it, by the kind that the catalog says a decoder needs.
+        skipped: the layers that layer skipping leaves out of drafting; None is its default set.
     """
 
     costs: PassCosts
     pool: NGramPool = field(default_factory=NGramPool)
     trained: Mapping[str, Trained] = field(default_factory=dict)
+    skipped: frozenset[int] | None = None
+
+
+class Requirements(Protocol):
+    """What a decoder needs of a model, see `ladechat.protocol.DecoderInfo`."""
+
+    @property
+    def tree_attention(self) -> bool:
+        """Whether its passes take several slots."""
+        ...
+
+    @property
+    def needs(self) -> str | None:
+        """The kind of what has to be trained for it."""
+        ...
+
+    @property
+    def least_layers(self) -> int:
+        """The fewest layers of a model that it can use, each run by itself; 0: it needs no layer by itself."""
+        ...
+
+
+def why_unusable(
+    decoder: Requirements, runner: Runner, trained: Mapping[str, Trained], missing: Mapping[str, str]
+) -> str | None:
+    """Why a model cannot be decoded so, in a sentence; None where it can.
+
+    Args:
+        decoder: what it needs.
+        runner: the model.
+        trained: what was trained for it, by kind.
+        missing: for other kinds why it was not, in a sentence.
+    """
+    if decoder.tree_attention and not runner.capabilities.tree_attention:
+        return runner.capabilities.single_token
+    if decoder.needs is not None and decoder.needs not in trained:
+        return missing.get(decoder.needs, "Nothing was trained for it yet.")
+    layers, least = layers_of(runner), decoder.least_layers
+    if layers < least:
+        return runner.capabilities.logits_only or f"At least {least} layers are needed, and it has {layers}."
+    return None
 
 
 Make = Callable[[Runner, Shared], Decoder]
@@ -75,6 +119,7 @@ def make(name: str, runner: Runner, shared: Shared | None = None) -> Decoder:
 
     Raises:
         KeyError: there is no such decoder, or what it needs was not trained.
+        ValueError: it runs layers one by one, which this model does not allow.
     """
     return DECODERS[name](runner, shared or Shared(PassCosts(runner)))
 
@@ -136,6 +181,13 @@ def _trained_drafters(shared: Shared) -> Iterator[Drafter]:
         yield _medusa(shared.trained["medusa"], MAX_DRAFTS)
 
 
+def _layer_skip(runner: Runner, shared: Shared) -> Decoder:
+    """Self-speculative decoding, "Draft & Verify" (Zhang et al. 2023, arXiv 2309.08168)."""
+    if not isinstance(runner, DraftModel):
+        raise ValueError(runner.capabilities.logits_only)
+    return Decoder(runner, [LayerSkipDrafter(runner, shared.skipped)], name="Layer skipping")
+
+
 register("auto", _auto)
 register("lookahead", lambda runner, shared: lookahead(runner, pool=shared.pool))
 register("prompt_lookup", lambda runner, _: Decoder(runner, [PromptLookupDrafter()], name="Prompt lookup"))
@@ -146,5 +198,6 @@ register(
     lambda runner, shared: Decoder(runner, [_hidden_transfer(shared.trained["transfer"])], name="Hidden transfer"),
 )
 register("medusa", lambda runner, shared: Decoder(runner, [_medusa(shared.trained["medusa"])], name="Medusa"))
+register("layer_skip", _layer_skip)
 register("jacobi", lambda runner, _: Decoder(runner, [JacobiBlockDrafter()], name="Jacobi decoding"))
 register("autoregressive", lambda runner, _: Decoder(runner, name="Plain decoding"))

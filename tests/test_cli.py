@@ -54,6 +54,8 @@ def test_without_torchao_quantising_names_what_brings_it(command: list[str], mon
         (["--top-p", "0"], "at most 1"),
         (["--tensor-parallel", "0"], "among 0 GPUs"),
         (["--tensor-parallel", "2", "--quantize", "int8"], "leave out --quantize or --tensor-parallel"),
+        (["--layer-search", "-1"], "from 0 to 86,400 seconds, not -1"),
+        (["--layer-search", "nan"], "from 0 to 86,400 seconds"),
         (["--quantize", "int3"], "use --quantize int8 or int4"),
         (["--min-p", "1"], "below 1"),
         (["--top-k", "-1"], "at least 0"),

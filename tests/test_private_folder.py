@@ -146,7 +146,6 @@ def test_a_program_has_pointed_the_caches_to_private_folders_before_it_imports_t
             assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) == private_path("inductor").resolve()
             raise Reached
 
-    monkeypatch.setattr(server, "LoadingReport", lambda _: SimpleNamespace(begin=reach, bytes_done=None))
     load: Any = bench.load_model if program == "bench" else server._load
     with pytest.raises(Reached):
-        load("demo", "cpu", "float32", SimpleNamespace(begin=reach))
+        load("demo", "cpu", "float32", SimpleNamespace(begin=reach, bytes_done=None))

@@ -1,13 +1,16 @@
 """Decoders, once as plain data and once as code: both complete, and every parameter has its effect."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from itertools import pairwise
 
 import pytest
 
 from ladechat import catalog, registry
+from ladechat.decoder.draft_model import Drafted
+from ladechat.decoder.drafters.layer_skip import default_skipped
 from ladechat.decoder.loop import Decoder
+from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.step import Draft
 from ladechat.model.trained import KINDS
 from ladechat.protocol import DecoderInfo, Parameter, Settings, Value
@@ -15,6 +18,7 @@ from tests.decoder.table_runner import TableRunner, random_table
 from tests.made_up_costs import free, moderate, shared
 from tests.made_up_maps import made_up_kinds
 from tests.tiny import run, tokens_of
+from tests.tuning.clocked import ClockedRunner
 
 NAMES = list(catalog.DECODERS)
 PARAMETERS = [(name, parameter) for name in NAMES for parameter in catalog.DECODERS[name].parameters]
@@ -138,6 +142,37 @@ def test_a_decoder_says_what_it_needs_and_cannot_be_made_without() -> None:
         if info.needs is not None:
             with pytest.raises(KeyError, match=info.needs):
                 registry.make(info.name, runner(), shared(free))
+
+
+def test_layers_are_skipped_only_where_they_can_be_run_one_by_one() -> None:
+    needing = [info for info in catalog.DECODERS.values() if info.least_layers]
+    assert [info.name for info in needing] == ["layer_skip"]
+    table = runner()
+    table.capabilities = Capabilities(logits_only=None)
+    for layers in (0, 1, 2, 9):
+        table.layers = layers
+        why = registry.why_unusable(needing[0], table, {}, {})
+        assert why == (f"At least 2 layers are needed, and it has {layers}." if layers < 2 else None)
+    without = ClockedRunner(lambda slots: 1.0)
+    assert registry.why_unusable(needing[0], without, {}, {}) == "Its passes give logits alone."
+    with pytest.raises(ValueError, match="logits alone"):
+        registry.make("layer_skip", without)
+
+
+def test_layer_skipping_leaves_out_the_layers_that_are_known_to_do_best() -> None:
+    asked: list[frozenset[int]] = []
+
+    class Noting(TableRunner):
+        def draft(self, token: int, skipped: Set[int], most: int, threshold: float) -> list[Drafted]:
+            asked.append(frozenset(skipped))
+            return super().draft(token, skipped, most, threshold)
+
+    for skipped in (None, frozenset({0, 3})):
+        together = shared(free)
+        together.skipped = skipped
+        run(registry.make("layer_skip", Noting(runner().logits), together), PROMPT[:9], 9)
+        assert set(asked) == {default_skipped(TableRunner.layers) if skipped is None else skipped}
+        asked.clear()
 
 
 @pytest.mark.parametrize("window", [True, False])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from ladechat.bench.options import PLAIN, TRANSFORMERS, Options, Refused, needs
+from ladechat.bench.options import PLAIN, TRANSFORMERS, Options, Refused
 from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
@@ -72,20 +72,23 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
     loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize, options.maps)
     # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
+    from ladechat.bench.layer_search import kept_layers, search_layers
     from ladechat.bench.measure import answers_in_all, measure
-    from ladechat.bench.methods import make_methods, uses_kernels
+    from ladechat.bench.methods import make_methods, uses_kernels, why_unusable
     from ladechat.bench.prompts import make_prompts
     from ladechat.bench.report import make_report
     from ladechat.decoder.step import Limits
 
-    at_hand = {None, *loaded.maps.by_kind}
-    decoders = [name for name in options.decoders if options.named or needs(name) in at_hand]
+    decoders = [name for name in options.decoders if options.named or why_unusable(name, loaded) is None]
     names = list(dict.fromkeys((PLAIN, *decoders)))
     unmodified = None
     if uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
         again = (options.model, options.device, options.dtype, progress, options.quantize)
         unmodified = load_model(*again, kernels=False).model
-    methods = make_methods(loaded, names, options.settings, unmodified)
+    if options.layer_search:
+        progress.begin("searching for layers to skip")
+        search_layers(loaded, options.layer_search, progress.reach)
+    methods = make_methods(loaded, names, options.settings, unmodified, kept_layers(loaded))
     progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
     prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
     progress.begin("measuring", answers_in_all(methods, prompts, options.rounds))

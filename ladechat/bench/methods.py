@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -11,8 +11,9 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 
 from ladechat import registry
-from ladechat.bench.options import TRANSFORMERS, Refused, by_hand, needs, numbers_by_hand
+from ladechat.bench.options import TRANSFORMERS, Refused, by_hand, numbers_by_hand
 from ladechat.catalog import DECODERS
+from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.policy import Policy
 from ladechat.decoder.runner import Runner
@@ -73,8 +74,7 @@ class Ours:
         runner: the model.
         decoder: its name in the catalog.
         parameters: those that are not to have their defaults.
-        costs: of the runner's passes.
-        trained: what was trained for the model, by kind.
+        shared: what the model's decoders have in common, but for their pool, which is new for each answer.
     """
 
     def __init__(
@@ -83,12 +83,11 @@ class Ours:
         runner: Runner,
         decoder: str,
         parameters: Mapping[str, int],
-        costs: PassCosts,
+        shared: Shared,
         device: torch.device,
-        trained: Mapping[str, registry.Trained],
     ) -> None:
-        self.name, self._trained = name, trained
-        self._runner, self._decoder, self._parameters, self._costs = runner, decoder, parameters, costs
+        self.name = name
+        self._runner, self._decoder, self._parameters, self._shared = runner, decoder, parameters, shared
         self._policy: Policy | None = None
         self._now = clock(device)
 
@@ -118,7 +117,7 @@ class Ours:
 
     def _fresh(self) -> Decoder:
         """The decoder with new drafters and its policy. The first one may time passes, which is not measured."""
-        decoder = registry.make(self._decoder, self._runner, Shared(self._costs, trained=self._trained))
+        decoder = registry.make(self._decoder, self._runner, replace(self._shared, pool=NGramPool()))
         decoder.configure(self._parameters)
         self._policy = decoder.policy = self._policy or decoder.policy
         return decoder
@@ -197,6 +196,7 @@ def make_methods(
     names: Sequence[str],
     settings: Sequence[Sequence[int]] = (),
     unmodified: PreTrainedModel | None = None,
+    skipped: frozenset[int] | None = None,
 ) -> list[Method]:
     """All that take part under these names: the decoder that is set by hand once for each of its settings.
 
@@ -205,26 +205,32 @@ def make_methods(
         names: some of `ladechat.bench.options.method_names`.
         settings: values of `ladechat.bench.options.numbers_by_hand`; none: its defaults.
         unmodified: the model as transformers makes it, where the loaded one computes with our kernels.
+        skipped: the layers that layer skipping leaves out; None is its default set.
 
     Raises:
-        Refused: a method that drafts, and a model that takes one token a pass, or lacks what the method needs trained.
+        Refused: a method that drafts, and a model that takes one token a pass, or lacks what the method needs.
     """
     drafting = [name for name in names if (DECODERS[name].tree_attention if name in DECODERS else TRANSFORMERS[name])]
     if drafting and not loaded.runner.capabilities.tree_attention:
         raise Refused(f"{loaded.runner.capabilities.single_token} Give --decoders without {', '.join(drafting)}.")
     for name in names:
-        kind = needs(name)
-        if kind is not None and kind not in loaded.maps.by_kind:
-            raise Refused(f"{name} cannot be measured: {loaded.maps.missing[kind]}")
-    costs, found = PassCosts(loaded.runner), list[Method]()
+        if (why := why_unusable(name, loaded)) is not None:
+            raise Refused(f"{name} cannot be measured: {why}")
+    shared, found = Shared(PassCosts(loaded.runner), trained=loaded.maps.by_kind, skipped=skipped), list[Method]()
     for name in names:
         if name in TRANSFORMERS:
             found.append(Transformers(name, unmodified or loaded.model, **TRANSFORMERS[name]))
             continue
         for shown, parameters in _settings_of(name, settings):
-            ours = Ours(shown, loaded.runner, name, parameters, costs, loaded.model.device, loaded.maps.by_kind)
-            found.append(ours)
+            found.append(Ours(shown, loaded.runner, name, parameters, shared, loaded.model.device))
     return found
+
+
+def why_unusable(name: str, loaded: LoadedModel) -> str | None:
+    """Why a method that drafts cannot be measured on a model that takes trees, in a sentence; None where it can."""
+    if name not in DECODERS or not loaded.runner.capabilities.tree_attention:
+        return None
+    return registry.why_unusable(DECODERS[name], loaded.runner, loaded.maps.by_kind, loaded.maps.missing)
 
 
 def uses_kernels(model: PreTrainedModel) -> bool:

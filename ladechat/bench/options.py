@@ -42,6 +42,7 @@ class Options:
         rounds: how often everything is measured, after a warm-up.
         json: where the figures go, if anywhere.
         plot: where the picture goes, if anywhere.
+        layer_search: seconds to search for better layers to skip.
     """
 
     model: str
@@ -57,6 +58,7 @@ class Options:
     rounds: int
     json: Path | None
     plot: Path | None
+    layer_search: float = 0.0
 
     def check(self) -> None:
         """Find what is wrong before anything is loaded.
@@ -71,6 +73,9 @@ class Options:
             raise Refused(f"{missing}; give --decoders one or more of {names}, with commas between.")
         if self.rounds < 1:
             raise Refused(f"--rounds has to be at least 1, not {self.rounds}.")
+        if self.layer_search and not any(skips_layers(name) for name in self.decoders):
+            skipping = ", ".join(name for name in DECODERS if skips_layers(name))
+            raise Refused(f"--layer-search is for {skipping}; name it with --decoders, or leave the search out.")
         if self.plot is not None:
             _check_plot(self.plot)
         for option, path in (("--json", self.json), ("--plot", self.plot)):
@@ -83,9 +88,9 @@ def method_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((PLAIN, *DECODERS, *TRANSFORMERS)))
 
 
-def needs(name: str) -> str | None:
-    """The kind of what has to be trained for a method first."""
-    return DECODERS[name].needs if name in DECODERS else None
+def skips_layers(name: str) -> bool:
+    """Whether a method is a decoder that runs layers of the model one by one."""
+    return name in DECODERS and DECODERS[name].least_layers > 0
 
 
 def by_hand() -> DecoderInfo:

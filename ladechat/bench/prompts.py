@@ -11,6 +11,7 @@ from ladechat.bench.questions import Question
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
 from ladechat.model.load import LoadedModel
+from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,18 @@ def make_prompts(
             messages.append({"role": "assistant", "content": str(text)})
             tick()
     return prompts
+
+
+def judged_prompt(loaded: LoadedModel) -> list[int]:
+    """What sets of layers to skip are judged by: none of the questions that are measured.
+
+    Raises:
+        Refused: as `make_prompts`.
+    """
+    name = "what layers are judged by"
+    token_ids = _tokens(loaded.tokenizer, [{"role": "user", "content": JUDGED_QUESTION}], name)
+    _check_room(name, len(token_ids), JUDGED_TOKENS, loaded.context_length)
+    return token_ids
 
 
 def _tokens(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], name: str) -> list[int]:

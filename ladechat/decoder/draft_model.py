@@ -38,3 +38,8 @@ class DraftModel(Protocol):
             ValueError: it cannot draft, or a token would lie beyond the context.
         """
         ...
+
+
+def layers_of(runner: object) -> int:
+    """How many decoder layers of a runner's model can be run one by one: all of them, or 0."""
+    return runner.layers if isinstance(runner, DraftModel) else 0

@@ -1,12 +1,13 @@
 """The decoders of one model, made when they are first used, with the settings and the dice that hold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from msgspec.structs import replace
 
 from ladechat import catalog, registry
+from ladechat.decoder.draft_model import DraftModel, layers_of
 from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
@@ -17,6 +18,7 @@ from ladechat.protocol import DecoderInfo, ExpectedTokens, PassCost, PolicyChoic
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
+from ladechat.tuning.skip_search import Over, improved, read_skipped
 
 PLAIN = "autoregressive"
 FEW = 2
@@ -52,6 +54,7 @@ class Decoders:
         settings: what they begin with.
         costs: the file that the costs of passes are kept in.
         maps: what was trained for the model; by default nothing.
+        skipped: the file that the layers to skip are kept in.
 
     Raises:
         RefusedSettings: there are no such settings.
@@ -64,10 +67,13 @@ class Decoders:
         settings: Settings,
         costs: Path | None = None,
         maps: Maps | None = None,
+        skipped: Path | None = None,
     ) -> None:
         self._runner = runner
         self._maps = maps or Maps()
-        self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind)
+        self._skipped = skipped
+        known = None if skipped is None else read_skipped(skipped, layers_of(runner))
+        self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind, skipped=known)
         self.pool = self._shared.pool
         self._made: dict[str, Decoder] = {}
         self._lens = False
@@ -79,12 +85,7 @@ class Decoders:
 
     def offered(self) -> list[DecoderInfo]:
         """Those that this model can be run with."""
-        trees, trained = self._runner.capabilities.tree_attention, self._maps.by_kind
-        return [
-            info
-            for info in catalog.DECODERS.values()
-            if (trees or not info.tree_attention) and (info.needs is None or info.needs in trained)
-        ]
+        return [info for info in catalog.DECODERS.values() if self._why_unusable(info) is None]
 
     def apply(self, settings: Settings) -> None:
         """Use these settings from the next step on, of a text that is being written too.
@@ -96,7 +97,9 @@ class Decoders:
         """
         check(settings.decoder, settings.parameters)
         name = settings.decoder if self._runner.capabilities.tree_attention else PLAIN
-        self._check_trained(catalog.DECODERS[name])
+        info = catalog.DECODERS[name]
+        if (why := self._why_unusable(info)) is not None:
+            raise RefusedSettings(f"{info.label} cannot be used with this model: {why.removesuffix('.')}")
         self._given.update(settings.parameters)
         self.settings = replace(settings, decoder=name, parameters=catalog.resolved(name, self._given))
         if name in self._made:
@@ -104,10 +107,8 @@ class Decoders:
         if self._sampler is not None:
             self._sampler.sampling = self._sampling()
 
-    def _check_trained(self, info: DecoderInfo) -> None:
-        if info.needs is not None and info.needs not in self._maps.by_kind:
-            why = self._maps.missing.get(info.needs, "Nothing was trained for it yet.")
-            raise RefusedSettings(f"{info.label} cannot be used with this model: {why.removesuffix('.')}")
+    def _why_unusable(self, info: DecoderInfo) -> str | None:
+        return registry.why_unusable(info, self._runner, self._maps.by_kind, self._maps.missing)
 
     def begin(self, prompt: list[int], seed: int) -> Sampler:
         """What chooses the tokens of a new answer. What the pool has learnt before it was learnt earlier."""
@@ -136,6 +137,11 @@ class Decoders:
         for _ in self._runner.prefill([0, 0]):
             pass
         self.chosen()
+
+    def search_layers(self, prompt: Sequence[int], over: Over) -> None:
+        """Search for better layers to skip, see `ladechat.tuning.skip_search.improved`, before the first answer."""
+        assert isinstance(self._runner, DraftModel) and self._skipped is not None
+        self._shared.skipped = improved(self._runner, self._runner, prompt, self._skipped, over).skipped
 
     @property
     def timed_seconds(self) -> float:

@@ -11,10 +11,16 @@ SECONDS_BETWEEN = 0.1
 
 
 class LoadingReport:
-    """Emits `loading` events: one at the beginning of each stage, and the progress of those that take their time."""
+    """Emits `loading` events: one at the beginning of each stage, and the progress of those that take their time.
 
-    def __init__(self, stream: EventStream) -> None:
+    Args:
+        stream: where they go.
+        stages: how many there are.
+    """
+
+    def __init__(self, stream: EventStream, stages: int = STAGES) -> None:
         self._stream = stream
+        self._stages = stages
         self._stage = 0
         self._doing = ""
         self._last = 0.0
@@ -42,7 +48,7 @@ class LoadingReport:
         self._stream.emit(
             Loading(
                 stage=self._stage,
-                stages=STAGES,
+                stages=self._stages,
                 doing=self._doing,
                 fraction=fraction,
                 done_bytes=done,

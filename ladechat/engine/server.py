@@ -23,7 +23,7 @@ from ladechat.engine.failures import (
     unexpected,
     worker_ended,
 )
-from ladechat.engine.loading_events import LoadingReport
+from ladechat.engine.loading_events import STAGES, LoadingReport
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
 from ladechat.garbage import collect_seldom
@@ -52,6 +52,7 @@ def serve(
     tensor_parallel: int = 1,
     quantize: str | None = None,
     maps: Sequence[Path] = (),
+    layer_search: float = 0.0,
 ) -> int:
     """Load a model, then answer commands until the input ends.
 
@@ -64,6 +65,7 @@ def serve(
         tensor_parallel: how many processes share the model, this one included.
         quantize: how the model's weights are quantised while they are read, see `ladechat.model.load.load`.
         maps: files of what was trained for the model.
+        layer_search: seconds to search for better layers to skip.
 
     Returns:
         The exit code: 1 if the model could not be loaded, or the file is no pool of this model, or it does not have
@@ -91,8 +93,9 @@ def serve(
     watch_input(sys.stdin.fileno())
     workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
     try:
-        loaded = _load(model, device, dtype, stream, workers, quantize, maps)
-        return _serve_model(loaded, settings, pool, stream, inbox)
+        report = LoadingReport(stream, STAGES + (layer_search > 0))
+        loaded = _load(model, device, dtype, report, workers, quantize, maps)
+        return _serve_model(loaded, settings, pool, layer_search, report, stream, inbox)
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
     except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
@@ -111,13 +114,20 @@ def _fingerprint(folder: Path) -> str | None:
 
 
 def _serve_model(
-    loaded: "LoadedModel", settings: Settings, pool: Path | None, stream: EventStream, inbox: Inbox
+    loaded: "LoadedModel",
+    settings: Settings,
+    pool: Path | None,
+    layer_search: float,
+    report: LoadingReport,
+    stream: EventStream,
+    inbox: Inbox,
 ) -> int:
     """Answer commands with a model, until the input ends. The exit code: 1 if the file is no pool of this model, or it
     does not have the decoder of the settings.
     """
     from ladechat.engine.decoders import RefusedSettings
     from ladechat.engine.pool_file import PoolFileError, read, write
+    from ladechat.engine.preparing import prepare, search_layers
     from ladechat.engine.turn import Service
 
     try:
@@ -132,30 +142,13 @@ def _serve_model(
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
+    if layer_search:
+        search_layers(service, layer_search, report, lambda: inbox.stop_came, stream.emit)
     stream.emit(_ready(service))
-    _prepare(service, stream)
+    prepare(service, stream.emit)
     collect_seldom()
     Engine(service, stream, inbox, pool).run()
     return 0
-
-
-def _prepare(service: "Service", stream: EventStream) -> None:
-    """Do before the first answer what it would otherwise wait for. Where that fails, the model answers all the same."""
-    from ladechat.engine.turn import save_memory
-    from ladechat.model.runners.out_of_memory import memory_is_used_up
-
-    used_up = False
-    try:
-        service.decoders.prepare()
-    except BaseException as error:  # whatever it is, the model can still answer
-        if ends_the_process(error):
-            raise
-        traceback.print_exc()
-        used_up = memory_is_used_up(error)
-        if not used_up:
-            stream.emit(unexpected(error, turn=None, fatal=False))
-    if used_up:  # only now: an error that is being handled holds the memory of its pass
-        save_memory(service, None, stream.emit)
 
 
 class Engine:
@@ -287,12 +280,11 @@ def _load(
     model: str,
     device: str,
     dtype: str,
-    stream: EventStream,
+    report: LoadingReport,
     workers: Workers | None = None,
     quantize: str | None = None,
     maps: Sequence[Path] = (),
 ) -> "LoadedModel":
-    report = LoadingReport(stream)
     kernels = Build()  # in the background, while everything else is loaded
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
     here = local_folder(model) or local_gguf(model)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import msgspec
 
-from ladechat.protocol import MAX_LINE_BYTES, Command, Event, ProtocolError, Shutdown, decode_command, encode
+from ladechat.protocol import MAX_LINE_BYTES, Command, Event, ProtocolError, Shutdown, Stop, decode_command, encode
 
 SECONDS_FOR_A_LINE = 1.0
 """How long the end of the process waits for a line that is being written: its reader may hang."""
@@ -59,11 +59,16 @@ class EventStream:
 
 
 class Inbox:
-    """Reads commands in a thread of its own. A shutdown, or the end of the input, ends the process in any state."""
+    """Reads commands in a thread of its own. A shutdown, or the end of the input, ends the process in any state.
+
+    Attributes:
+        stop_came: whether a stop was among the commands so far.
+    """
 
     def __init__(self, descriptor: int, stream: EventStream) -> None:
         self._descriptor = descriptor
         self._stream = stream
+        self.stop_came = False
         self._queue: queue.SimpleQueue[Command | ProtocolError] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="commands", daemon=True).start()
 
@@ -88,6 +93,7 @@ class Inbox:
             if isinstance(command, Shutdown):
                 break
             if command is not None:
+                self.stop_came |= isinstance(command, Stop)
                 self._queue.put(command)
         self._stream.end_process()
 

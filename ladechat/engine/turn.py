@@ -22,9 +22,11 @@ from ladechat.model.load import LoadedModel
 from ladechat.model.loading.memory_use import memory_use
 from ladechat.model.loading.pass_facts import pass_facts
 from ladechat.model.runners.out_of_memory import memory_is_used_up
+from ladechat.model.trained import fingerprint
 from ladechat.protocol import Settings
 from ladechat.tuning.cost_file import costs_file
 from ladechat.tuning.plain_cost import PlainStepCost
+from ladechat.tuning.skip_search import skip_file
 
 DEFAULT_MAX_NEW_TOKENS = 512
 POLICY_SECONDS = 0.5
@@ -73,10 +75,11 @@ class Service:
         Raises:
             RefusedSettings: there are no such settings.
         """
-        costs = costs_file(**pass_facts(loaded.model, loaded.device))
+        facts = pass_facts(loaded.model, loaded.device)
+        costs, skipped = costs_file(**facts), skip_file(weights=fingerprint(loaded.folder), **facts)
         return cls(
             loaded=loaded,
-            decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps),
+            decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped),
             chat=ChatFormat(loaded.tokenizer),
             texts=TokenTexts(loaded.tokenizer),
             cost=PlainStepCost(loaded.runner),

@@ -80,6 +80,8 @@ class DecoderInfo(Record, frozen=True):
         tree_attention: whether its passes take several slots, which not every model can.
         by_hand: for a decoder that chooses by itself, the one whose parameters are set by hand instead.
         needs: the kind of what has to be trained for it, see `ladechat.model.trained`, which not every model has.
+        least_layers: the fewest decoder layers of a model that it can use, where it runs them one by one, which not
+            every model allows; 0 where it runs the whole model only.
     """
 
     name: Text
@@ -89,6 +91,7 @@ class DecoderInfo(Record, frozen=True):
     tree_attention: bool = True
     by_hand: str | None = None
     needs: str | None = None
+    least_layers: Count = 0
 
 
 class Settings(Record, frozen=True):

@@ -205,12 +205,14 @@ class EngineSession:
         self._queue.append(text)
 
     def stop(self) -> None:
-        """Stop the answer after the step under way; or a download, and with it the engine."""
+        """Stop the answer after the step under way; or a download, and with it the engine; or what an engine searches
+        for while it loads.
+        """
         if self.state is State.DOWNLOADING:
             closing = asyncio.create_task(self._engine.close())
             self._sending.add(closing)
             closing.add_done_callback(self._sending.discard)
-        elif self.asking:
+        elif self.asking or self.state is State.LOADING:
             self._send(Stop())
             self._move(Trigger.STOP)
 

@@ -21,6 +21,7 @@ class EngineOptions:
         quantize: what weights are quantised to while they are read.
         pool: the file that keeps the n-gram pool from session to session.
         maps: files of what was trained for the model, for the decoders that need it.
+        layer_search: seconds to search for better layers to skip, before the first answer.
         tensor_parallel: how many GPUs share the model.
         settings: the decoder, those of its parameters that were given, and how tokens are drawn.
     """
@@ -31,6 +32,7 @@ class EngineOptions:
     quantize: str | None = None
     pool: str | None = None
     maps: tuple[str, ...] = ()
+    layer_search: float = 0.0
     tensor_parallel: int = 1
     settings: Settings = field(default_factory=Settings)
 
@@ -49,6 +51,7 @@ class EngineOptions:
         yield from _option("pool", self.pool)
         for file in self.maps:
             yield from _option("maps", file)
+        yield from _option("layer_search", self.layer_search or None)
         known = catalog.parameters()
         for name, value in self.settings.parameters.items():
             if name in known:

@@ -1,8 +1,8 @@
 """Which layers to skip for drafting: searched for on the model and machine at hand, and kept for the next session.
 
 The paper (Zhang et al. 2023, arXiv 2309.08168) searches for hours, by Bayesian optimisation. This is hill climbing
-within as many seconds as the user gives: beginning with the default set, put a layer in or out if that makes decoding
-faster.
+within as many seconds as the user gives: beginning with the default set, or with the one that was found before, put a
+layer in or out if that makes decoding faster.
 """
 
 import random
@@ -19,11 +19,15 @@ from ladechat.decoder.step import Limits
 from ladechat.tuning.kept import kept_file, read_kept, write_kept
 
 Clock = Callable[[], float]
+Over = Callable[[], bool]
+"""Whether a search has to end."""
 
 LEAST_GAIN = 1.02
 """Less than this may be chance: a set has to be so much faster than the best so far."""
 JUDGED_TOKENS = 64
 """How many tokens are written with each set."""
+JUDGED_QUESTION = "Explain in a few sentences why the sky is blue."
+"""What they answer, in the model's chat format."""
 
 
 class Found(NamedTuple):
@@ -34,84 +38,119 @@ class Found(NamedTuple):
     tried: int
 
 
-def skipped_layers(
-    runner: Runner, model: DraftModel, prompt: Sequence[int], seconds: float, file: Path | None = None
-) -> frozenset[int]:
-    """The layers to skip for drafting: what was kept, or else what a search finds, which is then kept.
+def improved(runner: Runner, model: DraftModel, prompt: Sequence[int], file: Path, over: Over) -> Found:
+    """Search from the kept set on, or else from the default one; what is better is kept in its place.
 
     Args:
         runner: see `measured_rate`.
         model: see `measured_rate`.
         prompt: see `measured_rate`.
-        seconds: what a search may take; with 0, nothing is searched for or kept, and the default set is taken.
-        file: where the set is kept from session to session; None searches in each.
+        file: where the set is kept from session to session.
+        over: see `search`; also asked between two steps.
     """
-    kept = None if file is None else read_skipped(file, model.layers)
-    if kept is not None or not seconds:
-        return default_skipped(model.layers) if kept is None else kept
-    found = search(measured_rate(runner, model, prompt), model.layers, seconds).skipped
-    if file is not None:
-        write_skipped(file, found)
+    kept = read_skipped(file, model.layers)
+    start = default_skipped(model.layers) if kept is None else kept
+    rate = measured_rate(runner, model, prompt, over)
+    rate(start)  # the first passes take longer than all others
+    found = search(rate, model.layers, over, start)
+    if found.skipped != start:
+        write_skipped(file, found.skipped)
     return found
 
 
 def search(
     rate: Callable[[frozenset[int]], float],
     layers: int,
-    seconds: float,
-    seed: int = 0,
-    clock: Clock = time.perf_counter,
+    over: Over,
+    start: frozenset[int],
+    seed: int | None = None,
 ) -> Found:
-    """Climb from the default set, a layer at a time, until no single layer makes it faster or the time is over.
+    """Climb from a set, a layer at a time, until no single layer makes it faster or the search has to end.
 
-    No set is tried twice, and no new one begun after the time is over.
+    A set that seems faster is measured once more, and so is the best so far. Apart from that no set is tried twice. No
+    new one is begun after the search has to end.
 
     Args:
         rate: tokens per second with a set.
         layers: of the model, at least one.
-        seconds: the budget.
-        seed: of the order in which layers are tried.
-        clock: in seconds.
+        over: whether to end.
+        start: the first set.
+        seed: of the order in which layers are tried; None: another order each time.
     """
-    dice, ends = random.Random(seed), clock() + seconds
-    best = default_skipped(layers)
-    best_rate = rate(best)
-    tried, improved = {best}, True
-    while improved:
-        improved = False
+    dice = random.Random(seed)
+    best, best_rate = start, rate(start)
+    tried, climbing = {best}, True
+    while climbing:
+        climbing = False
         for layer in dice.sample(range(layers), layers):
             candidate = best ^ {layer}
             if candidate in tried or len(candidate) == layers:
                 continue
-            if clock() >= ends:
+            if over():
                 return Found(best, best_rate, len(tried))
             tried.add(candidate)
             reached = rate(candidate)
-            if reached >= LEAST_GAIN * best_rate:
-                best, best_rate, improved = candidate, reached, True
+            if reached >= LEAST_GAIN * best_rate > 0:  # a busy machine may say so: both once more
+                best_rate, reached = max(best_rate, rate(best)), min(reached, rate(candidate))
+                if reached >= LEAST_GAIN * best_rate:
+                    best, best_rate, climbing = candidate, reached, True
     return Found(best, best_rate, len(tried))
 
 
+def budget(
+    seconds: float,
+    progress: Callable[[float], None],
+    stopped: Callable[[], bool] = lambda: False,
+    clock: Clock = time.perf_counter,
+) -> Over:
+    """A search ends when so many seconds are over, or somebody stops it; each time that it asks, progress is reported.
+
+    Args:
+        seconds: from now on.
+        progress: called with the part of them that is over, 0 to 1.
+        stopped: whether somebody has.
+        clock: in seconds.
+    """
+    began = clock()
+
+    def over() -> bool:
+        part = (clock() - began) / seconds
+        progress(min(part, 1.0))
+        return part >= 1 or stopped()
+
+    return over
+
+
 def measured_rate(
-    runner: Runner, model: DraftModel, prompt: Sequence[int], clock: Clock = time.perf_counter
+    runner: Runner,
+    model: DraftModel,
+    prompt: Sequence[int],
+    over: Over = lambda: False,
+    clock: Clock = time.perf_counter,
 ) -> Callable[[frozenset[int]], float]:
     """What judges a set of layers: the tokens per second of the text that the model writes behind a prompt.
 
-    It is the same text with each set, since drafts change no token. The prompt is read before the clock starts.
+    It is the same text with each set, since drafts change no token. The prompt is read before the clock starts. Where
+    the search has to end before the text does, the rate is 0: it would be that of another text.
 
     Args:
         runner: the model; its cache is left with the text that was written last.
         model: the same, drafting.
         prompt: token ids, at least one, with room for `JUDGED_TOKENS` in the context.
+        over: whether the search has to end; asked between two steps.
         clock: in seconds.
     """
 
     def rate(skipped: frozenset[int]) -> float:
         for _ in runner.prefill(prompt):
-            pass
-        began = clock()
-        steps = Decoder(runner, [LayerSkipDrafter(model, skipped)]).run(prompt, Limits(JUDGED_TOKENS))
-        return sum(len(step.tokens) for step in steps) / (clock() - began)
+            if over():
+                return 0.0
+        began, tokens = clock(), 0
+        for step in Decoder(runner, [LayerSkipDrafter(model, skipped)]).run(prompt, Limits(JUDGED_TOKENS)):
+            tokens += len(step.tokens)
+            if over():
+                return 0.0
+        return tokens / (clock() - began)
 
     return rate
 

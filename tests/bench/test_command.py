@@ -2,16 +2,22 @@
 
 import importlib.util
 import json
+from collections.abc import Callable, Set
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from ladechat import catalog, cli, registry
-from ladechat.bench import command, methods, options, prompts
+from ladechat.bench import command, layer_search, methods, options, prompts
+from ladechat.decoder.draft_model import DraftModel
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
+from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter
 from ladechat.decoder.loop import Decoder
+from ladechat.model.load import LoadedModel
+from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter
+from ladechat.tuning.skip_search import write_skipped
 from tests.bench.made_up import Scripted
 
 QUESTIONS = 'prompts = ["the pool", ["the window", "and the pool?"]]'
@@ -70,6 +76,47 @@ def test_a_method_that_lies_is_found_out(short: list[str], tmp_path: Path, monke
     assert "3 of 3 answers are not those of plain decoding" in result.stdout
 
 
+def test_layers_are_searched_for_before_anything_is_measured_and_kept_ones_are_skipped(
+    short: list[str], loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skipped: list[Set[int] | None] = []
+    searched: list[frozenset[int]] = []
+
+    class Noting(LayerSkipDrafter):
+        def __init__(self, model: DraftModel, given: Set[int] | None = None) -> None:
+            super().__init__(model, given)
+            skipped.append(given)
+
+    def found(runner: object, model: DraftModel, prompt: list[int], file: Path, over: Callable[[], bool]) -> None:
+        assert model.layers == loaded.layers and len(prompt) > 9 and not over() and not skipped
+        searched.append(frozenset({1}))
+        write_skipped(file, searched[0])
+
+    monkeypatch.setattr(registry, "LayerSkipDrafter", Noting)
+    monkeypatch.setattr(layer_search, "improved", found)
+    assert bench(*short, "--decoders", "layer_skip").exit_code == 0
+    assert set(skipped) == {None} and not searched
+    skipped.clear()
+    try:
+        assert bench(*short, "--decoders", "layer_skip", "--layer-search", "30").exit_code == 0
+        assert bench(*short, "--decoders", "layer_skip").exit_code == 0, "in a later run too"
+    finally:
+        layer_search._file(loaded).unlink(missing_ok=True)
+    assert set(skipped) == {*searched} and len(searched) == 1
+
+
+def test_a_model_whose_layers_cannot_be_run_one_by_one_is_measured_without_them(
+    short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TreeRunner, "layers", 1)
+    result = bench(*short, "--json", tmp_path / "bench.json")
+    assert result.exit_code == 0, result.output
+    measured = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["methods"]
+    assert "layer_skip" not in measured and "medusa" in measured
+    assert_refused(bench(*short, "--decoders", "layer_skip"), "layer_skip cannot be measured: At least 2 layers")
+    assert_refused(bench(*short, "--layer-search", "5"), "can be skipped: At least 2 layers")
+
+
 class Wild(Drafter):
     """Drafts the same token always."""
 
@@ -104,6 +151,8 @@ def test_a_decoder_that_is_registered_takes_part_with_no_edit_elsewhere(
         (["--settings", "65,3,3"], "1 to 64"),
         (["--rounds", "0"], "at least 1"),
         (["--max-new-tokens", "0"], "at least 1"),
+        (["--layer-search", "-1"], "from 0 to 86,400 seconds"),
+        (["--layer-search", "5", "--decoders", "suffix"], "--layer-search is for layer_skip"),
         (["--questions", "poems"], "summary"),
         (["--questions", "nowhere.toml"], "nowhere.toml"),
         (["--plot", "bench.pdf"], ".svg"),

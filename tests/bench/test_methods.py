@@ -16,6 +16,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Draft, Limits, Step
 from ladechat.model.load import LoadedModel, load
+from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
 from tests.engine.tokenizers import sentencepiece
@@ -161,8 +162,8 @@ class Drafting(Made):
 
 def answer_of(made: Made, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Answer:
     monkeypatch.setitem(registry.DECODERS, "made up", lambda runner, shared: made)
-    costs = PassCosts(loaded.runner)
-    return Ours("made up", loaded.runner, "made up", {}, costs, loaded.model.device, {}).answer([1, 2, 3], LIMITS)
+    together = Shared(PassCosts(loaded.runner))
+    return Ours("made up", loaded.runner, "made up", {}, together, loaded.model.device).answer([1, 2, 3], LIMITS)
 
 
 def test_drafts_are_counted_by_source_and_those_never_judged_are_left_out(

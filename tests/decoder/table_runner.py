@@ -1,12 +1,13 @@
 """A model that is a table, with logits for every text: fast enough to be asked a hundred thousand times."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
@@ -18,8 +19,11 @@ Logits = Callable[[tuple[int, ...]], NDArray[np.float32]]
 class TableRunner:
     """The `Runner` of a table. A slot's logits follow from the tokens that it sees, in order of position.
 
-    Its hidden states are its logits, and a pseudo row is the map of those of its slot.
+    Its hidden states are its logits, and a pseudo row is the map of those of its slot. When it drafts it is sure of
+    itself, whatever layers it skips.
     """
+
+    layers = 4
 
     def __init__(self, logits: Logits, context_length: int = 64, capabilities: Capabilities | None = None) -> None:
         self.logits = logits
@@ -51,6 +55,13 @@ class TableRunner:
         maps = want.maps
         pseudo = None if maps is None else torch.einsum("kde,ce->ckd", maps.weights, states[own])
         return states, Hidden(states, own, pseudo, lambda hidden: hidden)
+
+    def draft(self, token: int, skipped: Set[int], most: int, threshold: float) -> list[Drafted]:
+        assert skipped < set(range(self.layers)) and 0 < most <= self.max_positions
+        text = [*self.tokens, token]
+        for _ in range(most):
+            text.append(int(self.logits(tuple(text)).argmax()))
+        return [Drafted(one, 1.0) for one in text[-most:]]
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         tokens: list[int] = logits.argmax(-1).tolist()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from ladechat import registry
 from ladechat.decoder.draft_model import Drafted, DraftModel
 from ladechat.decoder.drafters.drafter import Drafter, Proposal, Room
 from ladechat.decoder.drafters.layer_skip import FIRST_THRESHOLD, LayerSkipDrafter
@@ -182,6 +183,22 @@ def test_drafts_that_overflow_do_not_spoil_recorded_passes(policy: Policy, monke
     assert tokens_of(steps) == plain(model, prompt, 60)
     assert runner.graphs.history
     assert max(step.slots for step in steps) <= 2, "what is not a number is no draft"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_decoders_may_be_switched_mid_way_also_on_recorded_passes(seed: int) -> None:
+    """What drafting has left in the places of the next passes, they write anew."""
+    dice, model = random.Random(seed), random_model(seed % 3)
+    prompt, written = drawn_prompt(dice), list[int]()
+    runner = tree_runner(model, 2048)
+    runner.graphs = graph_passes(runner, model, record=unrecorded)
+    while len(written) < 60:
+        skipping = drafting(runner, drawn_layers(dice, runner.layers), dice.randint(1, 12))
+        decoder = dice.choice([skipping, skipping, registry.lookahead(runner), Decoder(runner)])
+        steps = decoder.run([*prompt, *written], Limits(60 - len(written)), generated=len(written))
+        written += tokens_of([step for _, step in zip(range(dice.randint(1, 6)), steps, strict=False)])
+    assert written == plain(model, prompt, 60)
+    assert runner.graphs is not None and runner.graphs.history
 
 
 # --- the cache -------------------------------------------------------------------------------------------------------

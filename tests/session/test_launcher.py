@@ -57,6 +57,7 @@ def test_the_command_says_all_that_the_options_say(
         quantize=quantize,
         pool="a pool",
         maps=("one", "another"),
+        layer_search=2.5,
         tensor_parallel=gpus,
         settings=settings,
     )
@@ -65,4 +66,4 @@ def test_the_command_says_all_that_the_options_say(
     [served] = started
     assert served[:3] == ("some/where", "cuda:1", "bfloat16")
     assert settings in served
-    assert served[-1] == [Path("one"), Path("another")]
+    assert served[-2:] == ([Path("one"), Path("another")], 2.5)

@@ -14,11 +14,14 @@ from ladechat.tuning.kept import write_kept
 from ladechat.tuning.skip_search import (
     JUDGED_TOKENS,
     LEAST_GAIN,
+    Found,
+    Over,
+    budget,
+    improved,
     measured_rate,
     read_skipped,
     search,
     skip_file,
-    skipped_layers,
     write_skipped,
 )
 from tests.tiny import plain, random_model, run, tokens_of
@@ -43,43 +46,85 @@ class Judge:
         return float(len(self.tried))
 
 
+def never() -> bool:
+    return False
+
+
+def searched(judge: Judge, over: Over = never, seed: int | None = 0, layers: int = LAYERS) -> Found:
+    """From the default set on."""
+    return search(judge, layers, over, default_skipped(layers), seed)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_best_set_is_found_with_enough_time(seed: int) -> None:
     judge = Judge()
-    found = search(judge, LAYERS, 1e9, seed, judge.clock)
+    found = searched(judge, seed=seed)
     assert found.skipped == BEST and found.rate == 1.0
-    assert found.tried == len(judge.tried) == len(set(judge.tried))
+    assert found.tried == len(set(judge.tried))
     assert judge.tried[0] == default_skipped(LAYERS)
     assert all(skipped < set(range(LAYERS)) for skipped in judge.tried)
 
 
-def test_no_set_is_begun_after_the_time_is_over_and_the_best_so_far_is_taken() -> None:
+def test_a_search_goes_on_from_the_set_it_is_given() -> None:
+    judge = Judge()
+    found = search(judge, LAYERS, never, BEST)
+    assert judge.tried[0] == found.skipped == BEST
+    assert found.tried == len(judge.tried) == 1 + LAYERS, "each layer once"
+
+
+def test_no_set_is_begun_after_the_end_and_the_best_so_far_is_taken() -> None:
     for seconds in (0, 1, 7):
         judge = Judge()
-        found = search(judge, LAYERS, seconds, 0, judge.clock)
-        assert len(judge.tried) == max(1, seconds)
+        found = searched(judge, budget(seconds or 1e-9, lambda part: None, clock=judge.clock))
+        again = 2  # a set that seems better, and the one before
+        assert max(1, seconds) <= len(judge.tried) <= max(1, seconds) + 1 + again
         assert found.skipped == min(judge.tried, key=lambda skipped: len(skipped ^ BEST))
 
 
 def test_a_seed_decides_what_is_tried() -> None:
-    def tried(seed: int) -> list[frozenset[int]]:
+    def tried(seed: int | None) -> list[frozenset[int]]:
         judge = Judge()
-        search(judge, LAYERS, 20, seed, judge.clock)
+        searched(judge, seed=seed)
         return judge.tried
 
     assert tried(1) == tried(1) != tried(2)
+    assert len({tuple(tried(None)) for _ in range(4)}) > 1, "without one, another order each time"
 
 
 def test_what_may_be_chance_is_no_gain() -> None:
     judge = Judge(gain=(LEAST_GAIN - 1) / 2)
-    assert search(judge, LAYERS, 1e9, 0, judge.clock).skipped == default_skipped(LAYERS)
+    assert searched(judge).skipped == default_skipped(LAYERS)
     assert len(judge.tried) == 1 + LAYERS, "each layer once"
+
+
+@pytest.mark.parametrize("rates", [[0.5, *[1.0] * 9], [1.0, 2.0, *[1.0] * 9]], ids=["slow at first", "fast once"])
+def test_a_gain_that_is_not_there_the_second_time_is_none(rates: list[float]) -> None:
+    """The machine was busy with something else, or for once it was not."""
+    left = iter(rates)
+    assert search(lambda skipped: next(left), 3, never, frozenset()).skipped == frozenset()
+
+
+def test_where_not_even_the_first_set_could_be_judged_it_stays() -> None:
+    assert search(lambda skipped: 0.0, LAYERS, never, BEST).skipped == BEST
 
 
 def test_a_model_of_one_layer_skips_nothing() -> None:
     judge = Judge()
-    assert search(judge, 1, 1e9, 0, judge.clock).skipped == frozenset()
+    assert searched(judge, layers=1).skipped == frozenset()
     assert judge.tried == [frozenset()]
+
+
+def test_a_budget_ends_a_search_when_its_time_is_over_or_it_is_stopped() -> None:
+    now, stopped, seen = 5.0, False, list[float]()
+    over = budget(4.0, seen.append, lambda: stopped, lambda: now)
+    assert not over()
+    now = 8.0
+    assert not over()
+    stopped = True
+    assert over()
+    stopped, now = False, 11.0
+    assert over()
+    assert seen == [0.0, 0.75, 0.75, 1.0]
 
 
 # --- the measurement -------------------------------------------------------------------------------------------------
@@ -97,17 +142,26 @@ class ClockedDrafts(ClockedRunner):
 
 def test_a_rate_is_tokens_by_the_time_of_drafts_and_passes() -> None:
     runner = ClockedDrafts(lambda slots: 1.0)
-    rate = measured_rate(runner, runner, [1, 2, 3], runner.perf_counter)
+    rate = measured_rate(runner, runner, [1, 2, 3], clock=runner.perf_counter)
     # Passes of 9 tokens, each with 8 drafts, and at the end one token, for which nothing is drafted.
     for skipped in (frozenset[int](), frozenset({1, 2, 3}), frozenset(range(7))):
         assert rate(skipped) == pytest.approx(JUDGED_TOKENS / (8 + 7 * 8 * 0.1 * (8 - len(skipped))))
 
 
+@pytest.mark.parametrize("answers", [0, 1, 5])
+def test_a_set_is_not_judged_by_half_a_text(answers: int) -> None:
+    runner, ends = ClockedDrafts(lambda slots: 1.0), iter([False] * answers)
+    assert measured_rate(runner, runner, [1, 2, 3], lambda: next(ends, True))(frozenset({1})) == 0
+    assert len(runner.tokens) < 3 + JUDGED_TOKENS
+
+
 def test_a_search_on_a_model_leaves_its_text_as_it_was() -> None:
     model = random_model(0, num_hidden_layers=4)
     runner = tree_runner(model, 256)
+    ends = iter([False] * 300)
     ticks: Callable[[], int] = count().__next__
-    found = search(measured_rate(runner, runner, [5, 6, 7], ticks), runner.layers, 12, 0, ticks)
+    rate = measured_rate(runner, runner, [5, 6, 7], lambda: next(ends, True), ticks)
+    found = search(rate, runner.layers, lambda: next(ends, True), default_skipped(4), 0)
     assert found.skipped < set(range(4)) and found.tried > 1
     steps = run(Decoder(runner, [LayerSkipDrafter(runner, found.skipped)]), [5, 6, 7], 30)
     assert tokens_of(steps) == plain(model, [5, 6, 7], 30)
@@ -139,14 +193,27 @@ def test_each_model_as_it_runs_has_a_file_of_its_own() -> None:
     assert all(one != other for one, other in pairwise(files))
 
 
-def test_layers_are_searched_for_once_and_kept(tmp_path: Path) -> None:
-    model = random_model(0, num_hidden_layers=4)
-    runner, file = tree_runner(model, 256), tmp_path / "skipped.json"
-    default = default_skipped(4)
-    assert skipped_layers(runner, runner, [5, 6, 7], 0, file) == default
-    assert not file.exists()
-    assert skipped_layers(runner, runner, [5, 6, 7], 1e-9, file) == default, "there is time for the default set alone"
-    assert read_skipped(file, 4) == default
-    write_skipped(file, frozenset({0, 3}))
-    for seconds in (0.0, 1e9):
-        assert skipped_layers(runner, runner, [5, 6, 7], seconds, file) == {0, 3}
+def test_what_a_search_finds_is_kept_and_the_next_one_goes_on_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, file = Judge(), tmp_path / "skipped.json"
+    monkeypatch.setattr("ladechat.tuning.skip_search.measured_rate", lambda *_: judge)
+    runner = ClockedDrafts(lambda slots: 1.0)
+    runner.layers = LAYERS
+    ends = iter([False] * 6)
+    first = improved(runner, runner, [5], file, lambda: next(ends, True))
+    assert default_skipped(LAYERS) != first.skipped == read_skipped(file, LAYERS)
+    judge.tried.clear()
+    assert improved(runner, runner, [5], file, never).skipped == BEST == read_skipped(file, LAYERS)
+    assert judge.tried[:2] == [first.skipped] * 2, "once to warm up"
+
+
+def test_a_search_without_a_gain_keeps_nothing(tmp_path: Path) -> None:
+    runner = tree_runner(random_model(0, num_hidden_layers=4), 256)
+    for file, known in ((tmp_path / "none.json", None), (tmp_path / "kept.json", frozenset({0, 3}))):
+        if known is not None:
+            write_skipped(file, known)
+        found = improved(runner, runner, [5, 6, 7], file, budget(1e-9, lambda part: None))
+        assert found.skipped == (default_skipped(4) if known is None else known)
+        assert found.rate == 0, "not even the first set was judged"
+        assert read_skipped(file, 4) == known

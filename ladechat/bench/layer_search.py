@@ -1,0 +1,43 @@
+"""The layers to skip of the model that is measured: those that are kept, or a search for better ones."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ladechat.bench.options import Refused, skips_layers
+from ladechat.bench.prompts import judged_prompt
+from ladechat.catalog import DECODERS
+from ladechat.decoder.draft_model import DraftModel, layers_of
+from ladechat.model.load import LoadedModel
+from ladechat.model.loading.pass_facts import pass_facts
+from ladechat.model.trained import fingerprint
+from ladechat.registry import why_unusable
+from ladechat.tuning.skip_search import budget, improved, read_skipped, skip_file
+
+
+def kept_layers(loaded: LoadedModel) -> frozenset[int] | None:
+    """Those that an earlier search has found; None where there was none."""
+    return read_skipped(_file(loaded), layers_of(loaded.runner))
+
+
+def search_layers(loaded: LoadedModel, seconds: float, progress: Callable[[float], None]) -> None:
+    """Search for better ones, and keep them.
+
+    Args:
+        loaded: the model.
+        seconds: what it may take.
+        progress: called with the part of them that is over.
+
+    Raises:
+        Refused: its layers cannot be run one by one, or there is no room for the answer that sets are judged by.
+    """
+    runner = loaded.runner
+    skipping = next(info for info in DECODERS.values() if skips_layers(info.name))
+    why = why_unusable(skipping, runner, {}, {})
+    if why is not None:
+        raise Refused(f"No layer of {loaded.name} can be skipped: {why} Leave --layer-search out.")
+    assert isinstance(runner, DraftModel)
+    improved(runner, runner, judged_prompt(loaded), _file(loaded), budget(seconds, progress))
+
+
+def _file(loaded: LoadedModel) -> Path:
+    return skip_file(weights=fingerprint(loaded.folder), **pass_facts(loaded.model, loaded.device))

@@ -1,0 +1,67 @@
+"""What an engine does before its first answer, so that no answer waits for it."""
+
+import traceback
+from collections.abc import Callable
+
+from ladechat import catalog, protocol
+from ladechat.engine.conversation import MessageTooLong, NothingToAnswer
+from ladechat.engine.failures import ends_the_process, unexpected
+from ladechat.engine.loading_events import LoadingReport
+from ladechat.engine.turn import Emit, Service, save_memory
+from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.runners.out_of_memory import memory_is_used_up
+from ladechat.registry import why_unusable
+from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS, budget
+
+LAYER_SKIP = "layer_skip"
+SEARCH_STAGE = "searching for layers to skip"
+
+
+def prepare(service: Service, emit: Emit) -> None:
+    """Do before the first answer what it would otherwise wait for."""
+    _attempt(service.decoders.prepare, service, emit)
+
+
+def search_layers(
+    service: Service, seconds: float, report: LoadingReport, stop_wanted: Callable[[], bool], emit: Emit
+) -> None:
+    """Search for better layers to skip than the ones that are known, and keep them.
+
+    Args:
+        service: the model's, before its first answer.
+        seconds: what it may take.
+        report: says so, and how much of the time is over.
+        stop_wanted: whether the user has had enough; asked after every pass that verifies.
+        emit: for what goes wrong: the model can answer all the same.
+
+    Raises:
+        LoadError: the model's layers cannot be run one by one.
+    """
+    why = why_unusable(catalog.DECODERS[LAYER_SKIP], service.loaded.runner, {}, {})
+    if why is not None:
+        message = f"No layer of {service.loaded.name} can be skipped: {why}"
+        raise LoadError("load_failed", message, "Leave --layer-search out.")
+    report.begin(SEARCH_STAGE)
+    question = [protocol.Message(role="user", content=JUDGED_QUESTION)]
+    try:
+        prompt = service.chat.fit(question, service.loaded.context_length, JUDGED_TOKENS).token_ids
+    except (MessageTooLong, NothingToAnswer):  # every question will be told of it
+        return
+    over = budget(seconds, report.fraction_done, stop_wanted)
+    _attempt(lambda: service.decoders.search_layers(prompt, over), service, emit)
+
+
+def _attempt(work: Callable[[], None], service: Service, emit: Emit) -> None:
+    """Do something; where it fails, say so, and the model answers all the same."""
+    used_up = False
+    try:
+        work()
+    except BaseException as error:  # whatever it is, the model can still answer
+        if ends_the_process(error):
+            raise
+        traceback.print_exc()
+        used_up = memory_is_used_up(error)
+        if not used_up:
+            emit(unexpected(error, turn=None, fatal=False))
+    if used_up:  # only now: an error that is being handled holds the memory of its pass
+        save_memory(service, None, emit)
