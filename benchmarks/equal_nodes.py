@@ -33,7 +33,7 @@ from ladechat.catalog import DECODERS
 from ladechat.decoder.drafters.drafter import Drafter
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
-from ladechat.decoder.step import Limits
+from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.build import Build
 from ladechat.model.load import LoadedModel, load
 from ladechat.registry import Shared, Trained
@@ -221,7 +221,7 @@ def answer(method: Method, runner: Runner, prompt: list[int], limits: Limits) ->
     for _ in runner.prefill(prompt[:1]):
         pass
     decoder = method.make()
-    steps = []
+    steps: list[Step] = []
     first = ended = began = time.perf_counter()
     for step in decoder.run(prompt, limits):
         ended = time.perf_counter()

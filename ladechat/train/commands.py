@@ -47,7 +47,7 @@ Layers = Annotated[
     typer.Option(
         metavar="0,1,…",
         help="Before which layer the row of each token ahead enters.",
-        show_default="a third of the way up",
+        show_default="half of the way up",
     ),
 ]
 LayersToTry = Annotated[str | None, typer.Option(metavar="0,1,…", help="Which layers to try.", show_default="all")]

@@ -14,8 +14,8 @@ DEFAULT_TOKENS = 200_000
 DEFAULT_LENGTH = 256
 DEFAULT_BATCH = 4
 DEFAULT_ANCHORS = 32
-DEFAULT_RATE = 1e-3
-DEFAULT_TEMPERATURE = 0.7
+DEFAULT_RATE = 4e-3
+DEFAULT_TEMPERATURE = 0.0
 DEFAULT_MINUTES = 3.0
 DEFAULT_SWEEP_STEPS = 100
 
@@ -74,7 +74,7 @@ class Options:
         out: the file that it makes. Text and checkpoint lie beside it.
         text: a file of plain text to train on; None: the model writes it.
         tokens: how many tokens of text.
-        layers: see `Recipe`; None: a third of the way up. Of a sweep: the layers to try; None: all.
+        layers: see `Recipe`; None: half of the way up. Of a sweep: the layers to try; None: all.
         ahead: k.
         temperature: of the answers that the model writes.
         minutes: from one checkpoint to the next.
@@ -142,7 +142,7 @@ class Options:
         if self.method == "sweep":
             layers = self.layers if self.layers is not None else tuple(range(depth))
         else:
-            layers = self.layers if self.layers is not None else (depth // 3,) * self.ahead
+            layers = self.layers if self.layers is not None else (depth // 2,) * self.ahead
         wrong = [layer for layer in layers if not 0 <= layer < depth]
         if wrong or not layers:
             raise Refused(f"The model has layers 0 to {depth - 1}, so --layers cannot be {listed(layers)}.")

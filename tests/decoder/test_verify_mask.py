@@ -54,7 +54,7 @@ def laid_out(rows: list[list[int]], pool: NGramPool, guesses: int) -> tuple[Slot
     drafter = PoolDrafter(pool, len(rows) + 1, guesses, pool_prompt=False, pool_accepted=False)
     drafter.begin([LAST], 1)
     proposals = [Proposal(as_nodes(rows), whole=True), drafter.propose(ROOMY)]
-    tree, (window, guessed) = FixedPolicy().choose(LAST, proposals)
+    tree, (window, guessed), _ = FixedPolicy().choose(LAST, proposals)
     tails = [guess.tail for guess in pool.guesses([LAST], len(rows), guesses)]
     return tree, [0, *window, *guessed], tails
 
