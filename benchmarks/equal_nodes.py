@@ -2,8 +2,9 @@
 
 Run as `python -m benchmarks.equal_nodes --model FOLDER --questions FILE.jsonl --maps FILE [--maps FILE]`. The questions
 are those of `benchmarks.real`. Tokens per pass do not depend on the machine; the clock is that of this one, all methods
-in turn in one process. Every answer begins with an empty KV cache and new drafters; policies keep what they have
-learnt. Answers are kept beside the result until that is written: the same command goes on where a run has ended.
+in turn in one process, from the second step of each answer on. Every answer begins with new drafters; policies keep
+what they have learnt. Answers are kept beside the result until that is written: the same command goes on where a run
+has ended.
 
 A union is a tree of the likeliest nodes of several drafters, as `auto` makes it, but always of so many nodes.
 """
@@ -44,6 +45,9 @@ SIZES = (8, 16, 32)
 """Drafted tokens in a pass."""
 PLAIN = "autoregressive"
 ALONE = ("prompt_lookup", "suffix", "recycling", "hidden_transfer", "medusa", "layer_skip")
+DEEP_ENOUGH = 8
+"""A chain of drafts is no better for more."""
+CHAINS = ("layer_skip",)
 UNIONS = (
     ("suffix", "recycling"),
     ("suffix", "recycling", "hidden_transfer"),
@@ -107,7 +111,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--questions", type=Path, required=True, help="a file in the format of Spec-Bench")
     parser.add_argument("--maps", type=Path, action="append", default=[], help="what was trained for the model")
     parser.add_argument("--per-category", type=int, default=3)
-    parser.add_argument("--tokens", type=int, default=64, help="the longest answer")
+    parser.add_argument("--tokens", type=int, default=48, help="the longest answer")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "equal_nodes.json")
     return parser.parse_args()
 
@@ -129,7 +133,7 @@ def all_methods(loaded: LoadedModel) -> list[Method]:
     runner, trained, costs = loaded.runner, loaded.maps.by_kind, PassCosts(loaded.runner)
     found = [Method(PLAIN, None, lambda: registry.make(PLAIN, runner, Shared(costs)))]
     for nodes in SIZES:
-        ready = [name for name in ALONE if usable(name, trained)]
+        ready = [name for name in ALONE if usable(name, trained) and (name not in CHAINS or nodes <= DEEP_ENOUGH)]
         found += [Method(name, nodes, alone(name, nodes, runner, costs, trained)) for name in ready]
         for names in UNIONS:
             if all(usable(name, trained) for name in names):
@@ -217,8 +221,8 @@ def label(method: Method) -> str:
 
 
 def answer(method: Method, runner: Runner, prompt: list[int], limits: Limits) -> Answer:
-    """One answer, beginning with an empty cache."""
-    for _ in runner.prefill(prompt[:1]):
+    """One answer. The prompt is not read anew if it is cached: nothing that is reported depends on it."""
+    for _ in runner.prefill(prompt):
         pass
     decoder = method.make()
     steps: list[Step] = []
