@@ -60,7 +60,7 @@ class LensPanel(Panel):
         shown = spread(len(view.rows), max(height - 2 - legend, 0))
         columns, cells = _columns(len(view.rows[-1]), width - len(LABEL))
         left_out = [(len(view.rows) - len(shown), "layers"), (len(view.rows[-1]) - columns, "columns")]
-        more = ", ".join(f"+{count} {what}" for count, what in left_out if count)
+        more = ", ".join(f"+{count} {what}" for count, what in left_out if count > 0)
         after = f"t+1 is ‹{shorten(visible(view.after), MAX_AFTER_CELLS)}›"
         header = self.header(width, titles, [f"{after} · {more}", after, ""] if more and not legend else [after, ""])
         grid = [self._layer(step, view, index, columns, cells) for index in reversed(shown)]
@@ -85,7 +85,7 @@ class LensPanel(Panel):
 
     def _layer(self, step: protocol.Step, view: protocol.LensView, index: int, columns: int, cells: int) -> Row:
         """What one layer reads at each position."""
-        row: Row = [(f"{view.layers[index]:>{len(LABEL)}}", self.muted)]
+        row: Row = [(shorten(str(view.layers[index]), len(LABEL)).rjust(len(LABEL)), self.muted)]
         top = view.row_ids[-1]
         for column, token in enumerate(view.row_ids[index][:columns]):
             settled = token == top[column]

@@ -95,9 +95,13 @@ async def test_layers_that_do_not_fit_are_counted() -> None:
 @pytest.mark.parametrize(("positions", "layers"), [(1, 1), (3, 5), (3, 40), (30, 4), (0, 2)])
 async def test_any_states_fit_any_size(size: tuple[int, int], positions: int, layers: int) -> None:
     rows = [[" token"] * positions for _ in range(layers)]
-    panel = shown(" token", " x", view=lens_view(" a very long token\n" * 9, rows, first=9990))
+    panel = shown(" token", " x", view=lens_view(" a very long token\n" * 9, rows, first=9_999_999))
     async with Host(panel, *size).run_test():
-        assert lines(panel)
+        shown_lines = lines(panel)
+        assert not any("+-" in line for line in shown_lines)
+        if size[0] >= 28 and positions:
+            places = {line.index("│") for line in shown_lines[2:] if line.lstrip().startswith("9")}
+            assert places <= {6}, "a long number moves no column"
 
 
 @pytest.mark.parametrize(
