@@ -87,8 +87,7 @@ def test_what_a_search_finds_is_skipped_at_once(tmp_path: Path, monkeypatch: pyt
     write_skipped(tmp_path / "kept.json", frozenset({0, 1}))
     found = Decoders(runner, torch.device("cpu"), Settings(), skipped=tmp_path / "kept.json")
     found.search_layers([5, 6, 7], lambda: False)
-    assert skipped_by(found) == frozenset({0, 1, 2})
-    assert read_skipped(tmp_path / "kept.json", 4) == frozenset({0, 1, 2})
+    assert skipped_by(found) == frozenset({0, 1, 2}) == read_skipped(tmp_path / "kept.json", 4)
 
 
 def test_an_engine_searches_while_it_loads_and_says_how_far_it_is(tmp_path: Path) -> None:
