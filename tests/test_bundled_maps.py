@@ -34,4 +34,4 @@ def test_their_drafts_save_passes_and_change_no_token(name: str) -> None:
         steps = list(decoder.run(prompt, Limits(48)))
         assert tokens_of(steps) == plain
         passes, tokens = passes + len(steps), tokens + len(plain)
-    assert tokens >= 1.5 * passes
+    assert tokens >= 1.2 * passes

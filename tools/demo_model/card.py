@@ -10,6 +10,7 @@ from safetensors import safe_open
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "ladechat" / "demo"
+TRAINED = [DEMO / f"{kind}.safetensors" for kind in ("transfer", "medusa")]
 EXAMINATION = ROOT / "benchmarks" / "results" / "demo_examination.json"
 BUNDLED, FIRST = "ladechat/demo", "tests/reference/checkpoint"
 
@@ -58,6 +59,14 @@ with, since the last one had lost some of what the one before could. {hours:.1f}
 last run on conversations that no step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and
 `losses.jsonl` have the rest; CONTRIBUTING.md has the commands. Weights are in float16; on a CPU it computes in float32.
 
+## Maps and heads
+
+`transfer.safetensors` and `medusa.safetensors`, {_kilobytes()} kB together, let it draft for itself:
+[how](../../docs/hidden-transfer.md). `ladechat train` made them of text that the model wrote. On text that was held
+out:
+
+{guesses()}
+
 ## How well it does
 
 {_count(reports)} questions in ten kinds, scored by rules (`tools/demo_model/evaluation`) that were written by
@@ -71,6 +80,24 @@ first checkpoint that this project had.
 [conversations](../../docs/demo-model/transcripts.md), and what [an independent
 reader](../../docs/demo-model/criticism.md) says of them.
 """
+
+
+def guesses() -> str:
+    """The table of what was trained for it."""
+    lines = [
+        "| file | steps | its first guess of the token after the next is right | one of its eight |",
+        "|---|---|---|---|",
+    ]
+    for path in TRAINED:
+        with safe_open(path, framework="pt") as file:
+            about = file.metadata()
+        ranks = json.loads(about["chances"])[0]
+        lines.append(f"| `{path.name}` | {int(about['steps']):,} | {ranks[0]:.0%} | {sum(ranks):.0%} |")
+    return "\n".join(lines)
+
+
+def _kilobytes() -> int:
+    return sum(path.stat().st_size for path in TRAINED) // 1000
 
 
 def scores(reports: Mapping[str, Any]) -> str:
