@@ -83,7 +83,8 @@ class PoolPanel(Panel):
 
     def _candidate(self, candidate: protocol.Candidate, marks: int, width: int) -> Row:
         """One line: a mark for each token, in `marks` cells; the tokens; where they came from."""
-        source = shorten(candidate.source, MOST_SOURCE_CELLS) if width >= WIDE else visible(candidate.source[:1])
+        source = _in_words(candidate.source)
+        source = shorten(source, MOST_SOURCE_CELLS) if width >= WIDE else visible(source[:1])
         if not candidate.tried and width >= WIDE:
             source = f"not tried · {source}"
         room = width - marks - 1 - cell_len(source) - 1
@@ -134,8 +135,13 @@ class PoolPanel(Panel):
         if not tested:
             return ("no draft tested yet",)
         tally = f"{accepted} of {tested} tested draft tokens accepted"
-        by_source = ", ".join(f"{name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count)
-        return f"{tally}: {printable(by_source)}", tally, f"{accepted}/{tested} tested drafts accepted"
+        of_each = [f"{_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count]
+        return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
+
+
+def _in_words(source: str) -> str:
+    """A source as it is shown: hidden transfer."""
+    return source.replace("_", " ")
 
 
 def _branches(draft: protocol.DraftTree, known: list[protocol.Candidate]) -> list[protocol.Candidate]:
