@@ -80,7 +80,8 @@ def run(
     for layer in range(loop.depth):
         entered = [] if want.maps is None else [i for i, at in enumerate(want.maps.layers) if at == layer]
         if want.maps is not None and entered:
-            hidden = torch.cat([hidden, transferred(want.maps, entered, hidden[0, own])[None]], dim=1)
+            entering = _finite(transferred(want.maps, entered, hidden[0, own]))
+            hidden = torch.cat([hidden, entering[None]], dim=1)
         if entered or not layer:
             count = hidden.shape[1]
             own_mask, own_positions = first_rows(mask, count, total), positions[:, :count]
@@ -89,6 +90,7 @@ def run(
             # A copy: a layer may write into what it is given.
             below.append(hidden[0, rows.real :].clone().view(-1, len(own), hidden.shape[-1]))
         hidden = loop.through(layer, hidden, own_mask, own_positions, angles, cache)
+        _finite(hidden[0, rows.real :])
     final = loop.final(hidden)[0]
     states = final[: rows.real]
     pseudo = None
@@ -100,3 +102,8 @@ def run(
 def transferred(maps: TransferMaps, steps: Sequence[int], hidden: torch.Tensor) -> torch.Tensor:
     """The pseudo rows that enter together, (len(steps) · C, d): map by map those of the carriers' (C, d)."""
     return torch.cat([hidden @ maps.weights[step].t() for step in steps])
+
+
+def _finite(rows: torch.Tensor) -> torch.Tensor:
+    """Pseudo rows, with zeros where they overflowed: slots see their keys 0 times, but 0 · NaN is NaN."""
+    return rows.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)

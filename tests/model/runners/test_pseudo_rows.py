@@ -11,6 +11,8 @@ from transformers import PreTrainedModel
 from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
+from ladechat.model.runners.graphs import unrecorded
+from ladechat.model.runners.recording import graph_passes
 from ladechat.model.runners.tree import TreeRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
 from tests.tiny import VOCABULARY, random_model
@@ -125,6 +127,35 @@ def test_slots_do_not_notice_pseudo_rows(model_type: str) -> None:
         text, last = list(runner.tokens), SlotTree(dice.randrange(VOCABULARY))
         expected = model(torch.tensor([[*text, *last.tokens]])).logits[0, -1]
         assert close(runner.forward(last)[0], expected)
+
+
+@pytest.mark.parametrize("overflow", [torch.inf, -torch.inf, torch.nan])
+@pytest.mark.parametrize("layer", [-1, 0, 1])
+def test_slots_do_not_notice_rows_that_overflow(layer: int, overflow: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is masked counts 0 times, and 0 · NaN is NaN. They overflow where they enter (-1), or in a layer."""
+    model = random_model(0)
+    runner = tree_runner(model, 128)
+    runner.graphs = graph_passes(runner, model, record=unrecorded)
+    for _ in runner.prefill([5, 6, 7]):
+        pass
+    assert runner.graphs is not None and runner.loop is not None
+    runner.graphs.record_all()
+    maps = TransferMaps((0, 1), torch.full((2, WIDTH, WIDTH), overflow if layer < 0 else 1.0))
+    through = runner.loop.through
+
+    def overflowing(at: int, hidden: Any, mask: Any, positions: Any, angles: Any, cache: Any) -> torch.Tensor:
+        after = through(at, hidden, mask, positions, angles, cache)
+        after[0, 1:] *= overflow if at == layer else 1.0
+        return after
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runner.loop, "through", overflowing)
+        logits, _ = runner.forward_hidden(SlotTree(8), Want(maps, [0]))
+    assert close(logits[0], model(torch.tensor([[*runner.tokens, 8]])).logits[0, -1])
+    runner.commit([0])
+    expected = model(torch.tensor([[*runner.tokens, 9]])).logits[0, -1]
+    assert close(runner.forward(SlotTree(9))[0], expected), "a recorded pass reads the places behind its slots"
+    assert runner.graphs.history
 
 
 def test_maps_of_another_model_are_refused() -> None:
