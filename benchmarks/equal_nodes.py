@@ -3,8 +3,8 @@
 Run as `python -m benchmarks.equal_nodes --model FOLDER --questions FILE.jsonl --maps FILE [--maps FILE]`. The questions
 are those of `benchmarks.real`. Tokens per pass do not depend on the machine; the clock is that of this one, all methods
 in turn in one process, from the second step of each answer on. Every answer begins with new drafters; policies keep
-what they have learnt. Answers are kept beside the result until that is written: the same command goes on where a run
-has ended.
+what they have learnt. Questions that leave no room for an answer in the model's context are left out. Answers are kept
+beside the result until that is written: the same command goes on where a run has ended.
 
 A union is a tree of the likeliest nodes of several drafters, as `auto` makes it, but always of so many nodes.
 """
@@ -83,15 +83,17 @@ def main() -> int:
     options = read_options()
     try:
         questions = chosen(read_questions(options.questions), (), options.per_category)
-        answers = Answers(options.out.with_suffix(".answers.jsonl"), about(options, questions))
         prompts = tokenized(options.model, questions)
+        folder = options.model.resolve()
+        loaded = load(
+            folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, kernels=Build(), maps=options.maps
+        )
+        room = loaded.runner.context_length - options.tokens
+        questions = [question for question in questions if len(prompts[question.id]) <= room]
+        answers = Answers(options.out.with_suffix(".answers.jsonl"), about(options, questions))
     except (OSError, ValueError) as error:
         print(f"benchmarks.equal_nodes: {error}", file=sys.stderr)
         return 2
-    folder = options.model.resolve()
-    loaded = load(
-        folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, kernels=Build(), maps=options.maps
-    )
     try:
         measure(loaded, all_methods(loaded), questions, prompts, options.tokens, answers)
     except KeyboardInterrupt:

@@ -119,7 +119,7 @@ def _estimate_from_shapes(options: Options, folder: Path) -> int:
 
     from ladechat.model.load import choose_device, choose_dtype
     from ladechat.model.loading.config import read_config
-    from ladechat.train.estimate import Shape, memory_lines, needs, recipe_of
+    from ladechat.train.estimate import Shape, memory_lines, needs, recipe_of, work_line
 
     config = read_config(folder)
     shape = Shape.of(config.get_text_config())
@@ -127,7 +127,8 @@ def _estimate_from_shapes(options: Options, folder: Path) -> int:
     dtype: torch.dtype = choose_dtype(options.dtype, device, config)
     for each in _methods(options, shape.depth):
         recipe = recipe_of(each)
-        print(*memory_lines(needs(shape, recipe, dtype.itemsize), recipe, options.device), sep="\n")
+        lines = memory_lines(needs(shape, recipe, dtype.itemsize), recipe, options.device)
+        print(*lines, work_line(shape, recipe), sep="\n")
     print("Time is measured with the weights, which are not in this folder.")
     return 0
 

@@ -21,6 +21,8 @@ BYTES_PER_KEPT = 12
 """In a checkpoint: the number and two averages."""
 BYTES_PER_TOKEN_OF_TEXT = 8
 """Of a text file: digits and a comma."""
+REFERENCE_TERAFLOPS = 100
+"""A second: of the order of what cards for training do in 16 bits, with some loss."""
 SPARE = 1.2
 """What torch takes besides: buffers of kernels, freed memory that it keeps."""
 
@@ -37,6 +39,7 @@ class Shape:
         inner_width: of the feed-forward part.
         vocabulary: tokens.
         parameters: of the whole model.
+        layer_parameters: of a decoder layer.
     """
 
     width: int
@@ -46,6 +49,7 @@ class Shape:
     inner_width: int
     vocabulary: int
     parameters: int
+    layer_parameters: int
 
     @classmethod
     def of(cls, config: Any) -> "Shape":
@@ -66,7 +70,7 @@ class Shape:
         layer = 2 * width * heads * head + 2 * width * keys + 3 * width * inner + 2 * width
         tied = getattr(config, "tie_word_embeddings", False)
         parameters = depth * layer + (1 if tied else 2) * vocabulary * width + width
-        return cls(width, depth, heads, keys, inner, vocabulary, parameters)
+        return cls(width, depth, heads, keys, inner, vocabulary, parameters, layer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,26 @@ def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
     )
 
 
+def operations(shape: Shape, recipe: Recipe) -> float:
+    """Floating-point operations of a step, multiplications and additions, from shapes alone.
+
+    Each weight takes part in two of them for a token of the text. Rows that learn take as many on their way up, and
+    again for their gradients; the weights themselves have none.
+    """
+    d, ahead, outputs = shape.width, recipe.ahead, shape.vocabulary * shape.width
+    tokens, anchors = recipe.batch * recipe.length, recipe.batch * min(recipe.anchors, recipe.length)
+    rows = anchors * ahead
+    of_layer = shape.layer_parameters
+    # The attention's scores and what they weigh: four for each number of a head and pair of a row and what it sees.
+    reading = shape.depth * tokens * (2 * of_layer + 4 * recipe.length * d)
+    learning = rows * (6 * d * d + 4 * outputs)
+    if recipe.method == "medusa":
+        return reading + learning
+    seen = recipe.length + ahead * recipe.anchors
+    above = sum(shape.depth - layer for layer in recipe.layers) * anchors
+    return reading + learning + above * (4 * of_layer + 12 * seen * d)
+
+
 def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk: int, device: str) -> None:
     """Refuse what does not fit.
 
@@ -190,6 +214,16 @@ def memory_lines(need: Needs, recipe: Recipe, device: str) -> list[str]:
         f"  memory on {device}: {memory} ({in_parts}, and a fifth to spare)",
         f"  disk beside --out: {in_words(need.disk)}, besides the text",
     ]
+
+
+def work_line(shape: Shape, recipe: Recipe) -> str:
+    """What a training computes, for people who know what a device of theirs does."""
+    each = operations(shape, recipe)
+    seconds = recipe.steps * each / (REFERENCE_TERAFLOPS * 1e12)
+    return (
+        f"  work: {each / 1e12:,.3g} TFLOP a step; {recipe.steps:,} steps take {in_time(seconds)} at "
+        f"{REFERENCE_TERAFLOPS} TFLOP a second, besides writing the text"
+    )
 
 
 def recipe_of(options: Options, base: str = "", text: str = "") -> Recipe:

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from ladechat.decoder.drafters.heads import RANKS
+from ladechat.train.estimate import Shape, operations
 from ladechat.train.held_out import Accuracy
 from ladechat.train.losses import guess_loss, weights
 from ladechat.train.options import Recipe, Refused
@@ -181,3 +183,16 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(tmp_path: Path) -> None:
         worker.wait()
     assert start(str(killed)).wait() == 0
     assert killed.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("method", "layers"),
+    [("transfer", (0, 0, 0)), ("transfer", (1, 1, 1)), ("transfer", (0, 1, 2)), ("medusa", (0, 0, 0))],
+)
+def test_the_work_of_a_step_is_known_from_shapes(method: str, layers: tuple[int, ...]) -> None:
+    of, model = recipe(method=method, layers=layers, batch=4, length=44, anchors=16), random_model(0)
+    model.set_attn_implementation("eager")  # the counter does not know what the other one does on a CPU
+    one = training(of, model)
+    with FlopCounterMode(display=False) as counter:
+        one.advance()
+    assert operations(Shape.of(model.config), of) == pytest.approx(counter.get_total_flops(), rel=0.1)
