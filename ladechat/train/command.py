@@ -98,7 +98,7 @@ def _train(setup: "Setup") -> int:
 
     maps = training.student.maps()
     write_trained(
-        options.out, Trained(options.method, maps, found.chances, recipe.base, setup.loaded.name, recipe.steps)
+        options.out, Trained(options.method, maps, found.chances, recipe.base, setup.model_name, recipe.steps)
     )
     checkpoint.unlink()
     print(f"{options.out}: {options.method}, {recipe.steps:,} steps")
@@ -127,7 +127,7 @@ def _estimate_from_shapes(options: Options, folder: Path) -> int:
     dtype: torch.dtype = choose_dtype(options.dtype, device, config)
     for each in _methods(options, shape.depth):
         recipe = recipe_of(each)
-        lines = memory_lines(needs(shape, recipe, dtype.itemsize), recipe, options.device)
+        lines = memory_lines(needs(shape, recipe, dtype.itemsize), recipe, str(device))
         print(*lines, work_line(shape, recipe), sep="\n")
     print("Time is measured with the weights, which are not in this folder.")
     return 0

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -47,6 +48,12 @@ class Setup:
     base: Base
     options: Options
     fingerprint: str
+
+    @property
+    def model_name(self) -> str:
+        """The model, as files that are handed on name it: a folder without where it lies."""
+        folder = Path(self.options.model).expanduser()
+        return folder.resolve().name if folder.exists() else self.loaded.name
 
     def recipe(self, texts: Sequence[Text]) -> Recipe:
         """The recipe of a training on these texts."""

@@ -61,7 +61,7 @@ def sweep(setup: Setup) -> int:
         texts = setup.texts(shown)
         chunks = setup.chunks(texts)
         about = {
-            "model": setup.loaded.name,
+            "model": setup.model_name,
             **{name: value for name, value in as_plain(setup.recipe(texts)).items() if name in ABOUT},
         }
         found = _begun(options, about)

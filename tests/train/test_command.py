@@ -39,6 +39,7 @@ def test_a_training_makes_a_file_that_fits_its_model(checkpoint: Path, tmp_path:
     assert result.exit_code == 0, result.output
     trained = read_trained(out, fingerprint(checkpoint), 3, 64, torch.device("cpu"), torch.float32)
     assert (trained.kind, trained.steps, len(trained.chances)) == (method, 4, 3)
+    assert trained.base_name == checkpoint.name, "a file that is handed on does not say where the model was"
     assert "t+2" in result.stdout and "Training takes about" in result.stderr
     assert not (tmp_path / f"{out.name}.checkpoint").exists()
     again = ladechat(method, "--model", checkpoint, "--out", out, "--steps", "4", *FEW)
