@@ -190,8 +190,8 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(tmp_path: Path) -> None:
     [("transfer", (0, 0, 0)), ("transfer", (1, 1, 1)), ("transfer", (0, 1, 2)), ("medusa", (0, 0, 0))],
 )
 def test_the_work_of_a_step_is_known_from_shapes(method: str, layers: tuple[int, ...]) -> None:
-    of, model = recipe(method=method, layers=layers, batch=4, length=44, anchors=16), random_model(0)
-    model.set_attn_implementation("eager")  # the counter does not know what the other one does on a CPU
+    of = recipe(method=method, layers=layers, batch=4, length=44, anchors=16)
+    model = random_model(0, attn_implementation="eager")  # the counter does not know what the other one does on a CPU
     one = training(of, model)
     with FlopCounterMode(display=False) as counter:
         one.advance()
