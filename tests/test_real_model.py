@@ -6,6 +6,7 @@ form, at LADECHAT_QUESTIONS or beside the project in shared/real.
 
 import json
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -15,13 +16,12 @@ import torch
 from numpy.typing import NDArray
 
 from ladechat import registry
-from ladechat.decoder.drafters.recycling import RecyclingDrafter
-from ladechat.decoder.drafters.suffix import SuffixDrafter
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits
 from ladechat.model.kernels.build import Build
 from ladechat.model.load import LoadedModel, load
+from ladechat.model.trained import KINDS
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
 from tests.made_up_costs import moderate, shared
 from tests.made_up_maps import made_up_for
@@ -30,6 +30,7 @@ from tests.tiny import tokens_of
 ROOT = Path(__file__).parent.parent
 CHECKPOINT = ROOT / "build" / "real-model" / "SmolLM2-135M-Instruct"
 QUESTIONS = Path(os.environ.get("LADECHAT_QUESTIONS", ROOT.parent / "shared" / "real" / "questions.jsonl"))
+TRAINED = tuple(ROOT / "benchmarks" / "results" / f"{CHECKPOINT.name}.{kind}.safetensors" for kind in KINDS)
 IDS = (84, 94, 104, 114, 124, 134, 144, 154, 164, 244, 324, 404, 484)
 """One question of each of the 13 categories of Spec-Bench."""
 OWN = (
@@ -49,7 +50,7 @@ pytestmark = [
 @cache
 def real_model() -> LoadedModel:
     """With the kernels where this machine can build them, as the engine loads it."""
-    return load(CHECKPOINT, "real", "cpu", "float32", lambda _: None, lambda _: None, kernels=Build())
+    return load(CHECKPOINT, "real", "cpu", "float32", lambda _: None, lambda _: None, kernels=Build(), maps=TRAINED)
 
 
 def prompt_of(question: str) -> list[int]:
@@ -102,25 +103,46 @@ class FreeUpTo:
         """A clock says nothing here."""
 
 
-def suffix_and_recycling(drafts: int) -> Decoder:
-    drafters = [SuffixDrafter(MAX_DRAFTS), RecyclingDrafter(MAX_DRAFTS)]
-    return Decoder(real_model().runner, drafters, AdaptivePolicy(FreeUpTo(drafts)))
+def union(*names: str, drafts: int) -> Decoder:
+    """Of several drafters in one tree of so many drafts, with the maps that were trained for this model."""
+    runner = real_model().runner
+    parts = [registry.make(name, runner, shared(moderate, trained=real_model().maps.by_kind)) for name in names]
+    for part in parts:
+        part.configure({"nodes": MAX_DRAFTS})
+    drafters = [drafter for part in parts for drafter in part.drafters]
+    return Decoder(runner, drafters, AdaptivePolicy(FreeUpTo(drafts)))
+
+
+def alone(name: str, nodes: int) -> Decoder:
+    """One drafter with so many nodes."""
+    decoder = registry.make(name, real_model().runner, shared(moderate, trained=real_model().maps.by_kind))
+    decoder.configure({"nodes": nodes})
+    return decoder
+
+
+MAKERS: dict[str, tuple[Callable[[], Decoder], float]] = {
+    "lookahead 15,5,15": (lambda: registry.lookahead(real_model().runner, 15, 5, 15), 2.1),
+    "suffix and recycling, 16": (lambda: union("suffix", "recycling", drafts=16), 1.9),
+    "suffix and recycling, 32": (lambda: union("suffix", "recycling", drafts=32), 2.15),
+    "medusa, 16": (lambda: alone("medusa", 16), 1.3),
+    "hidden transfer, 16": (lambda: alone("hidden_transfer", 16), 1.5),
+    "suffix, recycling and hidden transfer, 16": (
+        lambda: union("suffix", "recycling", "hidden_transfer", drafts=16),
+        2.1,
+    ),
+}
+"""Each with the tokens per step that it has at least."""
 
 
 @pytest.mark.skipif(not QUESTIONS.exists(), reason="the common questions are not here")
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [("lookahead 15,5,15", 2.1), ("suffix and recycling, 16", 1.9), ("suffix and recycling, 32", 2.15)],
-)
-def test_tokens_per_step_on_the_fields_questions(name: str, least: float) -> None:
+@pytest.mark.parametrize("name", MAKERS)
+def test_tokens_per_step_on_the_fields_questions(name: str) -> None:
     questions = {one["id"]: one for one in map(json.loads, QUESTIONS.read_text(encoding="utf-8").splitlines())}
+    make, least = MAKERS[name]
     tokens = passes = 0
     for number in IDS:
         question = questions[number]["turns"][0]
-        drafts = int(name[-2:])
-        runner = real_model().runner
-        decoder = suffix_and_recycling(drafts) if "suffix" in name else registry.lookahead(runner, 15, 5, 15)
-        text, count = answer(decoder, prompt_of(question), 128)
+        text, count = answer(make(), prompt_of(question), 128)
         assert text == plain(question, 128)
         tokens, passes = tokens + len(text), passes + count
     assert tokens / passes >= least
