@@ -10,6 +10,7 @@ from ladechat.bench.options import Refused
 from ladechat.bench.questions import Question
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
+from ladechat.model.checkpoint.template import rendered
 from ladechat.model.load import LoadedModel
 from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS
 
@@ -69,7 +70,7 @@ def _tokens(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], 
         text = "\n\n".join(message["content"].strip() for message in messages) + "\n\n"
         return list(tokenizer.encode(text))
     try:
-        text = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        text = rendered(tokenizer, messages, None, add_generation_prompt=True)
     except TemplateError as error:
         raise Refused(f"The model's chat template refuses {name} ({error}); leave it out with --questions.") from error
     return list(tokenizer.encode(text, add_special_tokens=False))

@@ -11,7 +11,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.engine.detokenizer import special_ids
-from ladechat.engine.template import rendered
+from ladechat.model.checkpoint.template import rendered
 from ladechat.protocol import MOST_TEXT, Message
 
 LLAMA_2_TEMPLATE = (

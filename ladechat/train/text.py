@@ -17,7 +17,7 @@ from jinja2 import TemplateError
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ladechat.engine.conversation import ChatFormat, NothingToAnswer
-from ladechat.engine.template import rendered
+from ladechat.model.checkpoint.template import rendered
 from ladechat.protocol import Message
 from ladechat.train.chunks import Text
 from ladechat.train.options import Refused

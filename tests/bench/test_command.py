@@ -202,10 +202,19 @@ def test_memory_that_is_used_up_is_told_in_a_sentence(short: list[str], monkeypa
     assert_refused(bench(*short), "memory is used up", exit_code=1)
 
 
-def test_a_template_that_refuses_a_question_is_told_of(short: list[str], checkpoint: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ raise_exception('Not today.') }}", "Not today."),
+        ("{% for _ in range(99999) %}{{ 'a' * 10000 }}{% endfor %}", "more than 16,000,000 characters"),
+    ],
+)
+def test_a_template_that_refuses_a_question_is_told_of(
+    short: list[str], checkpoint: Path, tmp_path: Path, template: str, why: str
+) -> None:
     for file in checkpoint.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     config = json.loads((checkpoint / "tokenizer_config.json").read_text())
-    refusing = {**config, "chat_template": "{{ raise_exception('Not today.') }}"}
+    refusing = {**config, "chat_template": template}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(refusing))
-    assert_refused(bench(*short, "--model", tmp_path), "Not today.")
+    assert_refused(bench(*short, "--model", tmp_path), why)

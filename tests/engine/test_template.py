@@ -12,7 +12,7 @@ from jinja2 import TemplateError
 
 from ladechat.engine.conversation import MOST_CONVERSATION, MOST_MESSAGE, ChatFormat, MessageTooLong, NothingToAnswer
 from ladechat.engine.interruptible import unless_stopped
-from ladechat.engine.template import rendered
+from ladechat.model.checkpoint.template import rendered
 from ladechat.protocol import Failed, Generate, Stop, TurnFinished, TurnStarted
 from tests.engine import tokenizers
 from tests.engine.messages import CHATML, user, with_template

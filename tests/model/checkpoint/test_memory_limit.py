@@ -9,9 +9,9 @@ from types import FrameType
 
 import pytest
 
-from ladechat.engine import memory_limit
 from ladechat.engine.interruptible import GivenUp
-from ladechat.engine.memory_limit import within_memory
+from ladechat.model.checkpoint import memory_limit
+from ladechat.model.checkpoint.memory_limit import within_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
 MOST_BYTES = 100_000_000

@@ -9,7 +9,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import chat_template_utils
 
-from ladechat.engine.memory_limit import within_memory
+from ladechat.model.checkpoint.memory_limit import within_memory
 
 MOST_CHARACTERS = 16_000_000
 """Of a rendered conversation: four times what a context of a million tokens holds."""
