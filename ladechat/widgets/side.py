@@ -18,8 +18,8 @@ from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.window_panel import WindowPanel
 
-WINDOW_FRAME_ROWS = 4
-"""Rows of the window panel besides the window's own: header, positions, the fresh row, legend."""
+WINDOW_FRAME_ROWS = 5
+"""Rows of the window panel besides the window's own: header, positions, the fresh row, legend, what came true."""
 
 LENS_FRAME_ROWS = 3
 """Rows of the panel of pseudo states besides its layers: header, positions, legend."""

@@ -1,35 +1,70 @@
 """The Jacobi window of one step: the guesses of the last passes at the tokens to come, and the n-grams they form."""
 
+from typing import NamedTuple
+
 from rich.style import Style
 
 from ladechat import protocol
-from ladechat.widgets.cells import fit
+from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.pool_panel import WINDOW
 
 LABEL_CELLS = 4
 MIN_COLUMN_CELLS = 6
 MAX_COLUMN_CELLS = 12
+LEAST_OF_LOWEST_ROW = 2
+"""Cells of the fresh row that have to be there for columns to be positions: it begins N − 1 positions to the right."""
 OLDEST_FADED = 0.33
 """How far the oldest row fades. More would leave it hard to read on either background."""
+FIXED = "="
+"""Stands before a token, where columns are positions, that the pass before had there too: a fixed point."""
+MOST_FORMED = 100_000
+"""N-grams of an answer that are remembered, to say where accepted ones came from."""
+
+
+class PaidOff(NamedTuple):
+    """A column of an earlier window that drafted tokens which came true.
+
+    Attributes:
+        pieces: the tokens that were accepted.
+        column: where it began, after the last token of its pass.
+        passes: how long ago it was complete.
+        step: the step that accepted it.
+        accepted: how many tokens that step emitted.
+    """
+
+    pieces: list[str]
+    column: int
+    passes: int
+    step: int
+    accepted: int
 
 
 class WindowPanel(Panel):
-    """W columns side by side, N − 1 rows of earlier passes above the row that this pass wrote.
+    """W columns, N − 1 rows of earlier passes above the row that this pass wrote.
 
-    Column i begins at position +i (+0 is the last token) and goes on by one position a row, so that it reads downwards
-    as an n-gram. A token that stood at the very position where this step then emitted it wears the colour of the step.
+    Row r, column i stands at position r + i after the last token. Where there is room, columns of the screen are these
+    positions: each row begins one further to the right, and an n-gram, a column of the window, reads down the stairs.
+    In a narrow panel the columns stand upright, and the first line says where each begins. A token that stood at the
+    very position where this step then emitted it wears the colour of the step.
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: protocol.Step | None = None
+        self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._paid_off: PaidOff | None = None
 
     def show_step(self, step: protocol.Step) -> None:
         self._step = step
+        self._paid_off = self._origin_of_accepted(step) or self._paid_off
+        if step.window is not None and step.window.rows:
+            self._remember(step.index, step.window)
         self.redraw()
 
     def clear(self) -> None:
-        self._step = None
+        self._step = self._paid_off = None
+        self._formed.clear()
         self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -39,42 +74,43 @@ class WindowPanel(Panel):
         view = self._step.window
         if view is None or not view.rows:
             return [self.header(width, titles, [""]), *self.sentence(_why_none(self._step), width)]
-        columns, cells = _columns(len(view.fresh), width - LABEL_CELLS - 1)
-        hidden = len(view.fresh) - columns
-        more = f"+{hidden} more" if hidden else ""
+        shape = _Shape.of(view, width - LABEL_CELLS - 1)
+        more = f"+{shape.hidden} more" if shape.hidden else ""
         size = f"W {len(view.fresh)} · N {len(view.rows) + 1}"
         legend = height >= len(view.rows) + 4
+        origin = height >= len(view.rows) + 5
         header = self.header(width, titles, [f"{size} · {more}", size] if more and not legend else [size])
-        grid = self._grid(view, columns, cells, room=height - 1 - legend)
-        texts = (
-            "columns ↓ are n-grams · rows: passes ago · marked: came true",
-            "columns ↓ are n-grams · marked: came true",
-            "columns ↓ are n-grams",
-            "↓ n-grams",
-        )
-        return [header, *grid, self.legend(texts, more, width)] if legend else [header, *grid]
+        grid = self._grid(view, shape, room=height - 1 - legend - origin)
+        footer = [self.legend(_legends(shape.shifted), more, width)] if legend else []
+        return [header, *grid, *footer, *([self._origin(width)] if origin else [])]
 
-    def _grid(self, view: protocol.WindowView, columns: int, cells: int, room: int) -> list[Row]:
-        """The newest rows, as many as `room` lines take; above them, if one is left, where each column begins."""
+    def _grid(self, view: protocol.WindowView, shape: "_Shape", room: int) -> list[Row]:
+        """The newest rows, as many as `room` lines take; above them, if one is left, the positions of the columns."""
         ages = len(view.rows)
         first = max(0, ages + 1 - room)
         rows: list[Row] = []
         if room > ages + 1:
-            positions = [fit(f"+{column}", cells) for column in range(columns)]
-            rows.append([(fit("from", LABEL_CELLS), self.muted), (" " + " ".join(positions), self.muted)])
-        for index in range(first, ages):
+            positions = "".join(" " + fit(f"+{column}", shape.cells) for column in range(shape.columns))
+            rows.append([(fit("at" if shape.shifted else "from", LABEL_CELLS), self.muted), (positions, self.muted)])
+        for index in range(first, ages + 1):
             age = ages - index
-            label = f"…−{age}" if index == first and first else f"−{age}"
-            row: Row = [(f"{label:>{LABEL_CELLS}}", self.muted)]
-            plain = self.faded(OLDEST_FADED * age / ages)
-            for column, piece in enumerate(view.rows[index][:columns]):
-                came_true = self._came_true(index + column, view.row_ids[index][column])
-                row += [(" ", Style()), *self.cell(piece, cells, came_true or plain)]
-            rows.append(row)
-        fresh: Row = [(f"{'new':>{LABEL_CELLS}}", self.muted)]
-        for piece in view.fresh[:columns]:
-            fresh += [(" ", Style()), *self.cell(piece, cells, Style())]
-        return [*rows, fresh]
+            label = "new" if not age else f"…−{age}" if index == first and first else f"−{age}"
+            rows.append([(f"{label:>{LABEL_CELLS}}", self.muted), *self._cells(view, index, shape)])
+        return rows
+
+    def _cells(self, view: protocol.WindowView, index: int, shape: "_Shape") -> Row:
+        """The tokens of a row, the fresh one being the last."""
+        pieces, ids = _row(view, index)
+        before = _row(view, index - 1)[1] if index and shape.shifted else []
+        age = len(view.rows) - index
+        start = index if shape.shifted else 0
+        row: Row = [(" " * (shape.cells + 1) * start, Style())]
+        for column, piece in enumerate(pieces[: shape.columns - start]):
+            fixed = ids[column : column + 1] == before[column + 1 : column + 2]
+            came_true = self._came_true(index + column, ids[column]) if age else None
+            style = came_true or self.faded(OLDEST_FADED * age / len(view.rows))
+            row += [(FIXED if fixed else " ", self.muted), *self.cell(piece, shape.cells, style)]
+        return row
 
     def _came_true(self, position: int, token: int) -> Style | None:
         """The style of the step, if it emitted this token at this position."""
@@ -83,11 +119,81 @@ class WindowPanel(Panel):
             return None
         return self.palette.step(step.index, len(step.token_ids))
 
+    # --- what became of columns ---------------------------------------------------------------------------------------
 
-def _columns(window: int, room: int) -> tuple[int, int]:
-    """How many of `window` columns fit into `room` cells, and how many cells each then has."""
-    columns = max(1, min(window, (room + 1) // (MIN_COLUMN_CELLS + 1)))
-    return columns, max(1, min(MAX_COLUMN_CELLS, (room + 1) // columns - 1))
+    def _remember(self, step: int, view: protocol.WindowView) -> None:
+        """Note the n-grams that this pass completed: all their beginnings, since a part may be accepted."""
+        if len(self._formed) > MOST_FORMED:
+            self._formed.clear()
+        for column, ids in enumerate(zip(*view.row_ids, view.fresh_ids, strict=False)):
+            for end in range(2, len(ids) + 1):
+                self._formed[ids[:end]] = (step, column)
+
+    def _origin_of_accepted(self, step: protocol.Step) -> PaidOff | None:
+        """The column that the accepted drafts of a step were copied from, if they were the window's."""
+        if step.draft is None or step.window is None or not step.window.row_ids[:1]:
+            return None
+        draft, verdict = step.draft, "accepted"
+        accepted = [i for i, found in enumerate(draft.verdicts) if found == verdict and draft.sources[i] == WINDOW]
+        ids = tuple(draft.token_ids[i] for i in accepted)
+        formed = self._formed.get((step.window.row_ids[0][0], *ids)) if ids else None
+        if formed is None or formed[0] >= step.index:
+            return None
+        pieces = [draft.pieces[i] for i in accepted]
+        return PaidOff(pieces, formed[1], step.index - formed[0], step.index, len(step.token_ids))
+
+    def _origin(self, width: int) -> Row:
+        """The latest column that came true, for as long as there is no later one."""
+        paid_off = self._paid_off
+        if paid_off is None:
+            return []
+        passes = "1 pass" if paid_off.passes == 1 else f"{paid_off.passes} passes"
+        after = f" was a column from +{paid_off.column}, {passes} ago"
+        text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
+        style = self.palette.step(paid_off.step, paid_off.accepted)
+        return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]
+
+
+class _Shape(NamedTuple):
+    """How a window is laid out in some cells.
+
+    Attributes:
+        shifted: whether columns of the screen are positions.
+        columns: how many there are.
+        cells: of each.
+        hidden: columns that there is no room for.
+    """
+
+    shifted: bool
+    columns: int
+    cells: int
+    hidden: int
+
+    @classmethod
+    def of(cls, view: protocol.WindowView, room: int) -> "_Shape":
+        most = max(1, (room + 1) // (MIN_COLUMN_CELLS + 1))
+        shifted = most >= len(view.rows) + min(LEAST_OF_LOWEST_ROW, len(view.fresh))
+        wanted = len(view.fresh) + (len(view.rows) if shifted else 0)
+        columns = min(wanted, most)
+        return cls(shifted, columns, max(1, min(MAX_COLUMN_CELLS, (room + 1) // columns - 1)), wanted - columns)
+
+
+def _row(view: protocol.WindowView, index: int) -> tuple[list[str], list[int]]:
+    """Pieces and tokens of a row; the one behind the last of the window is the fresh one."""
+    if index < len(view.rows):
+        return list(view.rows[index]), list(view.row_ids[index])
+    return list(view.fresh), list(view.fresh_ids)
+
+
+def _legends(shifted: bool) -> tuple[str, ...]:
+    if shifted:
+        return (
+            "columns are positions · ↘ n-grams · = as the pass before · marked: came true",
+            "↘ n-grams · = as the pass before · marked: came true",
+            "↘ n-grams · = as before",
+            "↘ n-grams",
+        )
+    return ("columns ↓ are n-grams · marked: came true", "columns ↓ are n-grams", "↓ n-grams")
 
 
 def _why_none(step: protocol.Step) -> str:

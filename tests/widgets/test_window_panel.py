@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from ladechat.palette import Palette
 from ladechat.widgets.window_panel import WindowPanel
 from tests.widgets.hosting import Host, drawn, lines, style_of, until
-from tests.widgets.sample_steps import answer, plain_step, step, window_view
+from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step, window_view
 
 ROWS = [["the", " pool", " keeps"], [" pool", " holds", " n"], [" keeps", " n", "-grams"]]
 FRESH = [" n", "-grams", " of"]
@@ -18,21 +18,62 @@ def four_gram_step() -> WindowPanel:
     return panel
 
 
-async def test_columns_read_downwards_as_ngrams_under_the_position_where_they_begin() -> None:
+async def test_columns_are_positions_and_ngrams_read_down_the_stairs() -> None:
     panel = four_gram_step()
-    async with Host(panel, 40, 8).run_test():
+    async with Host(panel, 60, 8).run_test():
         shown = lines(panel)
         assert shown[0].split() == ["Jacobi", "window", "W", "3", "·", "N", "4"]
-        assert [line.split() for line in shown[1:6]] == [
+        at = {word: shown[1].index(word) for word in shown[1].split()}
+        assert list(at) == ["at", "+0", "+1", "+2", "+3", "+4", "+5"]
+        for line, (label, start, tokens) in zip(
+            shown[2:6],
+            [
+                ("−3", 0, ["the", "·pool", "·keeps"]),
+                ("−2", 1, ["·pool", "·holds", "·n"]),
+                ("−1", 2, ["·keeps", "·n", "-grams"]),
+                ("new", 3, ["·n", "-grams", "·of"]),
+            ],
+            strict=True,
+        ):
+            assert line.split()[0] == label
+            for column, token in enumerate(tokens):
+                assert line[at[f"+{start + column}"] :].startswith(token)
+
+
+async def test_a_token_that_the_pass_before_had_at_its_position_is_marked_as_fixed() -> None:
+    panel = four_gram_step()
+    async with Host(panel, 60, 8).run_test():
+        marked = [token for line in lines(panel)[2:6] for token in line.split() if token.startswith("=")]
+        assert marked == ["=·pool", "=·n", "=·n", "=-grams"]
+
+
+async def test_in_a_narrow_panel_columns_stand_upright_under_the_position_where_they_begin() -> None:
+    panel = four_gram_step()
+    async with Host(panel, 30, 8).run_test():
+        shown = [line.split() for line in lines(panel)[1:6]]
+        assert shown == [
             ["from", "+0", "+1", "+2"],
             ["−3", "the", "·pool", "·keeps"],
             ["−2", "·pool", "·holds", "·n"],
             ["−1", "·keeps", "·n", "-grams"],
             ["new", "·n", "-grams", "·of"],
         ]
-        assert (
-            len({line.index(word) for line, word in zip(shown[1:6], ["+1", "·p", "·h", "·n", "-g"], strict=True)}) == 1
-        )
+
+
+async def test_accepted_tokens_are_traced_to_the_column_that_they_were() -> None:
+    panel = four_gram_step()
+    drafted = pool_view(" pool", [candidate([" holds", " n", "-grams"], "window", 2)])
+    async with Host(panel, 60, 8).run_test() as pilot:
+        assert not any("ago" in line for line in lines(panel))
+        view = window_view([[" pool", "x"], ["y", "z"], ["y", "z"]], ["y", "z"])
+        panel.show_step(step([" holds", " n", " of"], index=6, window=view, pool=drafted))
+        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› was a column from +1, 2 passes ago"
+        panel.show_step(step([" other"], index=7, window=view))
+        assert (await drawn(pilot, panel))[-1].endswith("2 passes ago"), "until another one comes true"
+        elsewhere = pool_view(" pool", [candidate([" holds", " n", "-grams"], "prompt", 2)])
+        panel.clear()
+        panel.show_step(step([" holds", " n", " of"], index=8, window=view, pool=elsewhere))
+        assert not any("ago" in line for line in await drawn(pilot, panel)), "what the prompt had is not the window's"
 
 
 async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> None:
