@@ -10,8 +10,10 @@ from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.panel import Panel, Row, longest
 
 WIDE = 44
-"""From this many cells on, a candidate's source is written out."""
+"""From this many cells on, a candidate's source is written out, and whether it was tried."""
 MOST_SOURCE_CELLS = 16
+NARROW_PART = 5
+"""In fewer cells, one of so many is for the beginning of the source: window, prompt, accept, recycl …"""
 WINDOW = "window"
 """The source of the window's own branches."""
 
@@ -53,10 +55,11 @@ class PoolPanel(Panel):
         room = height - 1 - len(footer)
         pool = step.pool
         if pool is None:
-            header = self.header(width, ("drafts",), [""])
+            branches = [] if step.draft is None else _branches(step.draft, [])
+            header = self.header(width, ("drafts",), [_more(len(branches) - room)])
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
-            return [header, *self._guesses("", _branches(step.draft, []), room, width), *footer]
+            return [header, *self._guesses("", branches, room, width), *footer]
         rate = f"{pool.hits / pool.lookups:.0%}".replace("%", " %") if pool.lookups else "–"
         facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} · hit {rate}", f"hit {rate}"]
         others = [] if step.draft is None else _branches(step.draft, pool.candidates)
@@ -71,20 +74,22 @@ class PoolPanel(Panel):
         after = f" after ‹{after}›" if after else ""
         if not guesses:
             return _filled([[(shorten(f"nothing known{after}", width), self.muted)]], height)
-        room = max(height - bool(after), 0)
-        shown = guesses if len(guesses) <= room else guesses[: max(height - 1, 0)]
-        hidden = len(guesses) - len(shown)
-        more = f"+{hidden} more" if hidden else ""
-        key = shorten(f"{after[1:]}:" if after else "", width - len(more) - 1)
+        shown = guesses[: max(height - bool(after), 0)]
+        more = _more(len(guesses) - len(shown))
+        key = shorten(f"{after[1:]}:", width - len(more) - 1)
         title: Row = [(key, self.muted), (more.rjust(width - cell_len(key)), self.muted)]
         marks = min(max((len(each.pieces) for each in shown), default=0), width // 3)
         rows = [self._candidate(each, marks, width) for each in shown]
-        return _filled([*([title] if after or hidden else []), *rows], height)
+        return _filled([*([title] if after else []), *rows], height)
 
     def _candidate(self, candidate: protocol.Candidate, marks: int, width: int) -> Row:
         """One line: a mark for each token, in `marks` cells; the tokens; where they came from."""
         source = _in_words(candidate.source)
-        source = shorten(source, MOST_SOURCE_CELLS) if width >= WIDE else visible(source[:1])
+        source = (
+            shorten(source, MOST_SOURCE_CELLS)
+            if width >= WIDE
+            else visible(source[: max(1, width // NARROW_PART)].strip())
+        )
         if not candidate.tried and width >= WIDE:
             source = f"not tried · {source}"
         room = width - marks - 1 - cell_len(source) - 1
@@ -137,6 +142,11 @@ class PoolPanel(Panel):
         tally = f"{accepted} of {tested} tested draft tokens accepted"
         of_each = [f"{_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
+
+
+def _more(hidden: int) -> str:
+    """How many guesses there is no room for."""
+    return f"+{hidden} more" if hidden > 0 else ""
 
 
 def _in_words(source: str) -> str:

@@ -44,12 +44,12 @@ async def test_what_matched_wears_the_style_of_the_step_and_the_rest_does_not() 
         assert style_of(panel, "window").color == Palette().source("window").color
 
 
-async def test_a_narrow_panel_keeps_marks_tokens_and_the_letter_of_the_source() -> None:
+async def test_a_narrow_panel_keeps_marks_tokens_and_the_beginning_of_the_source() -> None:
     panel = pool_step()
     async with Host(panel, 28, 6).run_test():
         shown = lines(panel)
-        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "w"]
-        assert shown[3].split() == ["✗··", "·is", "·a", "·dict", "p"]
+        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "…", "windo"]
+        assert shown[3].split() == ["✗··", "·is", "·a", "·dict", "promp"]
 
 
 async def test_a_token_that_was_never_in_the_tree_is_not_called_refused() -> None:
@@ -112,7 +112,7 @@ async def test_odd_tokens_leave_the_source_at_the_edge(odd: str) -> None:
     panel = PoolPanel()
     panel.show_step(step([odd], pool=pool_view(odd, [candidate([odd, odd, "x"], "prompt")])))
     async with Host(panel, 28, 6).run_test():
-        assert lines(panel)[2].endswith(" p")
+        assert lines(panel)[2].endswith(" promp")
 
 
 async def test_without_a_pool_the_branches_of_the_draft_tree_are_shown_and_counted() -> None:
