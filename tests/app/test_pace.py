@@ -78,9 +78,9 @@ async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says
             shown = f"answering … · {rate:g} step" + "s" * (rate != 1) + "/s"
             await wait_until(pilot, lambda: shown in stage.status)  # noqa: B023
             assert stage.session.pace.rate == rate
-        for rate in (*RATES[1:], RATES[-1]):
+        for wanted in (*RATES[1:], RATES[-1]):
             await pilot.press("]")
-            await wait_until(pilot, lambda: stage.session.pace.rate == rate)  # noqa: B023
+            await wait_until(pilot, lambda: stage.session.pace.rate == wanted)  # noqa: B023
         told = [pace.steps_per_second for pace in paces(stage)]
         assert told == [*RATES[-2::-1], *RATES[1:]], "at an end of the table nothing is said"
         await wait_until(pilot, lambda: "/s" not in stage.status)
