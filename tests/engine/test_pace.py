@@ -94,10 +94,10 @@ def paced(engine: Wire) -> Iterator[Wire]:
 
 
 def settled(engine: Wire) -> None:
-    """It has heard all that it was sent, and says nothing more: what comes next is the answer to a command."""
+    """It has heard all that it was sent, and has said all that it says by itself: what is no command is answered."""
     time.sleep(SECONDS_OF_SILENCE)
-    engine.send(Configure())
-    engine.until(SettingsApplied)
+    engine.send(b"no command\n")
+    engine.until(Failed)
 
 
 def steps_of(engine: Wire, turn: int) -> list[Step]:
