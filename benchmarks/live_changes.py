@@ -41,16 +41,17 @@ class Dragging:
         self.times.append(time.perf_counter())
         return False
 
-    def apply_changes(self, _emit: Emit) -> None:
+    def until_due(self, _emit: Emit) -> float:
         """See `ladechat.engine.turn.Listener`."""
         dice = self._dice
         if not self.active or dice.randrange(EVERY):
-            return
+            return 0.0
         window, ngram, guesses = dice.randint(1, 20), dice.randint(2, 7), dice.randint(0, 20)
         parameters: dict[str, Value] = {"window": window, "ngram": ngram, "guesses": guesses}
         decoder = "auto" if dice.random() < 0.2 else "lookahead"
         self._service.decoders.apply(Settings(decoder=decoder, parameters=parameters))
         self.changes += 1
+        return 0.0
 
 
 def main() -> None:

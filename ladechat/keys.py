@@ -10,12 +10,23 @@ SHARED_KEYS = (
     Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
 )
 
+_PACE = Binding.Group("Pace", compact=True)
+
+PACE_KEYS = (
+    Binding("space", "pause", "Pause", id="pause", tooltip="Pause the answer, or go on."),
+    Binding("right", "take_step", "Step", id="take_step", tooltip="One step of a paused answer."),
+    Binding("left_square_bracket", "slower", "Slower", group=_PACE, id="slower", tooltip="Fewer steps a second."),
+    Binding("right_square_bracket", "faster", "Faster", group=_PACE, id="faster", tooltip="More steps a second."),
+)
+"""They act while an answer is under way, and are typed like others where the prompt is not empty."""
+
 APP_KEYS = (
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
+    *PACE_KEYS,
     SHARED_KEYS[0],
     Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Plain decoding, or the decoder before."),
     SHARED_KEYS[1],
-    Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Show about four steps a second, or as they come."),
+    Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Four steps a second, or as many as it can."),
     Binding("f7", "record", "Rec", id="record", tooltip="Begin or end a recording of the session."),
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     *SHARED_KEYS[2:],
@@ -32,6 +43,9 @@ APP_KEYS = (
     ),
     Binding("ctrl+q", "app.quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
 )
+
+LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "look", "record")
+"""The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
 
 REPLAY_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),

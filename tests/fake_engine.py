@@ -75,6 +75,7 @@ class FakeEngine:
         commands: all that it was sent.
         closed: whether it was ended by the app.
         stack_dumps: how often it was asked for its thread stacks.
+        pace: steps a second that it was told; it takes none at 0, and as many as it can at any other.
         watched: whether it was told that somebody looks at pseudo states.
         fail_next: what the next question fails with, instead of an answer.
         hold_end: leave an answer open behind its last step.
@@ -95,6 +96,7 @@ class FakeEngine:
         self.commands: list[Command] = []
         self.closed = False
         self.stack_dumps = 0
+        self.pace: float | None = None
         self.watched = False
         self.fail_next: protocol.FailureCode | None = None
         self.trim_next = False
@@ -106,6 +108,7 @@ class FakeEngine:
         self._loaded = False
         self._ended = False
         self._allowed: int | None = 0 if hold_steps else None
+        self._asked_for = 0
         self._waiting: deque[protocol.Generate] = deque()
         self._turn: int | None = None
         self._rest: list[str] = []
@@ -150,6 +153,10 @@ class FakeEngine:
                     self._plan()
             case protocol.Watch():
                 self.watched = command.lens
+            case protocol.Pace():
+                self.pace = command.steps_per_second
+                self._asked_for = self._asked_for + 1 if command.step else 0
+                self._work()
             case protocol.Stop():
                 if self._turn is not None:
                     self._finish("stopped")
@@ -243,7 +250,7 @@ class FakeEngine:
                 self._begin(self._waiting.popleft())
             elif not self._coming and not self.hold_end:
                 self._finish("eos")
-            elif not self._coming or self._allowed == 0:
+            elif not self._coming or self._allowed == 0 or (self.pace == 0 and not self._asked_for):
                 return
             else:
                 self._step()
@@ -267,7 +274,7 @@ class FakeEngine:
                     context_length=1024,
                 )
             )
-        self._turn, self._said, self.steps_done = command.turn, [], 0
+        self._turn, self._said, self.steps_done, self._asked_for = command.turn, [], 0, 0
         self._rest = tokens(self._answers.popleft() if len(self._answers) > 1 else self._answers[0])
         self._plan()
         prompt = [sample_steps.token_id(piece) for message in command.messages for piece in tokens(message.content)]
@@ -309,6 +316,7 @@ class FakeEngine:
         self.steps_done += 1
         self._said += step.pieces
         self._rest = self._rest[len(step.pieces) :]
+        self._asked_for = max(0, self._asked_for - 1)
         if self._allowed is not None:
             self._allowed -= 1
         self._say(step)

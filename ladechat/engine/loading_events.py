@@ -1,9 +1,15 @@
 """Tells the stream what the engine is doing before it can answer, and how far it is."""
 
 import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
+from ladechat import protocol
 from ladechat.engine.stream import EventStream
 from ladechat.protocol import Loading
+
+if TYPE_CHECKING:
+    from ladechat.engine.turn import Service
 
 STAGES = 4
 SECONDS_BETWEEN = 0.1
@@ -55,3 +61,29 @@ class LoadingReport:
                 total_bytes=total,
             )
         )
+
+
+def ready(service: "Service") -> protocol.Ready:
+    """What is said of a model once it is loaded."""
+    loaded = service.loaded
+    sampling = loaded.sampling_defaults
+    return protocol.Ready(
+        model=loaded.name,
+        model_type=loaded.model_type,
+        tokenizer=loaded.tokenizer_fingerprint,
+        parameters=loaded.parameters,
+        layers=loaded.layers,
+        vocabulary=loaded.vocabulary,
+        context_length=loaded.context_length,
+        device=loaded.device,
+        dtype=loaded.dtype,
+        chat_template="checkpoint" if loaded.tokenizer.chat_template else "llama-2 (built in)",
+        eos_ids=sorted(loaded.eos_ids),
+        load_seconds=loaded.load_seconds,
+        settings=service.decoders.settings,
+        quantization=loaded.quantization,
+        sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
+        decoders=service.decoders.offered(),
+        single_token=loaded.runner.capabilities.single_token,
+        memory=service.memory(),
+    )

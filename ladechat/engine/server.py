@@ -6,7 +6,6 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -23,7 +22,8 @@ from ladechat.engine.failures import (
     unexpected,
     worker_ended,
 )
-from ladechat.engine.loading_events import STAGES, LoadingReport
+from ladechat.engine.loading_events import STAGES, LoadingReport, ready
+from ladechat.engine.pace import Pace
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
 from ladechat.garbage import collect_seldom
@@ -144,7 +144,7 @@ def _serve_model(
             return 1
     if layer_search:
         search_layers(service, layer_search, report, lambda: inbox.stop_came, stream.emit)
-    stream.emit(_ready(service))
+    stream.emit(ready(service))
     prepare(service, stream.emit)
     collect_seldom()
     Engine(service, stream, inbox, pool).run()
@@ -167,6 +167,7 @@ class Engine:
         self._inbox = inbox
         self._changes: list[Configure] = []
         self._stop = False
+        self._pace = Pace()
         self._learning = service.texts.learn(service.loaded.vocabulary)
 
     def run(self) -> None:
@@ -175,13 +176,9 @@ class Engine:
             command = self._next()
             if isinstance(command, Generate):
                 self._answer(command)
-            elif isinstance(command, Configure):
-                self._changes.append(command)
-            elif isinstance(command, Watch):
-                self._service.decoders.watch(command.lens)
-            elif isinstance(command, ProtocolError):
-                self._stream.emit(bad_command(command))
-            self.apply_changes(self._stream.emit)
+            else:
+                self._take(command)
+            self._apply_changes(self._stream.emit)
 
     def _next(self) -> Command | ProtocolError:
         """The next command. Until it comes, what no step shall wait for is done: tokens get their texts."""
@@ -199,20 +196,46 @@ class Engine:
     def stop_wanted(self) -> bool:
         """See `ladechat.engine.turn.Listener`."""
         while (command := self._inbox.poll()) is not None:
-            if isinstance(command, Stop):
-                self._stop = True
-            elif isinstance(command, Configure):
-                self._changes.append(command)
-            elif isinstance(command, Watch):
-                self._service.decoders.watch(command.lens)
-            elif isinstance(command, Generate):
-                self._stream.emit(busy(command.turn))
-            elif isinstance(command, ProtocolError):
-                self._stream.emit(bad_command(command))
+            self._take(command)
         return self._stop
 
-    def apply_changes(self, emit: "Emit") -> None:
+    def until_due(self, emit: "Emit") -> float | None:
         """See `ladechat.engine.turn.Listener`."""
+        self._apply_changes(emit)
+        waited = 0.0
+        while (left := self._pace.seconds_left()) != 0:
+            emit()  # what is held back is seen while it waits
+            began = time.perf_counter()
+            command = self._inbox.poll(left)
+            waited += time.perf_counter() - began
+            if command is not None:
+                self._take(command)
+            if self.stop_wanted():
+                return None
+            self._apply_changes(emit)
+        self._pace.begin_step()
+        return waited
+
+    def _take(self, command: Command | ProtocolError) -> None:
+        """Carry out a command, or note it for the place where it can be; no answer begins before the one under way has
+        ended.
+        """
+        match command:
+            case Stop():
+                self._stop = True
+            case Configure():
+                self._changes.append(command)
+            case Watch():
+                self._service.decoders.watch(command.lens)
+            case protocol.Pace():
+                self._pace.change(command)
+            case Generate():
+                self._stream.emit(busy(command.turn))
+            case ProtocolError():
+                self._stream.emit(bad_command(command))
+
+    def _apply_changes(self, emit: "Emit") -> None:
+        """Carry out the changes of settings that have come, and emit them."""
         from ladechat.engine.decoders import RefusedSettings
 
         for change in self._changes:
@@ -229,6 +252,7 @@ class Engine:
         from ladechat.engine.turn import answer
 
         self._stop = False
+        self._pace.begin_answer()
         try:
             answer(self._service, command, self._emit, self)
         except MessageTooLong as error:
@@ -309,28 +333,3 @@ def _changed(settings: Settings, change: Configure) -> Settings:
     """
     named = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
     return msgspec.structs.replace(settings, **{"parameters": {}, **named})
-
-
-def _ready(service: "Service") -> protocol.Ready:
-    loaded = service.loaded
-    sampling = loaded.sampling_defaults
-    return protocol.Ready(
-        model=loaded.name,
-        model_type=loaded.model_type,
-        tokenizer=loaded.tokenizer_fingerprint,
-        parameters=loaded.parameters,
-        layers=loaded.layers,
-        vocabulary=loaded.vocabulary,
-        context_length=loaded.context_length,
-        device=loaded.device,
-        dtype=loaded.dtype,
-        chat_template="checkpoint" if loaded.tokenizer.chat_template else "llama-2 (built in)",
-        eos_ids=sorted(loaded.eos_ids),
-        load_seconds=loaded.load_seconds,
-        settings=service.decoders.settings,
-        quantization=loaded.quantization,
-        sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
-        decoders=service.decoders.offered(),
-        single_token=loaded.runner.capabilities.single_token,
-        memory=service.memory(),
-    )

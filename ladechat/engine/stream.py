@@ -76,10 +76,10 @@ class Inbox:
         """The next command, or what was wrong with the line that should have been one."""
         return self._queue.get()
 
-    def poll(self) -> Command | ProtocolError | None:
-        """As `wait`, but None when nothing has come."""
+    def poll(self, seconds: float | None = 0.0) -> Command | ProtocolError | None:
+        """As `wait`, but None when nothing has come for so many seconds; None seconds are without end."""
         try:
-            return self._queue.get_nowait()
+            return self._queue.get(timeout=seconds if seconds is None else min(seconds, threading.TIMEOUT_MAX))
         except queue.Empty:
             return None
 

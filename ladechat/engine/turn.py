@@ -53,8 +53,14 @@ class Listener(Protocol):
         """Whether a stop has come. Asked between two steps and between two chunks of the prompt."""
         ...
 
-    def apply_changes(self, emit: Emit) -> None:
-        """Carry out the changes of settings that have come, and emit them. Called between two steps."""
+    def until_due(self, emit: Emit) -> float | None:
+        """Carry out the changes of settings that have come, emit them, and wait until the next step is due.
+
+        Called before each step.
+
+        Returns:
+            The seconds that it waited; None if a stop came meanwhile.
+        """
         ...
 
 
@@ -227,13 +233,13 @@ class _Turn:
 
     def _decode(self, listener: Listener) -> protocol.FinishReason:
         started, timed = time.perf_counter(), self.service.decoders.timed_seconds
-        while True:
+        waited = listener.until_due(self._flush_and_emit)
+        while waited is not None:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
-            listener.apply_changes(self._flush_and_emit)
             decoder = self.service.decoders.chosen()
             text = [*self.prompt, *self.token_ids]
             for step in decoder.run(text, self._limits_left(), self.sampler, len(self.token_ids)):
-                now = time.perf_counter()
+                now, started = time.perf_counter(), started + waited
                 timing = self.service.decoders.timed_seconds - timed  # passes, where `auto` begins in mid-answer
                 step_ms, started, timed = 1000 * (now - started - timing), now, timed + timing
                 self.token_ids += step.tokens
@@ -249,9 +255,10 @@ class _Turn:
                 self._emit_policy(now, ended=reason is not None)
                 if reason is not None:
                     return reason
-                listener.apply_changes(self._flush_and_emit)
-                if self.service.decoders.chosen() is not decoder:
+                waited = listener.until_due(self._flush_and_emit)
+                if waited is None or self.service.decoders.chosen() is not decoder:
                     break
+        return "stopped"
 
     def _emit_and_measure(self, ended: bool) -> float:
         """Emit the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""

@@ -34,6 +34,7 @@ from ladechat.protocol.values import (
     Seed,
     Settings,
     Share,
+    StepsPerSecond,
     Temperature,
     Text,
     Timing,
@@ -44,7 +45,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.1"
+VERSION = "3.2"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -101,6 +102,16 @@ class Watch(Command, frozen=True, tag="watch"):
     """
 
     lens: bool
+
+
+class Pace(Command, frozen=True, tag="pace"):
+    """How many steps a second an answer takes at most, this one and those after it; None: as many as it can, 0: none.
+
+    With `step`, one step is taken at once, also at a pace of 0.
+    """
+
+    steps_per_second: StepsPerSecond | None = None
+    step: bool = False
 
 
 class Shutdown(Command, frozen=True, tag="shutdown"):

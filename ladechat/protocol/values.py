@@ -29,6 +29,7 @@ Milliseconds = Annotated[float, Meta(ge=0.0, le=MOST_MILLISECONDS)]
 PassMilliseconds = Annotated[float, Meta(ge=LEAST_PASS_MILLISECONDS, le=MOST_MILLISECONDS)]
 Ratio = Annotated[float, Meta(ge=0.0, le=MOST_RATIO)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+StepsPerSecond = Annotated[float, Meta(ge=0.0, le=1000.0)]
 Text = Annotated[str, Meta(max_length=MOST_TEXT)]
 Piece = Annotated[str, Meta(max_length=MOST_PIECE)]
 

@@ -2,17 +2,18 @@
 
 import gc
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
 import msgspec
 from textual import on
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import BindingType
+from textual.binding import ActiveBinding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from ladechat.keys import APP_KEYS
+from ladechat.keys import APP_KEYS, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
 from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands
 from ladechat.session.engine_session import EngineSession
@@ -26,7 +27,6 @@ from ladechat.widgets.slider import Slider
 from ladechat.widgets.sliders import ParameterSlider, SamplingSlider
 from ladechat.widgets.too_small import TooSmall
 
-SLOW_MOTION_FRAMES = 8
 QUIT_SECONDS = 2.0
 
 
@@ -51,6 +51,7 @@ class ChatScreen(Screen[None]):
         self._before_plain = ""
         self._quit_next = False
         self._warned = False
+        self._in_footer: tuple[bool, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -74,6 +75,7 @@ class ChatScreen(Screen[None]):
     def _frame(self) -> None:
         if self.is_running:  # the widgets go before the timer does
             self._session.frame()
+            self._show_pace()
 
     def check_silence(self) -> None:
         """Say so when the engine should have sent something, and has not for long."""
@@ -121,13 +123,11 @@ class ChatScreen(Screen[None]):
         self.view.transcript.anchor()
         if self._session.asking:
             self._session.ask_later(event.text)
-            self.notify("Sent as soon as this answer has ended.")
         else:
             self._session.ask(event.text)
 
     def action_stop(self) -> None:
-        """Stop the answer, and slow motion with it; or a download."""
-        self._session.pacer.frames_per_step = 0
+        """Stop the answer, or a download."""
         self._session.stop()
 
     def action_interrupt(self) -> None:
@@ -153,12 +153,6 @@ class ChatScreen(Screen[None]):
     def _disarm_quit(self) -> None:
         self._quit_next = False
 
-    def action_slow_motion(self) -> None:
-        """Show about four steps a second, or as they come."""
-        slow = not self._session.pacer.frames_per_step
-        self._session.pacer.frames_per_step = SLOW_MOTION_FRAMES if slow else 0
-        self.notify("Slow motion: about four steps a second are shown." if slow else "Steps are shown as they come.")
-
     def action_follow(self) -> None:
         """To the end of the conversation, and on with it as it grows."""
         self.view.transcript.anchor()
@@ -169,6 +163,55 @@ class ChatScreen(Screen[None]):
             self.notify("Stop the answer first (Esc).", severity="warning")
         else:
             self._session.clear()
+
+    # --- pace -------------------------------------------------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        """Hold the answer between two steps, or go on."""
+        self._session.set_pace(self._session.pace.pause(not self._session.pace.paused))
+
+    def action_take_step(self) -> None:
+        """One step of a paused answer."""
+        self._session.take_step()
+
+    def action_slower(self) -> None:
+        """Fewer steps a second."""
+        self._session.set_pace(self._session.pace.faster(-1))
+
+    def action_faster(self) -> None:
+        """More steps a second."""
+        self._session.set_pace(self._session.pace.faster(1))
+
+    def action_slow_motion(self) -> None:
+        """Four steps a second, or as many as the engine can."""
+        self._session.set_pace(self._session.pace.slow_motion())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The pace has keys while an answer is under way."""
+        if action in (binding.action for binding in PACE_KEYS):
+            return self._session.asking and (action != "take_step" or self._session.pace.paused)
+        return True
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """While keys of the pace are in the footer, others make room for them."""
+        bindings = super().active_bindings
+        if any(active.binding.id == "pause" for active in bindings.values()):
+            for key, active in bindings.items():
+                if active.binding.id in LEFT_OUT_OF_THE_FOOTER:
+                    bindings[key] = active._replace(binding=replace(active.binding, show=False))
+        return bindings
+
+    def _show_pace(self) -> None:
+        """What is wanted is in the status line, and the keys that act now are in the footer."""
+        session, pace = self._session, self._session.pace
+        self.view.show_pace(pace.rate, pace.paused, session.waiting)
+        in_footer = (session.asking, pace.paused, self._prompt.is_blank)
+        if in_footer != self._in_footer:
+            self._in_footer = in_footer
+            keys = [binding.key for binding in PACE_KEYS] if session.asking else []
+            self._prompt.passed_on = frozenset(keys)
+            self.refresh_bindings()
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

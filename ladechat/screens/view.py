@@ -65,14 +65,20 @@ class ConversationView(Vertical):
         """Show or hide the mark of a recording."""
         self._recording.display = running
 
+    def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
+        """Show at what pace steps are wanted, and how many questions wait."""
+        status, rate = self._status, steps_per_second
+        status.rate = "" if rate is None else f"{rate:g} step{'s' * (rate != 1)}/s"
+        status.paused, status.waiting = paused, waiting
+
     def toggle_panels(self) -> None:
         """Show or hide the panels."""
         self.side.display = not self.side.display
 
 
 def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding]) -> Iterable[SystemCommand]:
-    """The action of every key, by name, for the command palette."""
+    """The action of every key that does something now, by name, for the command palette."""
     for binding in keys:
-        if binding.id not in IN_PALETTE_ALREADY:
+        if binding.id not in IN_PALETTE_ALREADY and screen.check_action(binding.action, ()):
             action = partial(app.run_action, binding.action, screen)
             yield SystemCommand(binding.description, binding.tooltip, action)

@@ -20,6 +20,7 @@ from ladechat.protocol import (
     Failed,
     Header,
     Loading,
+    Pace,
     Ready,
     Settings,
     SettingsApplied,
@@ -29,7 +30,7 @@ from ladechat.protocol import (
     Watch,
 )
 from ladechat.session.conversation import Conversation
-from ladechat.session.pacing import Pacer
+from ladechat.session.pace import ViewerPace
 from ladechat.session.recording import Recorder
 from ladechat.session.silence import Silence
 from ladechat.session.source import EngineSource
@@ -81,6 +82,7 @@ class EngineSession:
     Attributes:
         state: see `State`.
         wished: the settings that the user wants; the next engine starts with them.
+        pace: the pace that the user wants.
         listener: the screen.
     """
 
@@ -95,7 +97,7 @@ class EngineSession:
         self.wished = settings
         self.conversation = conversation
         self.recorder = recorder or Recorder()
-        self.pacer = Pacer()
+        self.pace = ViewerPace()
         self.listener: Listener | None = None
         self._new_engine = new_engine
         self._engine = new_engine(settings)
@@ -103,6 +105,7 @@ class EngineSession:
         self._running: asyncio.Task[None] | None = None
         self._sending: set[asyncio.Task[None]] = set()
         self._queue: list[str] = []
+        self._unseen: list[Event] = []
         self._silence = Silence()
         self._dumped_stacks = False
         self._settings_will_shrink = False
@@ -112,6 +115,11 @@ class EngineSession:
     def asking(self) -> bool:
         """Does a question wait for its answer, or for the rest of it?"""
         return self.conversation.pending is not None
+
+    @property
+    def waiting(self) -> int:
+        """How many questions will be asked when this one has its answer."""
+        return len(self._queue)
 
     # --- the engine ---------------------------------------------------------------------------------------------------
 
@@ -134,6 +142,9 @@ class EngineSession:
         self._leaving, self._engine = self._engine, self._new_engine(self.wished)
         if self._lens:
             self._send(Watch(lens=True))
+        self.pace = self.pace.pause(False)  # it was for the answer that is broken off
+        if self.pace.rate is not None:
+            self._send(self.pace.command())
         self._running = asyncio.create_task(self._run(self._engine))
         return True
 
@@ -161,7 +172,7 @@ class EngineSession:
             async for last in engine.events():
                 self._silence.end()
                 self._record(last)
-                self.pacer.put(last)
+                self._unseen.append(last)
             await engine.close()
             message = "The engine has ended."
         except OSError as error:
@@ -178,13 +189,15 @@ class EngineSession:
         sending.add_done_callback(self._sending.discard)
 
     def stuck_for(self) -> float | None:
-        """Seconds of silence of an engine that should have sent something; None while all is well.
+        """Seconds of silence of an engine that should have sent something; None while all is well, as in a pause.
 
         Once in each such silence the engine is asked for its thread stacks.
         """
         limit = SILENCE_SECONDS.get(self.state)
         if self.state is State.READY and self.asking:
             limit = SILENCE_SECONDS[State.ANSWERING]
+        if self.pace.paused and self.asking and self.state in (State.READY, State.ANSWERING):
+            limit = None
         seconds = self._silence.beyond(limit)
         if seconds is not None and not self._dumped_stacks:
             self._engine.dump_stacks()
@@ -205,8 +218,8 @@ class EngineSession:
         self._queue.append(text)
 
     def stop(self) -> None:
-        """Stop the answer after the step under way; or a download, and with it the engine; or what an engine searches
-        for while it loads.
+        """Stop the answer after the step under way, and with it a pause; or a download, and with it the engine; or what
+        an engine searches for while it loads.
         """
         if self.state is State.DOWNLOADING:
             closing = asyncio.create_task(self._engine.close())
@@ -215,6 +228,7 @@ class EngineSession:
         elif self.asking or self.state is State.LOADING:
             self._send(Stop())
             self._move(Trigger.STOP)
+            self.set_pace(self.pace.pause(False))  # after the stop: no step slips in between
 
     def configure(self, change: Configure) -> None:
         """Ask for other settings. What then holds, the engine says."""
@@ -222,6 +236,17 @@ class EngineSession:
         given["parameters"] = {**self.wished.parameters, **(change.parameters or {})}
         self.wished = replace(self.wished, **{name: value for name, value in given.items() if value is not None})
         self._send(change)
+
+    def set_pace(self, pace: ViewerPace) -> None:
+        """Have the engine take its steps at another pace, in this answer and those after it."""
+        if pace != self.pace:
+            self.pace = pace
+            self._silence.end()
+            self._send(pace.command())
+
+    def take_step(self) -> None:
+        """One step of a paused answer."""
+        self._send(Pace(steps_per_second=0.0, step=True))
 
     def watch(self, lens: bool) -> None:
         """Say whether somebody looks at what hidden states read at each layer; a new engine is told it too."""
@@ -245,19 +270,17 @@ class EngineSession:
     # --- events -------------------------------------------------------------------------------------------------------
 
     def frame(self) -> None:
-        """Show the events that are due in this frame."""
-        self._show(self.pacer.frame())
+        """Show the events that have come since the last frame, all together."""
+        self._show_all()
 
     def _add(self, event: Event) -> None:
         """Put an event of our own into the stream, and show it at once."""
         self._record(event, own=True)
-        self.pacer.put(event)
+        self._unseen.append(event)
         self._show_all()
 
     def _show_all(self) -> None:
-        self._show(self.pacer.drain())
-
-    def _show(self, events: Sequence[Event]) -> None:
+        events, self._unseen = self._unseen, []
         if events and self.listener is not None:
             self.listener.show(events)
         for event in events:

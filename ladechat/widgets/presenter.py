@@ -33,7 +33,7 @@ from ladechat.widgets.formatting import (
     introduce,
 )
 from ladechat.widgets.side import Arrangement, SidePanels
-from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.transcript import Transcript
 
 STARTING = "starting the engine …"
@@ -155,7 +155,7 @@ class Presenter:
                 self._transcript.start("model", self._model)
                 self.say("reading the question …")
             case Prefilling():
-                self.say("answering …")
+                self.say(ANSWERING)
                 if event.done_tokens < event.total_tokens:
                     self.say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
             case PolicyChoice():

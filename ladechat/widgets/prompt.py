@@ -57,6 +57,20 @@ class Prompt(TextArea):
         self._draft = ""
         self._typed: list[str] = []
         self._last_key = 0.0
+        self.passed_on: frozenset[str] = frozenset()
+        """Keys that are the screen's while nothing is typed."""
+
+    @property
+    def is_blank(self) -> bool:
+        """Is there nothing that was typed?"""
+        return not (self._typed or self.document.text)
+
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        """Whether a key is typed."""
+        return not self._passes_on(key) and super().check_consume_key(key, character)
+
+    def _passes_on(self, key: str) -> bool:
+        return key in self.passed_on and self.is_blank
 
     def on_key(self, event: events.Key) -> None:
         """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.
@@ -64,6 +78,9 @@ class Prompt(TextArea):
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
         and inserted at once: with each insertion, all of the line is wrapped anew.
         """
+        if self._passes_on(event.key):
+            event.prevent_default()
+            return
         character = event.character if event.is_printable else None
         fast, self._last_key = monotonic() - self._last_key < SECONDS_BETWEEN_KEYS, monotonic()
         if character is not None and (fast or self._typed):
@@ -147,8 +164,11 @@ class Prompt(TextArea):
         raise SkipAction
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A text area selects its line with F6 and everything with F7, which are the app's here."""
-        return action not in ("select_line", "select_all")
+        """A text area selects its line with F6 and everything with F7, which are the app's here; and the right arrow
+        key moves nothing where there is nothing.
+        """
+        passed_on = action == "cursor_right" and self._passes_on("right")
+        return not passed_on and action not in ("select_line", "select_all")
 
     def offer(self, text: str) -> None:
         """Put a text back that could not be answered, unless the user has begun another."""

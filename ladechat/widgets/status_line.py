@@ -11,15 +11,23 @@ from ladechat.widgets.cells import cell_len, printable, shorten
 from ladechat.widgets.strips import strip_of
 
 SEPARATOR = " · "
+ANSWERING = "answering …"
+PAUSED = "paused · Space goes on · → one step"
+"""Stands in the place of `ANSWERING` in a pause."""
 MIN_MODEL_CELLS = 12
 """A model's name is shortened rather than left out while it has this much room."""
 
 
 class StatusLine(Widget):
-    """``model · device · dtype · decoder · facts · memory``, and at the right the activity.
+    """``model · device · dtype · decoder · facts · memory``, and at the right ``activity · rate · waiting``.
 
     What does not fit is left out, least important first: memory, facts, the owner in the
     model's name, dtype, device, decoder, and at last the model. The activity stays.
+
+    Attributes:
+        rate: how many steps a second are wanted; empty for as many as it can.
+        paused: whether steps are held up.
+        waiting: how many questions will be asked when this one has its answer.
     """
 
     DEFAULT_CSS = """
@@ -36,12 +44,15 @@ class StatusLine(Widget):
     facts = reactive("")
     memory = reactive("")
     activity = reactive("")
+    rate = reactive("")
+    paused = reactive(False)
+    waiting = reactive(0)
 
     def render_line(self, y: int) -> Strip:
         width = self.content_size.width
         if y:
             return Strip.blank(width, self.rich_style)
-        activity = shorten(self.activity, width)
+        activity = shorten(self._right(), width)
         model, rest = self._left(width - cell_len(activity) - 2)
         gap = width - cell_len(model) - cell_len(rest) - cell_len(activity)
         return strip_of(
@@ -54,6 +65,15 @@ class StatusLine(Widget):
             width,
             self.rich_style,
         )
+
+    def _right(self) -> str:
+        """What it is doing, at what pace, and what comes after it."""
+        if self.paused and self.activity == ANSWERING:
+            doing = PAUSED
+        else:
+            doing = SEPARATOR.join(filter(None, (self.activity, "paused" * self.paused)))
+        waiting = f"{self.waiting} question{' waits' if self.waiting == 1 else 's wait'}" if self.waiting else ""
+        return SEPARATOR.join(filter(None, (doing, self.rate, waiting)))
 
     def _left(self, room: int) -> tuple[str, str]:
         """The model, and what else of the left side fits with it into `room` cells."""

@@ -74,8 +74,18 @@ class Stage:
         return self.app.query_one(Prompt).text
 
     @property
+    def pace_has_keys(self) -> bool:
+        """Are Space and its like no characters now?"""
+        return bool(self.app.query_one(Prompt).passed_on)
+
+    @property
     def activity(self) -> str:
         return self.app.query_one(StatusLine).activity
+
+    @property
+    def status(self) -> str:
+        """The whole status line, as far as it has room."""
+        return self.app.query_one(StatusLine).render_line(0).text
 
     @property
     def notices(self) -> list[str]:

@@ -63,12 +63,13 @@ async def test_questions_during_an_answer_wait_and_are_asked_in_order() -> None:
         await wait_until(pilot, lambda: stage.asking)
         await ask(pilot, "Two?")
         await ask(pilot, "Three?")
-        await wait_until(pilot, lambda: len(stage.notices) == 2)
+        await wait_until(pilot, lambda: "2 questions wait" in stage.status)
         assert len(stage.engine.questions) == 1
         stage.engine.release()
         await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
         said = [stage.text.index(part) for part in ("One?", "first answer", "Two?", "second answer", "Three?", "third")]
         assert said == sorted(said)
+        assert "wait" not in stage.status
 
 
 async def test_an_empty_question_is_not_sent() -> None:

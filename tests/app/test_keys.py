@@ -187,19 +187,6 @@ async def test_f2_hides_the_panels_and_gives_their_room_to_the_conversation() ->
         await wait_until(pilot, lambda: stage.app.query_one(Transcript).size.width == narrow)
 
 
-async def test_f6_shows_steps_slowly_until_it_is_pressed_again() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f6")
-        assert stage.session.pacer.frames_per_step > 0
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: "The" in stage.text)
-        assert SHOWN_ANSWER not in stage.text
-        await pilot.press("f6")
-        await wait_until(pilot, lambda: SHOWN_ANSWER in stage.text)
-
-
 async def test_page_keys_and_end_move_the_conversation_while_the_prompt_has_the_focus() -> None:
     stage = Stage(welcome="\n".join(f"line {number}" for number in range(80)))
     async with stage.app.run_test() as pilot:

@@ -61,14 +61,17 @@ async def test_ctrl_c_quits_only_at_the_second_time() -> None:
         assert stage.app.return_value == 0
 
 
-@pytest.mark.parametrize("slow", [False, True])
-async def test_leaving_closes_the_engine_also_while_steps_are_coming(slow: bool) -> None:
-    stage = Stage()
+@pytest.mark.parametrize("paused", [False, True])
+async def test_leaving_closes_the_engine_also_in_the_middle_of_an_answer(paused: bool) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        if slow:
-            await pilot.press("f6")
         await ask(pilot, "One?")
+        stage.engine.release(3)
         await wait_until(pilot, lambda: "The" in stage.text)
+        if paused:
+            await wait_until(pilot, lambda: stage.pace_has_keys)
+            await pilot.press("space")
+            await wait_until(pilot, lambda: stage.engine.pace == 0)
         await pilot.press("ctrl+q")
     assert stage.app.return_code == 0
     assert stage.engine.closed

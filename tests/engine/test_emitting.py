@@ -31,10 +31,11 @@ class Acting:
         self._steps += 1
         return self._steps == self._stop
 
-    def apply_changes(self, emit: Emit) -> None:
+    def until_due(self, emit: Emit) -> float:
         if self._steps == self._change and self._service.decoders.settings.decoder != "autoregressive":
             self._service.decoders.apply(Settings(decoder="autoregressive"))
             emit(SettingsApplied(settings=self._service.decoders.settings))
+        return 0.0
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +142,8 @@ class Undisturbed:
     def stop_wanted(self) -> bool:
         return False
 
-    def apply_changes(self, _emit: Emit) -> None:
-        pass
+    def until_due(self, _emit: Emit) -> float:
+        return 0.0
 
 
 @pytest.mark.parametrize("together", [ONE_BY_ONE, 0.005])

@@ -30,7 +30,7 @@ class Changing:
     def stop_wanted(self) -> bool:
         return False
 
-    def apply_changes(self, _emit: Emit) -> None:
+    def until_due(self, _emit: Emit) -> float:
         dice = self._dice
         values: dict[str, Value] = {
             "window": dice.choice((1, 2, 5, 9, 20)),
@@ -48,6 +48,7 @@ class Changing:
         self._service.decoders.watch(dice.random() < 0.5)
         self.changes += 1
         self.seen.add(decoder)
+        return 0.0
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +72,8 @@ def events_of(service: Service, text: str, listener: Any) -> list[Event]:
 @pytest.mark.parametrize("changes", [150, pytest.param(1000, marks=pytest.mark.full)])
 def test_random_changes_at_every_step_leave_the_text_alone(service: Service, changes: int) -> None:
     class Still(Changing):
-        def apply_changes(self, _emit: Emit) -> None:
-            pass
+        def until_due(self, _emit: Emit) -> float:
+            return 0.0
 
     changing = Changing(service, seed=changes)
     decoders_seen = set()
@@ -92,8 +93,8 @@ def test_random_changes_at_every_step_leave_the_text_alone(service: Service, cha
 
 def test_what_auto_chooses_is_told_behind_its_first_step_and_at_the_end(service: Service) -> None:
     class Still(Changing):
-        def apply_changes(self, _emit: Emit) -> None:
-            pass
+        def until_due(self, _emit: Emit) -> float:
+            return 0.0
 
     service.decoders.apply(Settings(decoder="auto"))
     service.decoders.prepare()
@@ -127,10 +128,11 @@ def test_passes_that_are_timed_in_mid_answer_count_for_no_step(
     monkeypatch.setattr(costs, "refresh", slowly)
 
     class ToAuto(Changing):
-        def apply_changes(self, _emit: Emit) -> None:
+        def until_due(self, _emit: Emit) -> float:
             self.changes += 1
             if self.changes == 5:
                 fresh.decoders.apply(Settings(decoder="auto"))
+            return 0.0
 
     events = events_of(fresh, "again and again", ToAuto(fresh, 0))
     assert costs.timed_seconds == 1.0

@@ -40,8 +40,8 @@ class Listener:
         self._left -= 1
         return self._left < 0
 
-    def apply_changes(self, _emit: Emit) -> None:
-        pass
+    def until_due(self, _emit: Emit) -> float:
+        return 0.0
 
 
 @pytest.fixture(scope="module")

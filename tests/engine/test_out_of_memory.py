@@ -55,8 +55,8 @@ class Listener:
     def stop_wanted(self) -> bool:
         return False
 
-    def apply_changes(self, _emit: Emit) -> None:
-        pass
+    def until_due(self, _emit: Emit) -> float:
+        return 0.0
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,11 @@ class ToAuto:
     def stop_wanted(self) -> bool:
         return False
 
-    def apply_changes(self, _emit: Emit) -> None:
+    def until_due(self, _emit: Emit) -> float:
         if self._left == 0:
             self._service.decoders.apply(Settings(decoder="auto"))
         self._left -= 1
+        return 0.0
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,6 @@ async def test_an_engine_that_ends_shows_all_that_it_has_sent_and_gives_the_ques
     engine = FakeEngine(hold_steps=True)
     room = Room(engine)
     await room.reach(State.READY)
-    room.session.pacer.frames_per_step = 1000  # slow motion
     room.session.ask("One?")
     await room.until(lambda: room.session.state is State.ANSWERING)
     engine.release(3)

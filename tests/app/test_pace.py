@@ -1,0 +1,193 @@
+"""Who watches an answer pauses it, steps through it and sets its pace; what is typed goes to the prompt."""
+
+import pytest
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
+
+from ladechat.protocol import Pace, Stop, Watch
+from ladechat.session.pace import RATES
+from ladechat.session.state import State
+from ladechat.widgets.prompt import Prompt
+from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, wait_until
+from tests.fake_engine import FakeEngine
+
+HINT = "paused · Space goes on · → one step"
+
+
+def paces(stage: Stage) -> list[Pace]:
+    """All that the engine was told about its pace."""
+    return [command for command in stage.engine.commands if isinstance(command, Pace)]
+
+
+async def answering(pilot: Driver, stage: Stage, steps: int = 2) -> None:
+    """An answer is under way, so many steps of it are seen, and the engine waits for nothing but its pace."""
+    await ask(pilot, "One?")
+    stage.engine.release(steps)
+    await wait_until(pilot, lambda: stage.activity == "answering …" and "The" in stage.text)
+    await wait_until(pilot, lambda: stage.pace_has_keys)
+
+
+async def paused(pilot: Driver, stage: Stage) -> None:
+    await answering(pilot, stage)
+    await pilot.press("space")
+    await wait_until(pilot, lambda: HINT in stage.status and stage.engine.pace == 0)
+    stage.engine.release()
+
+
+def held() -> Stage:
+    return Stage(FakeEngine(hold_steps=True))
+
+
+async def test_space_pauses_the_engine_and_goes_on() -> None:
+    stage = held()
+    async with stage.app.run_test() as pilot:
+        await paused(pilot, stage)
+        before = stage.text
+        await pilot.pause(0.2)
+        assert stage.text == before and stage.prompt == ""
+        await pilot.press("space")
+        await wait_until(pilot, lambda: not stage.asking)
+        assert SHOWN_ANSWER in stage.text
+        assert paces(stage) == [Pace(steps_per_second=0), Pace()]
+        assert "paused" not in stage.status
+
+
+async def test_the_right_arrow_takes_one_step_while_paused_and_none_while_not() -> None:
+    stage = held()
+    async with stage.app.run_test() as pilot:
+        await answering(pilot, stage)
+        await pilot.press("right")
+        await pilot.press("space")
+        await wait_until(pilot, lambda: HINT in stage.status and stage.engine.pace == 0)
+        assert paces(stage) == [Pace(steps_per_second=0)]
+        stage.engine.release()
+        steps = stage.engine.steps_done
+        for more in (1, 2, 3):
+            await pilot.press("right")
+            await wait_until(pilot, lambda: stage.engine.steps_done == steps + more)  # noqa: B023
+        assert paces(stage)[1:] == [Pace(steps_per_second=0, step=True)] * 3
+        assert HINT in stage.status
+
+
+async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says_which() -> None:
+    stage = held()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await answering(pilot, stage)
+        for rate in (*RATES[-2::-1], RATES[0]):
+            await pilot.press("[")
+            shown = f"answering … · {rate:g} step" + "s" * (rate != 1) + "/s"
+            await wait_until(pilot, lambda: shown in stage.status)  # noqa: B023
+            assert stage.session.pace.rate == rate
+        for wanted in (*RATES[1:], RATES[-1]):
+            await pilot.press("]")
+            await wait_until(pilot, lambda: stage.session.pace.rate == wanted)  # noqa: B023
+        told = [pace.steps_per_second for pace in paces(stage)]
+        assert told == [*RATES[-2::-1], *RATES[1:]], "at an end of the table nothing is said"
+        await wait_until(pilot, lambda: "/s" not in stage.status)
+
+
+async def test_f6_is_four_steps_a_second_and_back_also_between_answers() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f6")
+        await wait_until(pilot, lambda: "ready · 4 steps/s" in stage.status)
+        await pilot.press("f6")
+        await wait_until(pilot, lambda: "/s" not in stage.status)
+        await wait_until(pilot, lambda: paces(stage) == [Pace(steps_per_second=4), Pace()])
+
+
+async def test_the_rate_is_kept_over_a_pause_and_can_be_changed_in_it() -> None:
+    stage = held()
+    async with stage.app.run_test() as pilot:
+        await paused(pilot, stage)
+        await pilot.press("f6", "]")
+        await wait_until(pilot, lambda: f"{HINT} · 8 steps/s" in stage.status)
+        assert stage.engine.pace == 0
+        await pilot.press("space")
+        await wait_until(pilot, lambda: not stage.asking)
+        assert stage.engine.pace == 8
+
+
+async def test_what_is_typed_goes_to_the_prompt_unless_it_is_empty_and_an_answer_is_under_way() -> None:
+    stage = held()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("[", "space", "]")
+        await wait_until(pilot, lambda: stage.prompt == "[ ]")
+        stage.app.query_one(Prompt).clear()
+        await answering(pilot, stage)
+        await pilot.press("a", "space", "[", "left", "right", "]")
+        await wait_until(pilot, lambda: stage.prompt == "a []")
+        assert paces(stage) == []
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: "1 question waits" in stage.status)
+        await pilot.press("space")
+        await wait_until(pilot, lambda: f"{HINT} · 1 question waits" in stage.status)
+
+
+async def test_escape_stops_at_what_is_seen_and_ends_the_pause() -> None:
+    stage = held()
+    async with stage.app.run_test() as pilot:
+        await paused(pilot, stage)
+        seen = stage.engine.steps_done
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: not stage.asking)
+        assert stage.engine.steps_done == seen and SHOWN_ANSWER not in stage.text
+        assert [each for each in stage.engine.commands if not isinstance(each, Watch)][-2:] == [Stop(), Pace()]
+        assert "paused" not in stage.status
+
+
+async def test_a_paused_engine_is_not_taken_for_a_stuck_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = held()
+    async with stage.app.run_test() as pilot:
+        await paused(pilot, stage)
+        monkeypatch.setattr("ladechat.session.engine_session.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
+        assert stage.session.stuck_for() is None
+        stage.engine.hold()
+        await pilot.press("space")
+        await wait_until(pilot, lambda: not stage.session.pace.paused)
+        assert stage.session.stuck_for() is not None
+
+
+async def test_a_new_engine_keeps_the_rate_but_no_pause() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await paused(pilot, stage)
+        await pilot.press("f6", "f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        assert paces(stage) == [Pace(steps_per_second=4)]
+        assert "ready · 4 steps/s" in stage.status
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size: tuple[int, int]) -> None:
+    stage = held()
+    async with stage.app.run_test(size=size) as pilot:
+        footer = stage.app.query_one(Footer)
+
+        def names() -> list[str]:
+            return [key.description for key in footer.query(FooterKey)]
+
+        await paused(pilot, stage)
+        expected = ["Stop", "Pause", "Step", "", "", "Decoder", "Slow", "Quit", "palette"]
+        await wait_until(pilot, lambda: names() == expected)
+        last = list(footer.query(FooterKey))[-1]
+        assert last.region.right <= size[0]
+        await pilot.press("x")
+        await wait_until(pilot, lambda: "Pause" not in names() and "Send" in names())
+        await pilot.press("backspace")
+        await wait_until(pilot, lambda: names() == expected)
+
+
+async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
+    stage = held()
+    async with stage.app.run_test() as pilot:
+
+        def names() -> set[str]:
+            return {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        assert not {"Pause", "Step", "Slower", "Faster"} & names()
+        await answering(pilot, stage)
+        assert {"Pause", "Slower", "Faster"} <= names() and "Step" not in names()

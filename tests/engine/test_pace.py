@@ -1,0 +1,255 @@
+"""Time belongs to the viewer: an engine that is paused, single-stepped or slowed down computes nothing ahead."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ladechat import protocol
+from ladechat.engine.pace import Pace
+from ladechat.protocol import (
+    Closed,
+    Configure,
+    Failed,
+    SettingsApplied,
+    Shutdown,
+    Step,
+    Stop,
+    TurnFinished,
+    TurnStarted,
+    encode,
+)
+from ladechat.session.replay import Player, Recording
+from tests.engine.wire import Wire, started
+
+QUESTION = "What is the n-gram pool?"
+PAUSE = protocol.Pace(steps_per_second=0)
+ONE_STEP = protocol.Pace(steps_per_second=0, step=True)
+FULL_SPEED = protocol.Pace()
+SECONDS_OF_SILENCE = 0.5
+"""In this time the bundled model takes dozens of steps."""
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@given(st.floats(0.001, 1000), st.lists(st.floats(0, 10), max_size=5))
+def test_steps_begin_so_many_a_second_whatever_they_take(rate: float, took: list[float]) -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.change(protocol.Pace(steps_per_second=rate))
+    assert pace.seconds_left() == 0, "nothing comes before the first step"
+    for seconds in took:
+        pace.begin_step()
+        clock.now += seconds
+        assert pace.seconds_left() == pytest.approx(max(0, 1 / rate - seconds), abs=1e-6)
+        clock.now += pace.seconds_left() or 0
+
+
+def test_while_it_is_paused_as_many_steps_are_due_as_were_asked_for() -> None:
+    pace = Pace(Clock())
+    for command in (ONE_STEP, ONE_STEP):
+        pace.change(command)
+    for left in (0, 0, None):
+        assert pace.seconds_left() == left
+        pace.begin_step()
+    pace.change(ONE_STEP)
+    pace.begin_answer()
+    assert pace.seconds_left() is None, "it was asked for in the answer before"
+    pace.change(ONE_STEP)
+    pace.change(PAUSE)
+    assert pace.seconds_left() is None
+    pace.change(FULL_SPEED)
+    assert pace.seconds_left() == 0
+
+
+def test_another_pace_counts_from_the_step_before() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.begin_step()
+    clock.now = 0.2
+    pace.change(protocol.Pace(steps_per_second=1))
+    assert pace.seconds_left() == pytest.approx(0.8)
+    pace.change(protocol.Pace(steps_per_second=4))
+    assert pace.seconds_left() == pytest.approx(0.05)
+    pace.begin_answer()
+    assert pace.seconds_left() == 0, "no answer waits for the step of another"
+
+
+@pytest.fixture
+def paced(engine: Wire) -> Iterator[Wire]:
+    """An engine that goes at full speed again when the test has ended."""
+    yield engine
+    engine.send(Stop())
+    engine.send(FULL_SPEED)
+    engine.send(Configure())
+    engine.until(SettingsApplied)
+
+
+def settled(engine: Wire) -> None:
+    """It has heard all that it was sent, and has said all that it says by itself: what is no command is answered."""
+    time.sleep(SECONDS_OF_SILENCE)
+    engine.send(b"no command\n")
+    engine.until(Failed)
+
+
+def steps_of(engine: Wire, turn: int) -> list[Step]:
+    return engine.of_turn(Step, turn)
+
+
+def test_paused_it_takes_no_step_and_one_for_each_that_is_asked_for(paced: Wire) -> None:
+    paced.send(PAUSE)
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(TurnStarted)
+    settled(paced)
+    assert steps_of(paced, turn) == []
+    for number in range(1, 4):
+        paced.send(ONE_STEP)
+        settled(paced)
+        assert len(steps_of(paced, turn)) == number
+
+
+def test_pausing_stepping_and_going_on_leave_the_text_as_it_is(paced: Wire) -> None:
+    _, undisturbed = paced.ask(QUESTION, max_new_tokens=60)
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(Step)
+    for pace in (PAUSE, ONE_STEP, ONE_STEP, protocol.Pace(steps_per_second=30), PAUSE, ONE_STEP):
+        paced.send(pace)
+        settled(paced)
+    paced.send(FULL_SPEED)
+    _, finished = paced.finish(turn)
+    assert (finished.token_ids, finished.text) == (undisturbed.token_ids, undisturbed.text)
+    assert finished.text == "".join(piece for step in steps_of(paced, turn) for piece in step.pieces)
+
+
+def test_a_slider_moved_between_two_steps_changes_the_window_of_the_very_next_one(paced: Wire) -> None:
+    paced.send(protocol.Pace(steps_per_second=4))
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    seen = 0
+    for width in (7, 3, 9):
+        paced.until(Step)
+        paced.send(Configure(parameters={"window": width}))
+        paced.until(SettingsApplied)
+        seen = len(steps_of(paced, turn))
+        step = paced.until(Step)
+        assert step.window is not None and len(step.window.rows[0]) == width
+        assert step.index == seen, "it is the very next one"
+
+
+def test_a_stop_while_it_waits_leaves_exactly_the_tokens_that_were_seen(paced: Wire) -> None:
+    for slow in (protocol.Pace(steps_per_second=0.5), PAUSE):
+        paced.send(FULL_SPEED)
+        turn = paced.generate(QUESTION, max_new_tokens=60)
+        paced.until(Step)
+        paced.send(slow)
+        settled(paced)
+        seen = [token for step in steps_of(paced, turn) for token in step.token_ids]
+        paced.send(Stop())
+        rest, finished = paced.finish(turn)
+        assert rest == [] and finished.reason == "stopped"
+        assert finished.token_ids == seen and seen
+
+
+def test_a_stop_and_the_pace_of_the_next_answer_come_together(paced: Wire) -> None:
+    """As the app says it where a pause ends with its answer: no step may slip in between."""
+    paced.send(PAUSE)
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(TurnStarted)
+    paced.send(Stop())
+    paced.send(FULL_SPEED)
+    steps, finished = paced.finish(turn)
+    assert steps == [] and finished.reason == "stopped" and finished.token_ids == []
+    assert paced.ask(QUESTION, max_new_tokens=5)[1].reason == "max_new_tokens"
+
+
+def test_the_pace_holds_for_the_next_answer_and_another_question_is_refused_while_it_waits(paced: Wire) -> None:
+    paced.send(PAUSE)
+    for _ in range(2):
+        turn = paced.generate(QUESTION, max_new_tokens=3)
+        paced.until(TurnStarted)
+        refused = paced.generate(QUESTION)
+        failed = paced.until(Failed)
+        assert (failed.code, failed.turn) == ("busy", refused)
+        while not paced.of_turn(TurnFinished, turn):
+            paced.send(ONE_STEP)
+            paced.until(Step)
+            settled(paced)
+        assert len(paced.of_turn(TurnFinished, turn)[0].token_ids) == 3
+
+
+def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Wire) -> None:
+    paced.send(PAUSE)
+    turn = paced.generate(QUESTION, max_new_tokens=4)
+    paced.until(TurnStarted)
+    while not paced.of_turn(TurnFinished, turn):
+        time.sleep(SECONDS_OF_SILENCE)
+        paced.send(ONE_STEP)
+        paced.until(Step)
+        settled(paced)
+    steps, finished = steps_of(paced, turn), paced.of_turn(TurnFinished, turn)[0]
+    assert all(step.timing.step_ms < 1000 * SECONDS_OF_SILENCE for step in steps)
+    assert finished.decode_seconds < SECONDS_OF_SILENCE * len(steps)
+
+
+def test_a_recording_of_a_pause_has_the_pause_and_is_played_with_it(paced: Wire, tmp_path: Path) -> None:
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(Step)
+    paced.send(PAUSE)
+    settled(paced)
+    before = len(steps_of(paced, turn))
+    settled(paced)
+    paced.send(FULL_SPEED)
+    _, finished = paced.finish(turn)
+    path = tmp_path / "talk.ladechat.jsonl"
+    path.write_bytes(b"".join(map(encode, [*paced.seen, Closed(seq=paced.seen[-1].seq, t=paced.seen[-1].t)])))
+    recording = Recording.read(path)
+    assert recording.notices == [] and recording.events[-1] == finished
+    steps = [place for place, event in enumerate(recording.events) if event in steps_of(paced, turn)]
+    last, next_one = steps[before - 1 : before + 1]
+    assert recording.times[next_one] - recording.times[last] > SECONDS_OF_SILENCE
+    player = Player(recording)
+    player.seek(last + 1)
+    player.due(0.0)
+    assert not any(isinstance(event, Step) for event in player.due(SECONDS_OF_SILENCE))
+    assert player.due(recording.seconds)[-1] == finished
+
+
+@pytest.mark.parametrize(
+    "fields", [b'"steps_per_second":-1', b'"steps_per_second":1001', b'"steps_per_second":"4"', b'"step":1']
+)
+def test_a_pace_that_is_none_is_refused_and_changes_nothing(paced: Wire, fields: bytes) -> None:
+    paced.send(PAUSE)
+    paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(TurnStarted)
+    paced.send(b'{"command":"pace",' + fields + b"}\n")
+    assert paced.until(Failed).code == "bad_command"
+    settled(paced)
+    assert not isinstance(paced.seen[-2], Step)
+
+
+def test_the_slowest_pace_that_there_is_can_be_waited_for(paced: Wire) -> None:
+    paced.send(protocol.Pace(steps_per_second=5e-324))
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(Step)
+    settled(paced)
+    paced.send(Stop())
+    assert paced.finish(turn)[1].reason == "stopped" and len(steps_of(paced, turn)) == 1
+
+
+def test_a_shutdown_and_the_end_of_the_input_end_an_engine_that_is_paused() -> None:
+    for by_command in (True, False):
+        wire, _ = started()
+        wire.send(PAUSE)
+        wire.generate(QUESTION)
+        wire.until(TurnStarted)
+        settled(wire)
+        if by_command:
+            wire.send(Shutdown())
+        assert (wire.wait_for_end() if by_command else wire.end()) == 0
