@@ -44,7 +44,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.1"
+VERSION = "3.2"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -67,11 +67,17 @@ class Command(Struct, frozen=True, kw_only=True, tag_field="command"):
 
 
 class Generate(Command, frozen=True, tag="generate"):
-    """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache."""
+    """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache, and what
+    its decoders have learnt.
+
+    `fresh` decodes as if they had learnt nothing, and has them learn nothing for later: so that decoders can be
+    compared on one question, whose answer they would know from each other.
+    """
 
     turn: Number
     messages: list[Message]
     max_new_tokens: Positive | None = None
+    fresh: bool = False
 
 
 class Configure(Command, frozen=True, tag="configure"):
