@@ -51,14 +51,14 @@ REPLAY_KEYS = (
 )
 
 RACE_KEYS = (
-    Binding("escape", "stop", "Stop", id="leave", tooltip="Stop measuring and show what there is; then leave."),
+    Binding("escape", "stop", "Leave", id="leave", tooltip="Stop measuring and show what there is; then leave."),
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
     Binding("right", "step_forward", "Step", id="step_forward", tooltip="One step on."),
     Binding("left", "step_back", "Back", id="step_back", tooltip="One step back."),
     Binding("c", "clock", "Clock", id="clock", tooltip="Pass by pass, or at the times of this machine."),
     Binding("r", "restart", "Again", id="again", tooltip="From the start again."),
-    Binding("plus,up", "faster", "Faster", key_display="+", id="faster", tooltip="Faster."),
-    Binding("minus,down", "slower", "Slower", key_display="-", id="slower", tooltip="Slower."),
+    Binding("plus,up", "faster", "Fast", key_display="+", id="faster", tooltip="Faster."),
+    Binding("minus,down", "slower", "Slow", key_display="-", id="slower", tooltip="Slower."),
     Binding("home", "to_start", "To the start", show=False, id="to_start", tooltip="To the start."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the seal."),
     SHARED_KEYS[1],

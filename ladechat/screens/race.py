@@ -13,6 +13,7 @@ from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Footer
 
@@ -33,9 +34,10 @@ USAGE_ERROR = 2
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 CLOCKS = {
-    Clock.PASSES: "One pass a tick, as where a pass of more slots costs no more. C: this machine's time.",
-    Clock.SECONDS: "Each step at the time it took here, all from zero. C: pass by pass.",
+    Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
+    Clock.SECONDS: ("measured time", "Measured time: each step as long as it took here. C: pass by pass."),
 }
+"""What each clock is called, and what it shows."""
 
 
 class Remarks(Panel):
@@ -49,7 +51,10 @@ class Remarks(Panel):
         """Put these in the place of those before."""
         if sentences != self.sentences:
             self.sentences = sentences
-            self.redraw()
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.rows(width, 0))
 
     def rows(self, width: int, height: int) -> list[Row]:
         return [
@@ -180,7 +185,7 @@ class RaceScreen(Screen[None]):
             before = sum(end < track.finished_at(number) for end in ends)
             return f"✓ {PLACES[before]}" if lane.whole else "stopped" if lane.steps else "not measured"
         tokens = [_tokens(each, steps) for each, steps in zip(lanes, done, strict=True)]
-        return "▲ leads" if tokens[number] == max(tokens) > min(tokens) else ""
+        return "▲ 1st" if tokens[number] == max(tokens) > min(tokens) else ""
 
     def _show_place(self, track: Track) -> None:
         mark = "▶" if track.playing else "■" if track.at_end else "‖"
@@ -188,7 +193,7 @@ class RaceScreen(Screen[None]):
             place = f"pass {int(track.at):,} of {int(track.end):,}"
         else:
             place = f"{duration(track.at)} of {duration(track.end)}"
-        self._transport.state = f"{mark} {track.clock} {track.speed:g}×"
+        self._transport.state = f"{mark} {CLOCKS[track.clock][0]} {track.speed:g}×"
         self._transport.facts = (place,)
         self._transport.fraction = track.at / track.end if track.end else 1.0
 
@@ -200,7 +205,7 @@ class RaceScreen(Screen[None]):
         elif track.at_end:
             self._remarks.say(*told)
         else:
-            self._remarks.say(CLOCKS[track.clock])
+            self._remarks.say(CLOCKS[track.clock][1])
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -318,5 +323,5 @@ def _standing(lane: Lane, steps: int, place: str, fraction: float) -> Standing:
         return Standing(place, fraction=fraction)
     tokens = _tokens(lane, steps)
     seconds = sum(step.timing.step_ms for step in lane.steps[:steps]) / 1000
-    counts = f"{tokens:,} token{'s' * (tokens != 1)} · {steps:,} pass{'es' * (steps != 1)}"
-    return Standing(place, counts, f"{tokens / steps:.2f} a pass · {duration(seconds)}", fraction)
+    counts = f"{tokens:,} token{'s' * (tokens != 1)}", f"{steps:,} pass{'es' * (steps != 1)}"
+    return Standing(place, (*counts, f"{tokens / steps:.2f} a pass", duration(seconds)), fraction)

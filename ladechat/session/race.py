@@ -224,9 +224,12 @@ def _quoted(token: tuple[str, float]) -> str:
 def passes_saved(lanes: Sequence[Lane]) -> str:
     """How many passes each decoder saved, the most first; nothing where none was compared."""
     whole = [lane for lane in lanes if lane.whole and lane.name != PLAIN]
-    ordered = sorted(whole, key=lambda lane: len(lane.steps) - len(lane.token_ids))
-    each = (f"{lane.label} {len(lane.token_ids) - len(lane.steps):,} of {len(lane.token_ids):,}" for lane in ordered)
-    return f"Passes saved: {' · '.join(each)}" if ordered else ""
+    saved = sorted(((len(lane.token_ids) - len(lane.steps), lane) for lane in whole), key=lambda each: -each[0])
+    lengths = {len(lane.token_ids) for lane in whole}
+    if len(lengths) == 1:
+        return f"Passes saved of {lengths.pop():,}: " + " · ".join(f"{lane.label} {count:,}" for count, lane in saved)
+    each = (f"{lane.label} {count:,} of {len(lane.token_ids):,}" for count, lane in saved)
+    return f"Passes saved: {' · '.join(each)}" if saved else ""
 
 
 def speedup(lane: Lane, lanes: Sequence[Lane]) -> float | None:
@@ -242,4 +245,4 @@ def measured_time(lanes: Sequence[Lane]) -> str:
     known = [(lane.label, speedup(lane, lanes)) for lane in lanes if lane.name != PLAIN]
     ordered = sorted(((label, times) for label, times in known if times is not None), key=lambda each: -each[1])
     each = (f"{label} {times:.2f}×" for label, times in ordered)
-    return f"Speed here against plain decoding: {' · '.join(each)}" if ordered else ""
+    return f"Measured speed, plain 1×: {' · '.join(each)}" if ordered else ""

@@ -15,8 +15,11 @@ from ladechat.protocol import Step
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.panel import Panel, Row, longest
 from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.transport import DONE, HERE, MIN_LINE_CELLS, TO_COME
+from ladechat.widgets.transport import DONE, HERE, TO_COME
 
+SEPARATOR = " · "
+BAR = 8
+"""Cells of the bar in a head of one row."""
 TALL = 4
 """Rows of a head that has its figures below each other."""
 
@@ -27,13 +30,12 @@ class Standing:
 
     Attributes:
         place: whether it leads, or how it came in; without colour too that tells who is ahead.
-        counts, rates: tokens and passes; tokens a pass and seconds.
+        figures: tokens, passes, tokens a pass and seconds; none before the first step.
         fraction: how far along its bar, 0 to 1.
     """
 
     place: str = ""
-    counts: str = ""
-    rates: str = ""
+    figures: tuple[str, ...] = ()
     fraction: float = 0.0
 
 
@@ -70,21 +72,22 @@ class LaneHead(Panel):
         self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        standing = self.standing
+        standing, figures = self.standing, self.standing.figures
         if height >= TALL:
             self._bar = range(width)
-            name = self.header(width, [self.label], [standing.place, ""], Style(bold=True))
-            return [name, [(standing.counts, Style())], [(standing.rates, self.muted)], self._line(width)]
+            top = self.header(width, [self.label], [standing.place, ""], Style(bold=True))
+            counts, rates = (SEPARATOR.join(part) for part in (figures[:2], figures[2:]))
+            return [top, [(counts, Style())], [(rates, self.muted)], self._line(width)]
         name = f"{self.label} {standing.place}".rstrip()
-        all_figures = f" · {standing.counts} · {standing.rates}" if standing.counts else ""
-        figures = longest(width - cell_len(name), [all_figures, f" · {standing.counts}"])
-        start = cell_len(name) + cell_len(figures) + 2
-        self._bar = range(start, width) if width - start >= MIN_LINE_CELLS else range(0)
-        return [[(name, self.title_style), (figures, self.muted), ("  ", Style()), *self._line(len(self._bar))]]
+        self._bar = range(width - BAR, width)  # of one length in all lanes, so that they can be compared
+        room = self._bar.start - 1
+        # Tokens a pass follow from what stands before them, so they go first.
+        shorter = (figures, (*figures[:2], *figures[3:]), figures[:2], ())
+        text = longest(room - cell_len(name), ["".join(f"{SEPARATOR}{one}" for one in part) for part in shorter])
+        gap = " " * max(room - cell_len(name + text) + 1, 0)
+        return [[(name, self.title_style), (text, self.muted), (gap, Style()), *self._line(BAR)]]
 
     def _line(self, cells: int) -> Row:
-        if not cells:
-            return []
         done = round(self.standing.fraction * (cells - 1))
         bar = self.get_component_rich_style("lane-head--bar")
         return [(DONE * done + HERE, bar), (TO_COME * (cells - 1 - done), self.muted)]
