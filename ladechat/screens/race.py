@@ -83,8 +83,8 @@ class RaceScreen(Screen[None]):
         self._remarks = Remarks(id="race-remarks")
         self._transport = Transport(id="transport")
         self._lanes: list[LaneView] = []
-        self._task: asyncio.Task[None] | None = None
-        self._stopping: asyncio.Task[None] | None = None
+        self._measured: asyncio.Task[None] | None = None
+        self._stop: asyncio.Task[None] | None = None
 
     def compose(self) -> ComposeResult:
         yield self._question
@@ -103,14 +103,14 @@ class RaceScreen(Screen[None]):
 
     def _after_first_frame(self) -> None:
         gc.enable()
-        self._task = asyncio.create_task(self.measuring.run())
+        self._measured = asyncio.create_task(self.measuring.run())
 
     async def on_unmount(self) -> None:
         """However the screen is left, the engine ends first."""
-        if self._task is not None:
-            self._task.cancel()
+        if self._measured is not None:
+            self._measured.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+                await self._measured
 
     def _show_palette(self, palette: Palette) -> None:
         for lane in self._lanes:
@@ -216,8 +216,8 @@ class RaceScreen(Screen[None]):
 
     def action_stop(self) -> None:
         """Stop measuring, and show what there is; after that, leave."""
-        if self.measuring.running and self._stopping is None:
-            self._stopping = asyncio.create_task(self.measuring.stop())
+        if self.measuring.running and self._stop is None:
+            self._stop = asyncio.create_task(self.measuring.stop())
         else:
             self.action_leave()
 

@@ -189,6 +189,7 @@ async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
         assert room.steps == [0, 0, 0, 0]
         await pilot.press("space", "right", "left", "c", "r", "plus", "home", "end")
         assert room.screen.track is None
+    assert room.engine.closed
 
 
 async def test_escape_stops_measuring_shows_what_is_there_and_then_leaves() -> None:
