@@ -42,8 +42,13 @@ def test_an_empty_question_is_a_usage_error(question: str) -> None:
 
 def test_on_a_terminal_it_is_shown_there(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[Measuring] = []
+
+    def run_race(measuring: Measuring) -> int:
+        shown.append(measuring)
+        return 0
+
     monkeypatch.setattr(race, "_in_terminal", lambda: True)
-    monkeypatch.setattr("ladechat.app.run_race", lambda measuring: shown.append(measuring) or 0)
+    monkeypatch.setattr("ladechat.app.run_race", run_race)
     result = CliRunner().invoke(cli.app, ["race", QUESTION, "--system", "Be brief.", "--decoders", "auto, lookahead"])
     assert result.exit_code == 0
     [measuring] = shown

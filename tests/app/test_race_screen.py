@@ -34,6 +34,14 @@ class Room:
         return self.screen.track
 
     @property
+    def clock(self) -> Clock:
+        return self.track.clock
+
+    @property
+    def playing(self) -> bool:
+        return self.track.playing
+
+    @property
     def remarks(self) -> str:
         return " ".join(self.screen.query_one("#race-remarks", Remarks).sentences)
 
@@ -90,9 +98,9 @@ async def test_space_pauses_and_goes_on_and_at_the_end_begins_anew() -> None:
         await pilot.press("space")
         stands = room.track.at
         await pilot.pause(0.2)
-        assert room.track.at == stands and not room.track.playing
+        assert room.track.at == stands and not room.playing
         await pilot.press("end", "space")
-        assert room.track.playing and room.track.at < room.track.end
+        assert room.playing and room.track.at < room.track.end
 
 
 async def test_r_starts_again() -> None:
@@ -100,7 +108,7 @@ async def test_r_starts_again() -> None:
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
         await pilot.press("end", "r")
-        assert room.track.playing and room.track.at < room.track.end
+        assert room.playing and room.track.at < room.track.end
 
 
 async def test_c_changes_the_clock() -> None:
@@ -110,10 +118,10 @@ async def test_c_changes_the_clock() -> None:
         transport = room.screen.query_one(Transport)
         assert transport.state == "‖ pass by pass 1×"
         await pilot.press("c")
-        assert room.track.clock is Clock.SECONDS and transport.state.startswith("‖ measured time ")
+        assert room.clock is Clock.SECONDS and transport.state.startswith("‖ measured time ")
         assert " of " in transport.facts[0] and "s" in transport.facts[0]
         await pilot.press("c")
-        assert room.track.clock is Clock.PASSES
+        assert room.clock is Clock.PASSES
 
 
 @pytest.mark.parametrize(("key", "speed"), [("plus", 2), ("up", 2), ("minus", 0.5), ("down", 0.5)])
