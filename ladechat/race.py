@@ -72,7 +72,8 @@ def _on_screen(measuring: Measuring) -> int:
     gc.disable()  # until the first frame is shown, as in a chat
     from ladechat.app import run_race
 
-    return run_race(measuring) or _exit_code(measuring)
+    code = run_race(measuring)
+    return _exit_code(measuring) or code
 
 
 def _in_pipe(measuring: Measuring) -> int:

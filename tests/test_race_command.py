@@ -55,15 +55,18 @@ def test_on_a_terminal_it_is_shown_there(monkeypatch: pytest.MonkeyPatch) -> Non
     assert measuring.question == QUESTION
 
 
-def test_what_went_wrong_on_the_screen_is_said_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("refused", "code"), [(False, 1), (True, 2)])
+def test_what_went_wrong_on_the_screen_is_said_behind_it(
+    refused: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def run_race(measuring: Measuring) -> int:
-        measuring.failure = "The weights are torn. Mend them."
-        return 0
+        measuring.failure, measuring.refused = "The weights are torn. Mend them.", refused
+        return 2 if refused else 0
 
     monkeypatch.setattr(race, "_in_terminal", lambda: True)
     monkeypatch.setattr("ladechat.app.run_race", run_race)
     result = CliRunner().invoke(cli.app, ["race", QUESTION])
-    assert (result.exit_code, result.stderr) == (1, "ladechat: The weights are torn. Mend them.\n")
+    assert (result.exit_code, result.stderr) == (code, "ladechat: The weights are torn. Mend them.\n")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -130,8 +130,10 @@ class RaceScreen(Screen[None]):
         elif self.track is None:
             self._begin()
         else:
+            moving = self.track.playing
             self.track.advance(time.monotonic())
-            self._show()
+            if moving:
+                self._show()
 
     @property
     def _palette(self) -> Palette:
