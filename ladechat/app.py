@@ -12,12 +12,14 @@ from ladechat.clipboard import keep
 from ladechat.palette import Look, Palette
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
+from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
-from ladechat.screens.view import welcome
+from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
+from ladechat.session.measuring import Measuring
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.session.signals import leave_on_signals
@@ -42,7 +44,7 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     palette: reactive[Palette] = reactive(Palette)
 
-    def __init__(self, opening: ChatScreen | ReplayScreen, session: EngineSession | None = None) -> None:
+    def __init__(self, opening: ChatScreen | ReplayScreen | RaceScreen, session: EngineSession | None = None) -> None:
         super().__init__()
         self._opening = opening
         self._session = session
@@ -63,17 +65,23 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     # --- keys that all screens have -----------------------------------------------------------------------------------
 
+    @property
+    def _view(self) -> ConversationView:
+        """The conversation. A race has none, and no key for it."""
+        assert not isinstance(self._opening, RaceScreen)
+        return self._opening.view
+
     def action_page_up(self) -> None:
         """Earlier in the conversation."""
-        self._opening.view.transcript.action_page_up()
+        self._view.transcript.action_page_up()
 
     def action_page_down(self) -> None:
         """Later in the conversation."""
-        self._opening.view.transcript.action_page_down()
+        self._view.transcript.action_page_down()
 
     def action_toggle_panels(self) -> None:
         """Show or hide the panels."""
-        self._opening.view.toggle_panels()
+        self._view.toggle_panels()
 
     def action_switch_look(self) -> None:
         """A hue for each step, or the two colours of the method's demo figure."""
@@ -82,7 +90,7 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_copy_answer(self) -> None:
         """Copy the last answer as the model wrote it."""
-        answer = self._opening.view.transcript.last_answer()
+        answer = self._view.transcript.last_answer()
         if answer:
             self.copy_to_clipboard(answer)
 
@@ -93,7 +101,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette lists."""
         yield from super().get_system_commands(screen)
-        if isinstance(screen, ChatScreen | ReplayScreen):
+        if isinstance(screen, ChatScreen | ReplayScreen | RaceScreen):
             yield from screen.commands()
 
     # --- for all screens ----------------------------------------------------------------------------------------------
@@ -138,6 +146,11 @@ def run_chat(
 def run_replay(recording: Recording) -> int:
     """Show a recording; the exit code."""
     return _run(LadechatApp(ReplayScreen(recording)))
+
+
+def run_race(measuring: Measuring) -> int:
+    """Measure decoders and show their race; the exit code."""
+    return _run(LadechatApp(RaceScreen(measuring)))
 
 
 def _run(app: LadechatApp) -> int:

@@ -31,14 +31,15 @@ from ladechat.options import (
     Model,
     Quantize,
     check_layer_search,
+    check_length,
     check_parameters,
     check_quantize,
     fail,
-    in_short,
     option_of,
     with_engine_options,
 )
-from ladechat.protocol import MOST, MOST_TEXT, Message
+from ladechat.protocol import MOST_TEXT, Message
+from ladechat.race import race
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, missing_streams, replace_missing_streams, shown
@@ -80,6 +81,7 @@ def _refusals_made_visible() -> Iterator[None]:
 
 app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(train_commands, name="train")
+app.command()(race)
 
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
 Record = Annotated[
@@ -120,7 +122,7 @@ def chat(
     if context.invoked_subcommand is not None:
         _refuse_misplaced_options(context)
         return
-    _check_length(max_new_tokens)
+    check_length(max_new_tokens)
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     _check_screen()
@@ -169,7 +171,7 @@ def ask(
     json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
-    _check_length(max_new_tokens)
+    check_length(max_new_tokens)
     _check_streams(STANDARD_OUTPUT)
     piped = question == "-" or (question is None and not sys.stdin.isatty())
     text = sys.stdin.read(MOST_TEXT + 1) if piped else question
@@ -229,7 +231,7 @@ def bench(
     ] = None,
 ) -> None:
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
-    _check_length(max_new_tokens)
+    check_length(max_new_tokens)
     _check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     check_layer_search(layer_search)
@@ -339,8 +341,3 @@ def _path(file: str) -> Path:
     with contextlib.suppress(RuntimeError):
         return path.expanduser()
     return path
-
-
-def _check_length(max_new_tokens: int | None) -> None:
-    if max_new_tokens is not None and not 1 <= max_new_tokens <= MOST:
-        fail(f"--max-new-tokens has to be at least 1 and below 2⁵³, not {in_short(max_new_tokens)}.")

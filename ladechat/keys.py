@@ -28,6 +28,7 @@ APP_KEYS = (
     SHARED_KEYS[1],
     Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Four steps a second, or as many as it can."),
     Binding("f7", "record", "Rec", id="record", tooltip="Begin or end a recording of the session."),
+    Binding("f9", "race", "Race", show=False, id="race", tooltip="Decoders side by side, on one question."),
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     *SHARED_KEYS[2:],
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
@@ -61,4 +62,22 @@ REPLAY_KEYS = (
     Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
     Binding("q", "app.quit", "Quit", id="quit", tooltip="Leave."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),
+)
+
+RACE_KEYS = (
+    Binding("escape", "stop", "Leave", id="leave", tooltip="Stop measuring and show what there is; then leave."),
+    Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
+    Binding("right", "step_forward", "Step", id="step_forward", tooltip="One step on."),
+    Binding("left", "step_back", "Back", id="step_back", tooltip="One step back."),
+    Binding("c", "clock", "Clock", id="clock", tooltip="Pass by pass, or at the times of this machine."),
+    Binding("r", "restart", "Again", id="again", tooltip="From the start again."),
+    Binding("plus,up", "faster", "Fast", key_display="+", id="faster", tooltip="Faster."),
+    Binding("minus,down", "slower", "Slow", key_display="-", id="slower", tooltip="Slower."),
+    Binding("home", "to_start", "To the start", show=False, id="to_start", tooltip="To the start."),
+    Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the seal."),
+    Binding("f4", "app.switch_look", "Look", show=False, id="race_look", tooltip=SHARED_KEYS[1].tooltip),
+    Binding(
+        "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."
+    ),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )

@@ -275,6 +275,12 @@ def check_layer_search(seconds: float) -> None:
         fail(f"--layer-search has to be from 0 to {MOST_SEARCH_SECONDS:,} seconds, not {seconds:g}.")
 
 
+def check_length(max_new_tokens: int | None) -> None:
+    """Refuse answers of no token at all, and lengths that no reader of numbers takes."""
+    if max_new_tokens is not None and not 1 <= max_new_tokens <= MOST:
+        fail(f"--max-new-tokens has to be at least 1 and below 2⁵³, not {in_short(max_new_tokens)}.")
+
+
 def in_short(number: int) -> str:
     """A number for a sentence: of one that nobody can read, how it begins."""
     digits = str(number)

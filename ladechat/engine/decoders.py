@@ -1,6 +1,7 @@
 """The decoders of one model, made when they are first used, with the settings and the dice that hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -110,9 +111,22 @@ class Decoders:
     def _why_unusable(self, info: DecoderInfo) -> str | None:
         return registry.why_unusable(info, self._runner, self._maps.by_kind, self._maps.missing)
 
+    @contextmanager
+    def fresh(self) -> Iterator[None]:
+        """Decoders that have learnt nothing from any text. Behind it, those from before are back as they were."""
+        shared, made = self._shared, self._made
+        self._shared, self._made = Shared(shared.costs, trained=shared.trained, skipped=shared.skipped), {}
+        try:
+            yield
+        finally:
+            self._shared, self._made = shared, made
+            if (name := self.settings.decoder) in made:  # settings may have changed meanwhile
+                made[name].configure(self.settings.parameters)
+            self.watch(self._lens)
+
     def begin(self, prompt: list[int], seed: int) -> Sampler:
         """What chooses the tokens of a new answer. What the pool has learnt before it was learnt earlier."""
-        self.pool.begin_run()
+        self._shared.pool.begin_run()
         self._generator.manual_seed(seed)
         self._sampler = Sampler(prompt, self._sampling())
         return self._sampler

@@ -254,7 +254,8 @@ class Engine:
         self._stop = False
         self._pace.begin_answer()
         try:
-            answer(self._service, command, self._emit, self)
+            with self._service.decoders.fresh() if command.fresh else contextlib.nullcontext():
+                answer(self._service, command, self._emit, self)
         except MessageTooLong as error:
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=error.hint, turn=command.turn))
         except NothingToAnswer as error:

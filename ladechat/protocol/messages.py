@@ -68,11 +68,17 @@ class Command(Struct, frozen=True, kw_only=True, tag_field="command"):
 
 
 class Generate(Command, frozen=True, tag="generate"):
-    """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache."""
+    """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache, and what
+    its decoders have learnt.
+
+    `fresh` decodes as if they had learnt nothing, and has them learn nothing for later: so that decoders can be
+    compared on one question, whose answer they would know from each other.
+    """
 
     turn: Number
     messages: list[Message]
     max_new_tokens: Positive | None = None
+    fresh: bool = False
 
 
 class Configure(Command, frozen=True, tag="configure"):

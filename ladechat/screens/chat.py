@@ -15,6 +15,7 @@ from textual.widgets import Footer
 
 from ladechat.keys import APP_KEYS, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
 from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
+from ladechat.screens.race import RaceScreen
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.recording import default_path
@@ -163,6 +164,18 @@ class ChatScreen(Screen[None]):
             self.notify("Stop the answer first (Esc).", severity="warning")
         else:
             self._session.clear()
+
+    def action_race(self) -> None:
+        """What is typed, or else the last question, through several decoders side by side."""
+        text = self._prompt.text.strip()
+        if self._session.asking:
+            self.notify("Stop the answer first (Esc).", severity="warning")
+        elif len(text) > MOST_TEXT:
+            self.notify(f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question.", severity="warning")
+        elif (measuring := self._session.race(text)) is None:
+            self.notify("Type a question first: the race is about its answer.", severity="warning")
+        else:
+            self.app.push_screen(RaceScreen(measuring))
 
     # --- pace -------------------------------------------------------------------------------------------------------
 

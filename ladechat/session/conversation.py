@@ -28,6 +28,16 @@ class Conversation:
         self.pending = Message(role="user", content=text)
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens)
 
+    def again(self, text: str) -> Generate | None:
+        """The command that would have `text` answered, or without a text the last question again; None if there is
+        neither. It changes nothing here.
+        """
+        last = max((place for place, one in enumerate(self.messages) if one.role == "user"), default=-1)
+        messages = self.messages[: last + 1]
+        if text:
+            messages = [*self.messages, Message(role="user", content=text)]
+        return Generate(turn=0, messages=messages, max_new_tokens=self._max_new_tokens) if messages else None
+
     def answered(self, event: TurnFinished) -> None:
         """Add an answer, also one that was stopped. A question without an answer stays out of the conversation."""
         answer_of_this = event.turn == self._turn and event.reason != "failed"

@@ -30,6 +30,7 @@ from ladechat.protocol import (
     Watch,
 )
 from ladechat.session.conversation import Conversation
+from ladechat.session.measuring import Measuring
 from ladechat.session.pace import ViewerPace
 from ladechat.session.recording import Recorder
 from ladechat.session.silence import Silence
@@ -253,6 +254,16 @@ class EngineSession:
         if lens != self._lens:
             self._lens = lens
             self._send(Watch(lens=lens))
+
+    def race(self, text: str) -> Measuring | None:
+        """Decoders side by side on a text, or without one on the last question; None if there is neither.
+
+        They have an engine to themselves, so that this one keeps its cache and what its decoders have learnt.
+        """
+        command = self.conversation.again(text)
+        if command is None:
+            return None
+        return Measuring(self._new_engine(self.wished), command.messages, max_new_tokens=command.max_new_tokens)
 
     def clear(self) -> None:
         """Begin a new conversation."""

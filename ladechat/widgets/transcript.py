@@ -102,6 +102,8 @@ class Transcript(ScrollView, can_focus=True):
 
     def start(self, kind: Kind, name: str = "") -> None:
         """Begin a message or a notice, which what comes next is added to."""
+        if not self._wrapped_width:  # mounted in the middle of a session, a widget may have its size without being told
+            self.on_resize()
         self._blocks.append(Block(kind, name, self._text_width))
         self._last_start = len(self._lines)
         self._update_last(self._last_start)

@@ -1,0 +1,125 @@
+"""`ladechat race`: decoders side by side on one question, on a terminal as a show, in a pipe as a table."""
+
+import asyncio
+import gc
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from ladechat.options import USAGE_ERROR, check_length, fail, option_of, with_engine_options
+from ladechat.protocol import MOST_TEXT, Message
+from ladechat.session.launcher import EngineOptions
+from ladechat.session.live import LiveEngine
+from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
+from ladechat.session.race import Lane, measured_time, passes_saved, seal, speedup
+from ladechat.terminal import STANDARD_OUTPUT, missing_streams, say, shown
+
+FAILED = 1
+INTERRUPTED = 130
+OF_ONE_ANSWER = ("decoder", "auto", "pool")
+"""Options that all commands with an engine have, and that say nothing about a race."""
+HEADINGS = ("decoder", "tokens", "passes", "tokens a pass", "seconds", "speed")
+
+
+@with_engine_options
+def race(
+    context: typer.Context,
+    engine: EngineOptions,
+    question: Annotated[str, typer.Argument(help="What all of them answer.", show_default=False)],
+    decoders: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME",
+            show_default=",".join(DEFAULT_DECODERS) + "; without those that the model cannot be used with",
+            help="Two to four decoders.",
+        ),
+    ] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(help="The longest answer, in tokens.")] = None,
+    system: Annotated[str | None, typer.Option(help="A system message: how the model should behave.")] = None,
+) -> None:
+    """Have several decoders answer one question, and watch them side by side (docs/race.md)."""
+    check_length(max_new_tokens)
+    _refuse_what_is_of_one_answer(context)
+    if STANDARD_OUTPUT in missing_streams():
+        fail("Standard output is closed, and this command needs it; start it without >&-.")
+    if not question.strip():
+        fail('The question is empty; give one, as in: ladechat race "What is the n-gram pool?".')
+    if len(question) > MOST_TEXT:
+        fail(f"The question has more than {MOST_TEXT:,} characters; ask a shorter one.")
+    names = None if decoders is None else tuple(dict.fromkeys(filter(None, map(str.strip, decoders.split(",")))))
+    if names is not None and (wrong := problem(names)) is not None:
+        fail(wrong)
+    messages = [Message(role="system", content=system)] if system else []
+    messages.append(Message(role="user", content=question))
+    measuring = Measuring(LiveEngine(engine.command()), messages, names, max_new_tokens)
+    raise typer.Exit(_on_screen(measuring) if _in_terminal() else _in_pipe(measuring))
+
+
+def _refuse_what_is_of_one_answer(context: typer.Context) -> None:
+    for name in OF_ONE_ANSWER:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            fail(f"{option_of(name)} is for answers of one decoder; name those of a race with --decoders.")
+
+
+def _in_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+
+
+def _on_screen(measuring: Measuring) -> int:
+    gc.disable()  # until the first frame is shown, as in a chat
+    from ladechat.app import run_race
+
+    code = run_race(measuring)
+    return _exit_code(measuring) or code
+
+
+def _in_pipe(measuring: Measuring) -> int:
+    interrupted = asyncio.run(_measured(measuring))
+    lanes = [lane for lane in measuring.lanes if lane.steps]
+    try:
+        if lanes:
+            print("\n".join([*table(lanes), "", *conclusion(lanes)]), flush=True)
+    except OSError as error:
+        fail(f"The result could not be written: {error.strerror or error}.")
+    return INTERRUPTED if interrupted else _exit_code(measuring)
+
+
+async def _measured(measuring: Measuring) -> bool:
+    """Measure all; whether Ctrl+C has ended it."""
+    stopping: list[asyncio.Task[None]] = []
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, lambda: stopping.append(asyncio.create_task(measuring.stop())))
+    await measuring.run()
+    return bool(stopping)
+
+
+def _exit_code(measuring: Measuring) -> int:
+    """0, or what went wrong, which is said then."""
+    if measuring.failure is None:
+        return 0
+    say(measuring.failure)
+    return USAGE_ERROR if measuring.refused else FAILED
+
+
+def table(lanes: list[Lane]) -> list[str]:
+    """A line of figures for each lane, in columns."""
+    rows = [HEADINGS, *(_figures(lane, lanes) for lane in lanes)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(text.rjust(width) if place else text.ljust(width) for place, (text, width) in enumerate(each))
+        for each in (zip(row, widths, strict=True) for row in rows)
+    ]
+
+
+def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:
+    tokens, passes, times = len(lane.token_ids), len(lane.steps), speedup(lane, lanes)
+    measured = "–" if times is None else f"{times:.2f}×"
+    return lane.label, f"{tokens:,}", f"{passes:,}", f"{tokens / passes:.2f}", f"{lane.seconds:.2f}", measured
+
+
+def conclusion(lanes: list[Lane]) -> list[str]:
+    """The seal, then passes saved, then time; without what is not known."""
+    return [shown(sentence) for sentence in (seal(lanes), passes_saved(lanes), measured_time(lanes)) if sentence]

@@ -1,0 +1,329 @@
+"""The race: one question, several decoders; measured one after another, then shown side by side."""
+
+import asyncio
+import contextlib
+import gc
+import textwrap
+import time
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.style import Style
+from textual import on
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from ladechat.keys import RACE_KEYS
+from ladechat.palette import Palette
+from ladechat.screens.view import FRAMES_PER_SECOND, commands
+from ladechat.session.measuring import Measuring
+from ladechat.session.race import Clock, Lane, Track, measured_time, passes_saved, seal
+from ladechat.widgets.cells import shorten
+from ladechat.widgets.flow import safe
+from ladechat.widgets.formatting import describe_loading, duration
+from ladechat.widgets.lane import LaneHead, LaneView, Standing
+from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.transport import Transport
+
+USAGE_ERROR = 2
+PLACES = ("1st", "2nd", "3rd", "4th")
+MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
+CLOCKS = {
+    Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
+    Clock.SECONDS: ("measured time", "Measured time: each step as long as it took here. C: pass by pass."),
+}
+"""What each clock is called, and what it shows."""
+
+
+class Remarks(Panel):
+    """Sentences, the first of them more important than the others; wrapped, as far as there is room."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.sentences: tuple[str, ...] = ()
+
+    def say(self, *sentences: str) -> None:
+        """Put these in the place of those before."""
+        if sentences != self.sentences:
+            self.sentences = sentences
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.rows(width, 0))
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        return [
+            [(line, Style(bold=True) if number == 0 else self.muted)]
+            for number, sentence in enumerate(self.sentences)
+            for line in textwrap.wrap(shorten(sentence, 4 * width), max(width, 1))
+        ]
+
+
+class RaceScreen(Screen[None]):
+    """Measures, then plays what was measured along one of two clocks.
+
+    Args:
+        measuring: not started yet.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(RACE_KEYS)
+
+    def __init__(self, measuring: Measuring) -> None:
+        super().__init__()
+        self.measuring = measuring
+        self.track: Track | None = None
+        """Where in the race one is; None while it is measured."""
+        self._question = Remarks(id="race-question")
+        self._body = Container(id="lanes")
+        self._remarks = Remarks(id="race-remarks")
+        self._transport = Transport(id="transport")
+        self._lanes: list[LaneView] = []
+        self._measured: asyncio.Task[None] | None = None
+        self._stop: asyncio.Task[None] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self._question
+        yield self._body
+        yield self._remarks
+        yield self._transport
+        yield Footer(compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self._question.say(safe(" ".join(self.measuring.question.split())))
+        self._transport.focus()
+        self.watch(self.app, "palette", self._show_palette)
+        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.call_after_refresh(self._after_first_frame)
+
+    def _after_first_frame(self) -> None:
+        gc.enable()
+        self._measured = asyncio.create_task(self.measuring.run())
+
+    async def on_unmount(self) -> None:
+        """However the screen is left, the engine ends first."""
+        if self._measured is not None:
+            self._measured.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._measured
+
+    def _show_palette(self, palette: Palette) -> None:
+        for lane in self._lanes:
+            lane.show_palette(palette)
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    async def _frame(self) -> None:
+        if not self.is_running:
+            return
+        if len(self._lanes) < len(self.measuring.lanes):
+            self._lanes = [LaneView(lane.label) for lane in self.measuring.lanes]
+            self._show_palette(self._palette)
+            await self._body.mount_all(self._lanes)
+        if self.measuring.running:
+            self._show_measuring()
+        elif self.track is None:
+            self._begin()
+        else:
+            moving = self.track.playing
+            self.track.advance(time.monotonic())
+            if moving:
+                self._show()
+
+    @property
+    def _palette(self) -> Palette:
+        palette: Palette = getattr(self.app, "palette", Palette())
+        return palette
+
+    def _show_measuring(self) -> None:
+        """What is being done. The answers themselves wait: drawing them would slow down what is measured."""
+        measuring, current = self.measuring, self.measuring.current
+        self._remarks.say(MEASURING)
+        for view, lane in zip(self._lanes, measuring.lanes, strict=True):
+            place = "measuring …" if lane is current else "measured" if lane.finished else "waits"
+            view.head.standing = _standing(lane, len(lane.steps), place, 0.0)
+        if current is None:
+            doing = describe_loading(measuring.loading) if measuring.loading else "starting the engine …"
+            self._transport.state, self._transport.facts = doing, ()
+        else:
+            number = measuring.lanes.index(current)
+            self._transport.state = f"measuring {current.label}"
+            self._transport.facts = (f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
+            self._transport.fraction = number / len(measuring.lanes)
+
+    def _begin(self) -> None:
+        """All is measured that will be."""
+        if self.measuring.refused and self._alone:
+            self.app.exit(USAGE_ERROR, return_code=USAGE_ERROR)
+        self.track = Track(self.measuring.lanes)
+        self._show()
+
+    def _show(self) -> None:
+        """All lanes where the clock is."""
+        track, lanes = self.track, self.measuring.lanes
+        if track is None:
+            return
+        longest = max((len(lane.token_ids) for lane in lanes), default=0)
+        done = [track.steps_done(number) for number in range(len(lanes))]
+        for number, (view, lane) in enumerate(zip(self._lanes, lanes, strict=True)):
+            tokens = _tokens(lane, done[number])
+            view.show_steps(lane.steps[: done[number]])
+            view.head.standing = _standing(lane, done[number], self._place(number, done), tokens / max(longest, 1))
+        self._show_place(track)
+        self._say(track)
+
+    def _place(self, number: int, done: list[int]) -> str:
+        """Whether a lane leads, or how it came in."""
+        track, lanes = self.track, self.measuring.lanes
+        assert track is not None
+        lane = lanes[number]
+        if done[number] == len(lane.steps):
+            ends = [track.finished_at(other) for other, each in enumerate(lanes) if each.whole]
+            before = sum(end < track.finished_at(number) for end in ends)
+            return f"✓ {PLACES[before]}" if lane.whole else "stopped" if lane.steps else "not measured"
+        tokens = [_tokens(each, steps) for each, steps in zip(lanes, done, strict=True)]
+        return "▲ 1st" if tokens[number] == max(tokens) > min(tokens) else ""
+
+    def _show_place(self, track: Track) -> None:
+        mark = "▶" if track.playing else "■" if track.at_end else "‖"
+        if track.clock is Clock.PASSES:
+            place = f"pass {int(track.at):,} of {int(track.end):,}"
+        else:
+            place = f"{duration(track.at)} of {duration(track.end)}"
+        self._transport.state = f"{mark} {CLOCKS[track.clock][0]} {track.speed:g}×"
+        self._transport.facts = (place,)
+        self._transport.fraction = track.at / track.end if track.end else 1.0
+
+    def _say(self, track: Track) -> None:
+        lanes, failure = self.measuring.lanes, self.measuring.failure
+        told = [text for text in (failure or "", seal(lanes), passes_saved(lanes), measured_time(lanes)) if text]
+        if not lanes:
+            self._remarks.say(failure or "Stopped before anything was measured.", "Esc leaves.")
+        elif track.at_end:
+            self._remarks.say(*told)
+        else:
+            self._remarks.say(CLOCKS[track.clock][1])
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def _alone(self) -> bool:
+        """Is there no chat behind it?"""
+        return len(self.app.screen_stack) == 1
+
+    def action_stop(self) -> None:
+        """Stop measuring, and show what there is; after that, leave."""
+        if self.measuring.running and self._stop is None:
+            self._stop = asyncio.create_task(self.measuring.stop())
+        else:
+            self.action_leave()
+
+    def action_leave(self) -> None:
+        """Back to the chat, or out."""
+        if self._alone:
+            self.app.exit(0)
+        else:
+            self.dismiss()
+
+    def action_pause(self) -> None:
+        """Pause, or go on; at the end, from the start."""
+        if self.track is not None:
+            if self.track.at_end:
+                self.track.restart()
+            else:
+                self.track.playing = not self.track.playing
+            self._show()
+
+    def action_step_forward(self) -> None:
+        """One step on."""
+        if self.track is not None:
+            self.track.step_forward()
+            self._show()
+
+    def action_step_back(self) -> None:
+        """One step back."""
+        if self.track is not None:
+            self.track.step_back()
+            self._show()
+
+    def action_to_start(self) -> None:
+        """To the start."""
+        self._seek(0.0)
+
+    def action_to_end(self) -> None:
+        """To the end, with the seal."""
+        if self.track is not None:
+            self._seek(self.track.end)
+
+    def action_restart(self) -> None:
+        """From the start again."""
+        if self.track is not None:
+            self.track.restart()
+            self._show()
+
+    def action_clock(self) -> None:
+        """The other clock."""
+        if self.track is not None:
+            self.track.change_clock()
+            self._show()
+
+    def action_faster(self) -> None:
+        """Faster."""
+        self._change_speed(1)
+
+    def action_slower(self) -> None:
+        """Slower."""
+        self._change_speed(-1)
+
+    @on(LaneHead.Sought)
+    def _sought(self, event: LaneHead.Sought) -> None:
+        """Go where this lane has come so far along its bar."""
+        if self.track is None:
+            return
+        number = self._lanes.index(event.lane)
+        lane = self.measuring.lanes[number]
+        wanted = event.fraction * max(len(each.token_ids) for each in self.measuring.lanes)
+        steps = next((step for step in range(len(lane.steps)) if _tokens(lane, step) >= wanted), len(lane.steps))
+        self._seek(self.track.time_of(number, steps))
+
+    def _seek(self, at: float) -> None:
+        if self.track is not None:
+            self.track.seek(at)
+            self._show()
+
+    def _change_speed(self, steps: int) -> None:
+        if self.track is not None:
+            self.track.change_speed(steps)
+            self._show()
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one leave."""
+        selected = self.get_selected_text()
+        if selected:
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+        else:
+            self.action_leave()
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """For the command palette: the actions of all keys."""
+        yield from commands(self.app, self, RACE_KEYS)
+
+
+def _tokens(lane: Lane, steps: int) -> int:
+    return sum(len(step.token_ids) for step in lane.steps[:steps])
+
+
+def _standing(lane: Lane, steps: int, place: str, fraction: float) -> Standing:
+    """The figures of a lane behind that many steps."""
+    if not steps:
+        return Standing(place, fraction=fraction)
+    tokens = _tokens(lane, steps)
+    seconds = sum(step.timing.step_ms for step in lane.steps[:steps]) / 1000
+    counts = f"{tokens:,} token{'s' * (tokens != 1)}", f"{steps:,} pass{'es' * (steps != 1)}"
+    return Standing(place, (*counts, f"{tokens / steps:.2f} a pass", duration(seconds)), fraction)

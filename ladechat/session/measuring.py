@@ -1,0 +1,163 @@
+"""Measures decoders on one question, one after another, on one engine."""
+
+from collections.abc import Sequence
+
+from ladechat import catalog
+from ladechat.protocol import (
+    Configure,
+    DecoderInfo,
+    Event,
+    Failed,
+    Generate,
+    Loading,
+    Message,
+    Ready,
+    Step,
+    Stop,
+    TurnFinished,
+    TurnStarted,
+)
+from ladechat.session.race import PLAIN, Lane
+from ladechat.session.source import EngineSource
+
+DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
+FEWEST, MOST = 2, 4
+SEED = 0
+"""Where random numbers begin in each lane, unless the settings say so."""
+TURN = 1
+"""Of every lane: the dice of a turn follow from its number."""
+
+
+def problem(names: Sequence[str]) -> str | None:
+    """What is wrong with the decoders that were asked for, in a sentence; None if nothing is."""
+    for name in names:
+        if name not in catalog.DECODERS:
+            return f"There is no decoder {name!r}; give --decoders {FEWEST} to {MOST} of {', '.join(catalog.DECODERS)}."
+    if not FEWEST <= len(names) <= MOST:
+        return f"A race has {FEWEST} to {MOST} decoders, not {len(names)}; name them with --decoders, commas between."
+    return None
+
+
+class Measuring:
+    """Asks an engine the same question with one decoder after another, and keeps what it says.
+
+    The engine decodes as if it had learnt nothing from the answers before: see `Generate.fresh`.
+
+    Args:
+        engine: not started yet. It is closed when all is measured, or nothing more can be.
+        messages: the conversation, the question last.
+        names: the decoders that were asked for; None: the usual ones, as far as the engine offers them.
+        max_new_tokens: the longest answer; None leaves it to the engine.
+
+    Attributes:
+        lanes: those that run, once the engine has said which it offers.
+        loading: what the engine does before that.
+        running: whether something is being measured, or about to be.
+        failure: why nothing more is measured, in a sentence; None where all went well.
+        refused: whether that is because of what was asked for.
+    """
+
+    def __init__(
+        self,
+        engine: EngineSource,
+        messages: Sequence[Message],
+        names: Sequence[str] | None = None,
+        max_new_tokens: int | None = None,
+    ) -> None:
+        self.lanes: list[Lane] = []
+        self.loading: Loading | None = None
+        self.running = True
+        self.failure: str | None = None
+        self.refused = False
+        self._engine = engine
+        self._messages = list(messages)
+        self._names = names
+        self._max_new_tokens = max_new_tokens
+        self._seed = SEED
+        self._current = -1
+        self._stopped = False
+
+    @property
+    def question(self) -> str:
+        """What all of them answer."""
+        return self._messages[-1].content
+
+    @property
+    def current(self) -> Lane | None:
+        """The lane that is being measured."""
+        return self.lanes[self._current] if self.running and 0 <= self._current < len(self.lanes) else None
+
+    async def run(self) -> None:
+        """Measure all, until it is done, stopped or has failed; the engine has ended then."""
+        try:
+            await self._engine.start()
+            async for event in self._engine.events():
+                if not await self._take(event):
+                    break
+            else:
+                if not self._stopped:
+                    self.failure = "The engine ended before the race did; its log may say why."
+        except OSError as error:
+            self.failure = f"The engine could not be run: {error}."
+        finally:
+            self.running = False
+            await self._engine.close()
+
+    async def stop(self) -> None:
+        """Measure no more. A step that is under way is the last; an engine that still loads is ended."""
+        self._stopped = True
+        if self.current is None:
+            await self._engine.close()
+        else:
+            await self._engine.send(Stop())
+
+    async def _take(self, event: Event) -> bool:
+        """Keep what an event says, and go on from it; False where nothing more is to come."""
+        match event:
+            case Loading():
+                self.loading = event
+            case Ready():
+                return self._choose(event) and await self._next()
+            case TurnStarted():
+                self.lanes[self._current].settings = event.settings
+            case Step():
+                self.lanes[self._current].steps.append(event)
+            case TurnFinished():
+                self.lanes[self._current].finished = event
+                return not self._stopped and await self._next()
+            case Failed() if event.fatal or event.turn is not None or event.code != "internal":
+                self.failure = f"{event.message} {event.hint}"
+                return False
+        return True
+
+    def _choose(self, ready: Ready) -> bool:
+        """The lanes, by what this engine offers; False where there is no race in it."""
+        offered = {info.name: info for info in ready.decoders if _usable(info, ready)}
+        missing = next((name for name in self._names or () if name not in offered), None)
+        if missing is not None:
+            why = ready.single_token or f"choose among {', '.join(offered)}."
+            return self._refuse(f"{catalog.DECODERS[missing].label} cannot be used with this model: {why}")
+        names = self._names or [name for name in DEFAULT_DECODERS if name in offered]
+        if len(names) < FEWEST:
+            return self._refuse(f"A race needs two decoders. Plain decoding only: {ready.single_token}")
+        self.lanes = [Lane(name, offered[name].label) for name in names]
+        self._seed = SEED if ready.settings.seed is None else ready.settings.seed
+        return True
+
+    def _refuse(self, sentence: str) -> bool:
+        self.failure, self.refused = sentence, True
+        return False
+
+    async def _next(self) -> bool:
+        """Begin with the next lane, if there is one."""
+        self._current += 1
+        if self._current == len(self.lanes):
+            return False
+        await self._engine.send(Configure(decoder=self.lanes[self._current].name, seed=self._seed))
+        messages, most = self._messages, self._max_new_tokens
+        await self._engine.send(Generate(turn=TURN, messages=messages, max_new_tokens=most, fresh=True))
+        return True
+
+
+def _usable(info: DecoderInfo, ready: Ready) -> bool:
+    return ready.single_token is None or not info.tree_attention

@@ -1,0 +1,248 @@
+"""A race: what several decoders made of one question, how that is told, and where on a clock one watches it."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import accumulate
+
+from ladechat.protocol import Settings, Step, TurnFinished
+from ladechat.session.replay import SPEEDS
+
+PLAIN = "autoregressive"
+"""Plain decoding: what passes saved and times are compared with."""
+NEAR_TIE = 0.25
+"""Log-probabilities no farther apart may change places by rounding: two steps of bfloat16, at logits from 16 to 32."""
+PASSES_PER_SECOND = 8.0
+"""On the clock of passes, at speed 1: slow enough to see each."""
+SECONDS_TO_WATCH = 8.0
+"""On the clock of seconds a race begins at the highest speed, up to its own, at which it takes so long."""
+
+
+@dataclass
+class Lane:
+    """One decoder, and what it was seen to do.
+
+    Attributes:
+        name, label: the decoder's.
+        settings: those that held when it began; None before that.
+        steps: in order.
+        finished: how its answer ended; None while it is measured, or where the engine broke off.
+    """
+
+    name: str
+    label: str
+    settings: Settings | None = None
+    steps: list[Step] = field(default_factory=list)
+    finished: TurnFinished | None = None
+
+    @property
+    def token_ids(self) -> list[int]:
+        """The answer."""
+        return [token for step in self.steps for token in step.token_ids]
+
+    @property
+    def seconds(self) -> float:
+        """What its steps took on this machine, without the reading of the prompt."""
+        return sum(step.timing.step_ms for step in self.steps) / 1000
+
+    @property
+    def whole(self) -> bool:
+        """Did the answer come to an end of its own?"""
+        return self.finished is not None and self.finished.reason in ("eos", "max_new_tokens", "context")
+
+    def token(self, place: int) -> tuple[str, float]:
+        """The text and the log-probability of a token of the answer."""
+        each = ((text, log) for step in self.steps for text, log in zip(step.pieces, step.logprobs, strict=True))
+        return list(each)[place]
+
+
+class Clock(StrEnum):
+    """What a lane's steps are set against."""
+
+    PASSES = "passes"
+    """Each step takes one tick, as on a machine with room to spare, where a pass of many slots costs no more."""
+
+    SECONDS = "seconds"
+    """Each step takes what it took on this machine."""
+
+
+class Track:
+    """Where in a race one is. All lanes start at zero and run along one clock.
+
+    Args:
+        lanes: all of them measured.
+
+    Attributes:
+        clock: see `Clock`.
+        at: how far it has come, in passes or seconds.
+        playing: whether it goes on by itself.
+    """
+
+    def __init__(self, lanes: Sequence[Lane]) -> None:
+        self.clock = Clock.PASSES
+        self.at = 0.0
+        self.playing = True
+        self._times = {
+            Clock.PASSES: [[float(number) for number in range(1, len(lane.steps) + 1)] for lane in lanes],
+            Clock.SECONDS: [list(accumulate(step.timing.step_ms / 1000 for step in lane.steps)) for lane in lanes],
+        }
+        whole = self._end(Clock.SECONDS)
+        slow = [place for place, speed in enumerate(SPEEDS) if speed <= 1 and whole / speed >= SECONDS_TO_WATCH]
+        self._speeds = {Clock.PASSES: SPEEDS.index(1.0), Clock.SECONDS: max(slow, default=0)}
+        self._now: float | None = None
+
+    @property
+    def end(self) -> float:
+        """When the last lane is at its end."""
+        return self._end(self.clock)
+
+    @property
+    def at_end(self) -> bool:
+        """Are all lanes at their end?"""
+        return self.at >= self.end
+
+    @property
+    def speed(self) -> float:
+        """On the clock of seconds 1 is the pace of this machine, on that of passes `PASSES_PER_SECOND`."""
+        return SPEEDS[self._speeds[self.clock]]
+
+    def steps_done(self, lane: int) -> int:
+        """How many of a lane's steps are done by now."""
+        return bisect_right(self._times[self.clock][lane], self.at)
+
+    def finished_at(self, lane: int) -> float:
+        """When a lane is at its end."""
+        return max(self._times[self.clock][lane], default=0.0)
+
+    def advance(self, now: float) -> None:
+        """Let the clock run on since the last call. `now` is in seconds, on any clock that does not go back."""
+        passed, self._now = now - (self._now if self._now is not None else now), now
+        if self.playing:
+            pace = PASSES_PER_SECOND if self.clock is Clock.PASSES else 1.0
+            self.at = min(self.at + passed * pace * self.speed, self.end)
+            self.playing = not self.at_end
+
+    def seek(self, at: float) -> None:
+        """Go somewhere, and stay there."""
+        self.at = min(max(at, 0.0), self.end)
+        self.playing = False
+
+    def step_forward(self) -> None:
+        """To where the next step of any lane is done."""
+        self.seek(min((time for time in self._moments() if time > self.at), default=self.end))
+
+    def step_back(self) -> None:
+        """To where the step before the last one was done, or to the start."""
+        self.seek(max((time for time in self._moments() if time < self._latest()), default=0.0))
+
+    def restart(self) -> None:
+        """From the start, going on."""
+        self.at, self.playing = 0.0, True
+
+    def change_speed(self, steps: int) -> None:
+        """Faster or slower, within what there is."""
+        self._speeds[self.clock] = min(max(self._speeds[self.clock] + steps, 0), len(SPEEDS) - 1)
+
+    def change_clock(self) -> None:
+        """To the other clock, as far on its way as on this one."""
+        share = self.at / self.end if self.end else 1.0
+        self.clock = Clock.SECONDS if self.clock is Clock.PASSES else Clock.PASSES
+        self.at = self.end if share >= 1 else share * self.end
+
+    def time_of(self, lane: int, step: int) -> float:
+        """When a lane has done so many steps."""
+        return self._times[self.clock][lane][step - 1] if step else 0.0
+
+    def _moments(self) -> set[float]:
+        return {time for times in self._times[self.clock] for time in times}
+
+    def _latest(self) -> float:
+        """When the last step was done that is seen."""
+        return max((time for time in self._moments() if time <= self.at), default=0.0)
+
+    def _end(self, clock: Clock) -> float:
+        return max((time for times in self._times[clock] for time in times), default=0.0)
+
+
+# --- what is told at the end ------------------------------------------------------------------------------------------
+
+
+def seal(lanes: Sequence[Lane]) -> str:
+    """Whether all answers are the same, as far as they were measured; else where the first difference is."""
+    measured = [lane for lane in lanes if lane.steps]
+    if len(measured) < 2:
+        return "Nothing to compare: fewer than two decoders have answered."
+    reference = next((lane for lane in measured if lane.name == PLAIN), measured[0])
+    others = [lane for lane in measured if lane is not reference]
+    found = [(place, lane) for lane in others if (place := first_difference(reference, lane)) is not None]
+    if found:
+        return _described(*min(found, key=lambda each: each[0]), reference)
+    same = min(len(lane.token_ids) for lane in measured)
+    if all(lane.whole for lane in measured):
+        return f"✓ {same:,} of {same:,} tokens identical"
+    return f"The first {same:,} tokens are identical; no more was measured of every decoder."
+
+
+def first_difference(one: Lane, other: Lane) -> int | None:
+    """The place of the first token that differs, or that only one of them has though the other is whole."""
+    mine, theirs = one.token_ids, other.token_ids
+    for place, (left, right) in enumerate(zip(mine, theirs, strict=False)):
+        if left != right:
+            return place
+    shorter = one if len(mine) < len(theirs) else other
+    return len(shorter.token_ids) if len(mine) != len(theirs) and shorter.whole else None
+
+
+def _described(place: int, lane: Lane, reference: Lane) -> str:
+    """A difference: both tokens with the probability that the model gave them, and whether these nearly tie.
+
+    Where tokens are drawn, or probabilities are changed before the choice, a near tie of them explains nothing.
+    """
+    where = f"✗ The first difference is at token {place + 1:,}"
+    for short, long in ((lane, reference), (reference, lane)):
+        if place >= len(short.token_ids):
+            return f"{where}: {short.label} ends before it, {long.label} goes on with {_quoted(long.token(place))}."
+    sentence = f"{where}: {_told(reference, place)}, {_told(lane, place)}"
+    settings = lane.settings
+    if settings is None or settings.temperature or settings.repetition_penalty != 1:
+        return f"{sentence}."
+    apart = abs(reference.token(place)[1] - lane.token(place)[1])
+    return f"{sentence}: {'a near tie' if apart <= NEAR_TIE else 'no near tie'}."
+
+
+def _told(lane: Lane, place: int) -> str:
+    return f"{lane.label} has {_quoted(lane.token(place))}"
+
+
+def _quoted(token: tuple[str, float]) -> str:
+    text, log = token
+    return f"“{text}” ({100 * math.exp(log):.1f} %)"
+
+
+def passes_saved(lanes: Sequence[Lane]) -> str:
+    """How many passes each decoder saved, the most first; nothing where none was compared."""
+    whole = [lane for lane in lanes if lane.whole and lane.name != PLAIN]
+    saved = sorted(((len(lane.token_ids) - len(lane.steps), lane) for lane in whole), key=lambda each: -each[0])
+    lengths = {len(lane.token_ids) for lane in whole}
+    if len(lengths) == 1:
+        return f"Passes saved of {lengths.pop():,}: " + " · ".join(f"{lane.label} {count:,}" for count, lane in saved)
+    each = (f"{lane.label} {count:,} of {len(lane.token_ids):,}" for count, lane in saved)
+    return f"Passes saved: {' · '.join(each)}" if saved else ""
+
+
+def speedup(lane: Lane, lanes: Sequence[Lane]) -> float | None:
+    """How many times as many tokens per second as plain decoding, where both have whole answers."""
+    plain = next((each for each in lanes if each.name == PLAIN and each.whole), None)
+    if plain is None or not lane.whole or not lane.seconds or not plain.seconds:
+        return None
+    return len(lane.token_ids) / lane.seconds / (len(plain.token_ids) / plain.seconds)
+
+
+def measured_time(lanes: Sequence[Lane]) -> str:
+    """Tokens per second on this machine against plain decoding, the most first; nothing where that is not known."""
+    known = [(lane.label, speedup(lane, lanes)) for lane in lanes if lane.name != PLAIN]
+    ordered = sorted(((label, times) for label, times in known if times is not None), key=lambda each: -each[1])
+    each = (f"{label} {times:.2f}×" for label, times in ordered)
+    return f"Measured speed, plain 1×: {' · '.join(each)}" if ordered else ""

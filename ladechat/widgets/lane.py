@@ -1,0 +1,137 @@
+"""One decoder in a race: its figures, how far it has come, and its answer in the colours of its steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.reactive import reactive
+
+from ladechat.palette import Palette
+from ladechat.protocol import Step
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transport import DONE, HERE, TO_COME
+
+SEPARATOR = " · "
+BAR = 8
+"""Cells of the bar in a head of one row."""
+TALL = 4
+"""Rows of a head that has its figures below each other."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a lane is, as it is written.
+
+    Attributes:
+        place: whether it leads, or how it came in; without colour too that tells who is ahead.
+        figures: tokens, passes, tokens a pass and seconds; none before the first step.
+        fraction: how far along its bar, 0 to 1.
+    """
+
+    place: str = ""
+    figures: tuple[str, ...] = ()
+    fraction: float = 0.0
+
+
+class LaneHead(Panel):
+    """Name, place, figures and bar of a lane, in four rows where there is that much height, else in one."""
+
+    DEFAULT_CSS = """
+    LaneHead > .lane-head--bar { color: $primary; }
+    """
+    COMPONENT_CLASSES = {"lane-head--bar"}  # noqa: RUF012 - as Textual declares it
+
+    standing: reactive[Standing] = reactive(Standing)
+
+    class Sought(Message):
+        """The user has clicked at a fraction of the bar.
+
+        Args:
+            lane: whose bar it is.
+            fraction: 0 to 1.
+        """
+
+        def __init__(self, lane: "LaneView", fraction: float) -> None:
+            super().__init__()
+            self.lane = lane
+            self.fraction = fraction
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self.label = label
+        self._bar = range(0)
+        """The columns of the bar."""
+
+    def watch_standing(self) -> None:
+        self.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        standing, figures = self.standing, self.standing.figures
+        if height >= TALL:
+            self._bar = range(width)
+            top = self.header(width, [self.label], [standing.place, ""], Style(bold=True))
+            counts, rates = (SEPARATOR.join(part) for part in (figures[:2], figures[2:]))
+            return [top, [(counts, Style())], [(rates, self.muted)], self._line(width)]
+        name = f"{self.label} {standing.place}".rstrip()
+        self._bar = range(width - BAR, width)  # of one length in all lanes, so that they can be compared
+        room = self._bar.start - 1
+        # Tokens a pass follow from what stands before them, so they go first.
+        shorter = (figures, (*figures[:2], *figures[3:]), figures[:2], ())
+        text = longest(room - cell_len(name), ["".join(f"{SEPARATOR}{one}" for one in part) for part in shorter])
+        gap = " " * max(room - cell_len(name + text) + 1, 0)
+        return [[(name, self.title_style), (text, self.muted), (gap, Style()), *self._line(BAR)]]
+
+    def _line(self, cells: int) -> Row:
+        done = round(self.standing.fraction * (cells - 1))
+        bar = self.get_component_rich_style("lane-head--bar")
+        return [(DONE * done + HERE, bar), (TO_COME * (cells - 1 - done), self.muted)]
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None and offset.x in self._bar and offset.y == self.content_size.height - 1:
+            assert isinstance(self.parent, LaneView)
+            share = (offset.x - self._bar.start) / max(len(self._bar) - 1, 1)
+            self.post_message(self.Sought(self.parent, share))
+
+
+class LaneView(Vertical):
+    """A head, and below it the answer as far as it is shown.
+
+    Args:
+        label: the decoder's name for people.
+    """
+
+    DEFAULT_CSS = """
+    LaneView { height: 1fr; width: 1fr; }
+    LaneView LaneHead { height: 1; }
+    """
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self.head = LaneHead(label)
+        self.transcript = Transcript()
+        self.transcript.can_focus = False  # its keys for scrolling are those of the race's clock
+        self._shown: Sequence[Step] = ()
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        yield self.transcript
+
+    def show_steps(self, steps: Sequence[Step]) -> None:
+        """Show these steps of the answer, and no others."""
+        shown = len(self._shown)
+        if len(steps) < shown:
+            self.transcript.clear()
+            shown = 0
+        if new := list(steps[shown:]):
+            self.transcript.add_steps(new)
+        self._shown = steps
+
+    def show_palette(self, palette: Palette) -> None:
+        self.head.palette = self.transcript.palette = palette

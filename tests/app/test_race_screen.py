@@ -1,0 +1,346 @@
+"""The race on the screen: what each key does, and how it is left."""
+
+import pytest
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from ladechat.app import LadechatApp
+from ladechat.palette import Look
+from ladechat.protocol import Generate, Message
+from ladechat.screens.race import RaceScreen, Remarks
+from ladechat.session.measuring import Measuring
+from ladechat.session.race import PLAIN, Clock, Track
+from ladechat.widgets.lane import LaneHead, LaneView
+from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transport import Transport
+from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.fake_engine import ANSWER, FakeEngine
+
+QUESTION = "What is the n-gram pool?"
+
+
+class Room:
+    """A race without a chat behind it."""
+
+    def __init__(self, engine: FakeEngine | None = None, names: tuple[str, ...] | None = None) -> None:
+        self.engine = engine or FakeEngine()
+        self.measuring = Measuring(self.engine, [Message(role="user", content=QUESTION)], names)
+        self.screen = RaceScreen(self.measuring)
+        self.app = LadechatApp(self.screen)
+
+    @property
+    def track(self) -> Track:
+        assert self.screen.track is not None
+        return self.screen.track
+
+    @property
+    def clock(self) -> Clock:
+        return self.track.clock
+
+    @property
+    def playing(self) -> bool:
+        return self.track.playing
+
+    @property
+    def remarks(self) -> str:
+        return " ".join(self.screen.query_one("#race-remarks", Remarks).sentences)
+
+    @property
+    def steps(self) -> list[int]:
+        """How many steps each lane shows."""
+        return [len(view._shown) for view in self.screen.query(LaneView)]
+
+    async def measured(self, pilot: Driver) -> None:
+        """Wait until the race can be watched, and hold it at its start."""
+        await wait_until(pilot, lambda: self.screen.track is not None)
+        await pilot.press("home")
+
+
+def text_of(view: LaneView) -> str:
+    chosen = view.query_one(Transcript).get_selection(Selection(None, None))
+    return chosen[0].strip() if chosen else ""
+
+
+async def test_arrows_step_and_go_back() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        assert room.steps == [0, 0, 0, 0] and room.track.at == 0
+        await pilot.press("right", "right", "right")
+        assert room.steps == [3, 3, 3, 3]
+        await pilot.press("left")
+        assert room.steps == [2, 2, 2, 2]
+        assert text_of(room.screen.query(LaneView)[0]) == "The n"
+
+
+async def test_end_shows_whole_answers_and_the_seal_and_home_the_start() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        assert "identical" not in room.remarks
+        await pilot.press("end")
+        assert room.steps == [len(lane.steps) for lane in room.measuring.lanes]
+        whole = {text_of(view) for view in room.screen.query(LaneView)}
+        assert len(whole) == 1 and whole.pop().startswith("The n-gram pool")
+        count = len(room.measuring.lanes[0].token_ids)
+        assert room.remarks.startswith(f"✓ {count} of {count} tokens identical Passes saved of {count}: lookahead ")
+        assert "Measured speed, plain 1×: " in room.remarks
+        await pilot.press("home")
+        assert room.steps == [0, 0, 0, 0] and "identical" not in room.remarks
+
+
+async def test_space_pauses_and_goes_on_and_at_the_end_begins_anew() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        await pilot.press("space")
+        await wait_until(pilot, lambda: room.track.at > 0)
+        await pilot.press("space")
+        stands = room.track.at
+        await pilot.pause(0.2)
+        assert (room.track.at, room.playing) == (stands, False)
+        await pilot.press("end", "space")
+        assert (room.playing, room.track.at_end) == (True, False)
+
+
+async def test_r_starts_again() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        await pilot.press("end", "r")
+        assert room.playing and room.track.at < room.track.end
+
+
+async def test_c_changes_the_clock() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        transport = room.screen.query_one(Transport)
+        assert transport.state == "‖ pass by pass 1×"
+        await pilot.press("c")
+        clocks = [room.clock]
+        assert transport.state.startswith("‖ measured time ")
+        assert transport.facts[0].startswith("0 ms of ")
+        await pilot.press("c")
+        assert [*clocks, room.clock] == [Clock.SECONDS, Clock.PASSES]
+
+
+@pytest.mark.parametrize(("key", "speed"), [("plus", 2), ("up", 2), ("minus", 0.5), ("down", 0.5)])
+async def test_speed_keys(key: str, speed: float) -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        await pilot.press(key)
+        assert room.track.speed == speed
+        assert room.screen.query_one(Transport).state.endswith(f" {speed:g}×")
+
+
+async def test_f4_changes_the_look() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        await pilot.press("f4")
+        assert {view.transcript.palette.look for view in room.screen.query(LaneView)} == {Look.DEMO}
+
+
+async def test_whoever_leads_and_how_each_came_in_is_written() -> None:
+    room = Room(names=(PLAIN, "lookahead"))
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        heads = list(room.screen.query(LaneHead))
+        assert [head.standing.place for head in heads] == ["", ""]
+        await pilot.press(*["right"] * 12)
+        assert [head.standing.place for head in heads] == ["", "▲ 1st"]
+        await pilot.press("end")
+        assert [head.standing.place for head in heads] == ["✓ 2nd", "✓ 1st"]
+        assert heads[0].standing.figures[2] == "1.00 a pass"
+
+
+async def test_a_click_on_a_bar_goes_there() -> None:
+    room = Room()
+    async with room.app.run_test(size=(120, 40)) as pilot:
+        await room.measured(pilot)
+        head = room.screen.query(LaneHead)[1]
+        await pilot.pause(0.2)
+        await pilot.click(head, offset=(head.size.width // 2, 3))
+        lane = room.measuring.lanes[1]
+        shown = sum(len(step.token_ids) for step in lane.steps[: room.steps[1]])
+        assert 0.35 < shown / len(lane.token_ids) < 0.75
+        before = room.steps
+        await pilot.click(head, offset=(3, 0))
+        assert room.steps == before
+
+
+async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() -> None:
+    for size, columns in (((80, 24), 1), ((120, 40), 4), ((200, 60), 4)):
+        room = Room()
+        async with room.app.run_test(size=size) as pilot:
+            await room.measured(pilot)
+            await pilot.press("end")
+            views = list(room.screen.query(LaneView))
+            assert len({view.region.x for view in views}) == columns
+            for view in views:
+                assert room.screen.region.contains_region(view.region) and view.transcript.size.height >= 2
+            assert room.screen.query_one("#race-remarks").region.bottom <= room.screen.query_one(Transport).region.y
+
+
+# --- measuring, and leaving -------------------------------------------------------------------------------------------
+
+
+async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words() -> None:
+    room = Room(FakeEngine(hold_loading=True, hold_steps=True))
+    async with room.app.run_test() as pilot:
+        await wait_until(pilot, lambda: "reading the weights" in room.screen.query_one(Transport).state)
+        room.engine.finish_loading()
+        await wait_until(pilot, lambda: len(room.screen.query(LaneView)) == 4)
+        await pilot.pause(0.2)
+        room.engine.release()
+        await room.measured(pilot)
+        await pilot.press("end")
+        lines = [line.text for line in room.screen.query(LaneView)[0].transcript._lines]
+        assert lines[0].strip().startswith("The n-gram pool keeps what the window")
+
+
+async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
+    room = Room(FakeEngine(hold_steps=True))
+    async with room.app.run_test() as pilot:
+        room.engine.release(2)
+        await wait_until(pilot, lambda: room.screen.query_one(Transport).state == "measuring plain decoding")
+        await wait_until(pilot, lambda: room.screen.query(LaneHead)[0].standing.figures[:1] == ("2 tokens",))
+        places = [head.standing.place for head in room.screen.query(LaneHead)]
+        assert places == ["measuring …", "waits", "waits", "waits"]
+        assert room.steps == [0, 0, 0, 0]
+        await pilot.press("space", "right", "left", "c", "r", "plus", "home", "end")
+        assert room.screen.track is None
+    assert room.engine.closed
+
+
+async def test_escape_stops_measuring_shows_what_is_there_and_then_leaves() -> None:
+    room = Room(FakeEngine(hold_steps=True))
+    async with room.app.run_test() as pilot:
+        room.engine.release(2)
+        await wait_until(pilot, lambda: bool(room.measuring.lanes) and len(room.measuring.lanes[0].steps) == 2)
+        await pilot.press("escape")
+        await room.measured(pilot)
+        assert room.app.is_running
+        await pilot.press("end")
+        assert room.steps == [2, 0, 0, 0]
+        places = [head.standing.place for head in room.screen.query(LaneHead)]
+        assert places == ["stopped", *["not measured"] * 3]
+        assert "Nothing to compare" in room.remarks
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: room.app.return_code == 0)
+    assert room.engine.closed
+
+
+async def test_escape_while_the_engine_loads_ends_it() -> None:
+    room = Room(FakeEngine(hold_loading=True))
+    async with room.app.run_test() as pilot:
+        await wait_until(pilot, lambda: "reading the weights" in room.screen.query_one(Transport).state)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: room.screen.track is not None)
+        assert "Stopped before anything was measured." in room.remarks
+        await pilot.press("space", "right", "left", "c", "r", "home", "end")
+    assert room.engine.closed
+
+
+async def test_an_engine_that_fails_is_told_in_a_sentence() -> None:
+    room = Room(FakeEngine(hold_loading=True))
+    async with room.app.run_test() as pilot:
+        await wait_until(pilot, lambda: bool(room.screen.query(Transport)))
+        room.engine.fail_fatally()
+        await wait_until(pilot, lambda: "The weights are torn. Mend them." in room.remarks)
+
+
+async def test_what_the_model_cannot_do_ends_the_program_with_a_usage_error() -> None:
+    engine = FakeEngine()
+    engine.single_token = "Its cache cannot go back."
+    room = Room(engine, names=(PLAIN, "lookahead"))
+    async with room.app.run_test() as pilot:
+        await wait_until(pilot, lambda: room.app.return_code == 2)
+
+
+@pytest.mark.parametrize("key", ["ctrl+c", "ctrl+q"])
+async def test_other_keys_to_leave_with(key: str) -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        await pilot.press(key)
+        await wait_until(pilot, lambda: room.app.return_code == 0)
+
+
+async def test_ctrl_c_copies_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room()
+    copied: list[str] = []
+    monkeypatch.setattr(LadechatApp, "copy_to_clipboard", lambda _, text: copied.append(text))
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        await pilot.press("end")
+        transcript = room.screen.query(LaneView)[0].transcript
+        room.screen.selections = {transcript: Selection(Offset(2, 0), Offset(7, 0))}
+        await pilot.press("ctrl+c")
+        assert copied == ["The n"] and room.app.is_running
+
+
+# --- from the chat ----------------------------------------------------------------------------------------------------
+
+
+async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
+    await pilot.press("f9")
+    await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
+    screen = stage.app.screen
+    assert isinstance(screen, RaceScreen)
+    await wait_until(pilot, lambda: screen.track is not None)
+    return screen
+
+
+async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -> None:
+    stage = Stage(FakeEngine(answers=(ANSWER,)), FakeEngine(), system="Be brief.")
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        before, commands = stage.text, list(stage.engines[0].commands)
+        screen = await raced(pilot, stage)
+        asked = stage.engine.questions[-1].messages
+        assert [(one.role, one.content) for one in asked if one.role != "assistant"] == [
+            ("system", "Be brief."),
+            ("user", "One?"),
+            ("user", "Two?"),
+        ]
+        assert len(asked) == 4 and screen.measuring.question == "Two?"
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
+        assert stage.text == before and stage.engines[0].commands == commands
+        await answered(pilot, stage, "Three?", times=3)
+        assert isinstance(stage.engines[0].commands[-1], Generate)
+
+
+async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
+    stage = Stage(FakeEngine(), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press(*"Why")
+        screen = await raced(pilot, stage)
+        assert screen.measuring.question == "Why"
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        assert stage.prompt == "Why"
+
+
+async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f9")
+        assert "Type a question first" in stage.notices[-1]
+        await pilot.press(*"Why", "enter", "f9")
+        await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
+        assert stage.app.screen is stage.screen
+
+
+async def test_the_palette_lists_the_keys_of_a_race() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        names = {command.title for command in room.app.get_system_commands(room.app.screen)}
+        assert {"Pause", "Clock", "Again"} <= names

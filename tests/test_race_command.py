@@ -1,0 +1,97 @@
+"""`ladechat race`, as a shell would run it."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from ladechat import cli, race
+from ladechat.session.measuring import Measuring
+
+PATIENCE = 240
+QUESTION = "What is the n-gram pool?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--decoders", "auto,magic"], "There is no decoder 'magic'; give --decoders 2 to 4 of auto, lookahead, "),
+        (["--decoders", "auto"], "A race has 2 to 4 decoders, not 1"),
+        (["--decoders", "auto,auto"], "not 1"),
+        (["--decoders", ","], "not 0"),
+        (["--decoders", "auto,lookahead,suffix,recycling,jacobi"], "not 5"),
+        (["--decoder", "auto"], "--decoder is for answers of one decoder; name those of a race with --decoders."),
+        (["--pool", "kept"], "--pool is for answers of one decoder"),
+        (["--max-new-tokens", "0"], "at least 1"),
+        (["--window", "0"], "1 to 64"),
+    ],
+)
+def test_what_cannot_be_raced_is_a_usage_error_in_one_sentence(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(cli.app, ["race", QUESTION, *arguments])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("question", ["", " \n"])
+def test_an_empty_question_is_a_usage_error(question: str) -> None:
+    result = CliRunner().invoke(cli.app, ["race", question])
+    assert result.exit_code == 2 and "empty" in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_on_a_terminal_it_is_shown_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Measuring] = []
+
+    def run_race(measuring: Measuring) -> int:
+        shown.append(measuring)
+        return 0
+
+    monkeypatch.setattr(race, "_in_terminal", lambda: True)
+    monkeypatch.setattr("ladechat.app.run_race", run_race)
+    result = CliRunner().invoke(cli.app, ["race", QUESTION, "--system", "Be brief.", "--decoders", "auto, lookahead"])
+    assert result.exit_code == 0
+    [measuring] = shown
+    assert measuring.question == QUESTION
+
+
+@pytest.mark.parametrize(("refused", "code"), [(False, 1), (True, 2)])
+def test_what_went_wrong_on_the_screen_is_said_behind_it(
+    refused: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_race(measuring: Measuring) -> int:
+        measuring.failure, measuring.refused = "The weights are torn. Mend them.", refused
+        return 2 if refused else 0
+
+    monkeypatch.setattr(race, "_in_terminal", lambda: True)
+    monkeypatch.setattr("ladechat.app.run_race", run_race)
+    result = CliRunner().invoke(cli.app, ["race", QUESTION])
+    assert (result.exit_code, result.stderr) == (code, "ladechat: The weights are torn. Mend them.\n")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ladechat", "race", QUESTION, *arguments]
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+def test_in_a_pipe_it_is_a_table_and_the_seal() -> None:
+    """With the real engine and the bundled model; `auto` comes last, and must not know the answer by then."""
+    done = run("--max-new-tokens", "24")
+    assert (done.returncode, done.stderr) == (0, "")
+    headings, *lanes, empty, seal, passes, time = done.stdout.splitlines()
+    assert re.split(r"\s{2,}", headings) == ["decoder", "tokens", "passes", "tokens a pass", "seconds", "speed"]
+    rows = [re.split(r"\s{2,}", lane) for lane in lanes]
+    assert [row[0] for row in rows] == ["plain decoding", "lookahead", "hidden transfer", "auto"]
+    assert [row[1] for row in rows] == ["24"] * 4
+    assert rows[0][2:4] == ["24", "1.00"] and rows[0][5] == "1.00×"
+    assert int(rows[2][2]) < 24
+    assert (empty, seal) == ("", "✓ 24 of 24 tokens identical")
+    assert passes.startswith("Passes saved of 24: hidden transfer ") and time.startswith("Measured speed, plain 1×: ")
+
+
+def test_a_model_that_is_not_there_is_a_failure_in_one_sentence() -> None:
+    done = run("--model", "/nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "/nowhere" in done.stderr and done.stderr.count("\n") == 1
