@@ -31,14 +31,16 @@ from ladechat.options import (
     Model,
     Quantize,
     check_layer_search,
+    check_length,
     check_parameters,
     check_quantize,
     fail,
-    in_short,
-    option_of,
+    path_of,
     with_engine_options,
 )
-from ladechat.protocol import MOST, MOST_TEXT, Message
+from ladechat.protocol import MOST_TEXT, Message
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, missing_streams, replace_missing_streams, shown
@@ -112,6 +114,8 @@ def chat(
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
     record: Record = None,
+    go_on: Annotated[bool, typer.Option("--continue", help="Go on with the latest conversation.")] = False,
+    no_save: Annotated[bool, typer.Option("--no-save", help="Keep no conversation and no question.")] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -120,7 +124,9 @@ def chat(
     if context.invoked_subcommand is not None:
         _refuse_misplaced_options(context)
         return
-    _check_length(max_new_tokens)
+    check_length(max_new_tokens)
+    store = None if no_save else ConversationStore()
+    opened = _latest(store) if go_on else None
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     _check_screen()
@@ -128,7 +134,7 @@ def chat(
     from ladechat.app import run_chat
 
     recorder = _recorder(record, engine.model)
-    raise typer.Exit(run_chat(engine, system=system, max_new_tokens=max_new_tokens, recorder=recorder))
+    raise typer.Exit(run_chat(engine, system, max_new_tokens, recorder, store, opened))
 
 
 @app.command()
@@ -169,7 +175,7 @@ def ask(
     json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
-    _check_length(max_new_tokens)
+    check_length(max_new_tokens)
     _check_streams(STANDARD_OUTPUT)
     piped = question == "-" or (question is None and not sys.stdin.isatty())
     text = sys.stdin.read(MOST_TEXT + 1) if piped else question
@@ -191,8 +197,8 @@ def serve_engine(engine: EngineOptions) -> None:
     _check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
     from ladechat.engine.server import serve
 
-    pool = _path(engine.pool) if engine.pool else None
-    maps = [_path(file) for file in engine.maps]
+    pool = path_of(engine.pool) if engine.pool else None
+    maps = [path_of(file) for file in engine.maps]
     where = (engine.model, engine.device, engine.dtype, engine.settings, pool)
     raise typer.Exit(serve(*where, engine.tensor_parallel, engine.quantize, maps, engine.layer_search))
 
@@ -229,7 +235,7 @@ def bench(
     ] = None,
 ) -> None:
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
-    _check_length(max_new_tokens)
+    check_length(max_new_tokens)
     _check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     check_layer_search(layer_search)
@@ -238,7 +244,7 @@ def bench(
         device=device,
         dtype=dtype,
         quantize=quantize,
-        maps=tuple(_path(file) for file in maps or []),
+        maps=tuple(path_of(file) for file in maps or []),
         decoders=method_names() if decoders is None else listed(decoders),
         named=decoders is not None,
         settings=tuple(dict.fromkeys(map(_numbers, settings or []))),
@@ -297,10 +303,10 @@ def _check_streams(*needed: int) -> None:
 
 def _refuse_misplaced_options(context: typer.Context) -> None:
     """What stands before a command's name would be ignored without a word."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
         if source is not None and source.name == "COMMANDLINE":
-            option = option_of(name)
+            option = max(parameter.opts, key=len)
             fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
 
 
@@ -319,11 +325,21 @@ def _numbers(text: str) -> tuple[int, ...]:
     return values
 
 
+def _latest(store: ConversationStore | None) -> Kept:
+    """The conversation that was answered last."""
+    if store is None:
+        fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
+    kept = store.conversations()
+    if not kept:
+        fail("There is no conversation to go on with; start without --continue.")
+    return kept[0]
+
+
 def _recorder(record: str | None, model: str) -> Recorder:
     """What writes the session down; begun already if that was asked for."""
     recorder = Recorder()
     if record is not None:
-        path = _path(record) if record else default_path(model)
+        path = path_of(record) if record else default_path(model)
         try:
             recorder.start(path)
         except FileExistsError:
@@ -331,16 +347,3 @@ def _recorder(record: str | None, model: str) -> Recorder:
         except OSError as error:
             fail(f"{path} cannot be written: {error.strerror or error}; give {RECORD} another name.")
     return recorder
-
-
-def _path(file: str) -> Path:
-    """The path of a file that a user names; ~ is the home folder, unless there is no such home."""
-    path = Path(file)
-    with contextlib.suppress(RuntimeError):
-        return path.expanduser()
-    return path
-
-
-def _check_length(max_new_tokens: int | None) -> None:
-    if max_new_tokens is not None and not 1 <= max_new_tokens <= MOST:
-        fail(f"--max-new-tokens has to be at least 1 and below 2⁵³, not {in_short(max_new_tokens)}.")

@@ -3,10 +3,12 @@
 Those of decoders come from `ladechat.catalog`: what is registered there before this module is imported has its options.
 """
 
+import contextlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args
 
 import msgspec
@@ -285,3 +287,17 @@ def fail(sentence: str) -> NoReturn:
     """Say what is wrong and what to do, and end the program."""
     say(sentence)
     raise typer.Exit(USAGE_ERROR)
+
+
+def path_of(file: str) -> Path:
+    """The path of a file that a user names; ~ is the home folder, unless there is no such home."""
+    path = Path(file)
+    with contextlib.suppress(RuntimeError):
+        return path.expanduser()
+    return path
+
+
+def check_length(max_new_tokens: int | None) -> None:
+    """Refuse a length that no answer can have."""
+    if max_new_tokens is not None and not 1 <= max_new_tokens <= MOST:
+        fail(f"--max-new-tokens has to be at least 1 and below 2⁵³, not {in_short(max_new_tokens)}.")

@@ -17,6 +17,7 @@ from ladechat.protocol.values import (
     Count,
     DecoderInfo,
     DraftTree,
+    Exchange,
     ExpectedTokens,
     LensView,
     Memory,
@@ -44,7 +45,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.1"
+VERSION = "3.2"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -307,6 +308,16 @@ class Asked(Event, frozen=True, tag="asked"):
 
 class ConversationCleared(Event, frozen=True, tag="conversation_cleared"):
     """The user began a new conversation."""
+
+
+class ConversationOpened(Event, frozen=True, tag="conversation_opened"):
+    """The user went on with an earlier conversation, in the place of what was there. `exchanges`: oldest first."""
+
+    exchanges: list[Exchange]
+
+
+class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
+    """The user took the last question that was answered out of the conversation, with its answer."""
 
 
 class Closed(Event, frozen=True, tag="closed"):

@@ -1,5 +1,6 @@
 """Where the question is typed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
@@ -57,6 +58,11 @@ class Prompt(TextArea):
         self._draft = ""
         self._typed: list[str] = []
         self._last_key = 0.0
+
+    def remember(self, past: Sequence[str]) -> None:
+        """Bring back these questions of earlier sessions too, oldest first."""
+        self._past = list(past)
+        self._place = len(self._past)
 
     def on_key(self, event: events.Key) -> None:
         """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.
