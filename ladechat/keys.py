@@ -53,7 +53,8 @@ APP_KEYS = (
 )
 
 CONVERSATIONS_KEYS = (
-    Binding("enter", "enter", "Open", priority=True, id="open", tooltip="Go on with this conversation."),
+    Binding("enter", "open", "Open", priority=True, id="open", tooltip="Go on with this conversation."),
+    Binding("enter", "take_title", "Take title", priority=True, id="take_title", tooltip="Give it this title."),
     Binding("up", "move('cursor_up')", "Up", show=False, id="up", tooltip="The one above."),
     Binding("down", "move('cursor_down')", "Down", show=False, id="down", tooltip="The one below."),
     Binding("pageup", "move('page_up')", "Page up", show=False, id="page_up", tooltip="A page up."),
@@ -62,6 +63,7 @@ CONVERSATIONS_KEYS = (
     Binding("f8", "delete", "Delete", id="delete", tooltip="Delete it; this can be undone while the list is open."),
     Binding("ctrl+z", "undo", "Undo", id="undo", tooltip="Bring back what was deleted."),
     Binding("escape", "leave", "Close", id="leave", tooltip="Back to the chat."),
+    Binding("escape", "leave_title", "Leave title", id="leave_title", tooltip="Leave the title as it was."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
 

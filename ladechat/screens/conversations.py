@@ -19,7 +19,11 @@ from ladechat.widgets.too_small import TooSmall
 
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
 NONE_FOUND = "Nothing has these words, neither a title nor a text."
-RENAMING = "Type a title. Enter takes it, Esc leaves it as it was; an empty one is the first question again."
+RENAMING = "A title for it; an empty one is the first question again."
+RENAMING_ACTIONS = ("take_title", "leave_title")
+SEARCH_ACTIONS = ("leave", "move", "undo")
+CHOSEN_ACTIONS = ("open", "rename", "delete")
+"""What can be done with the conversation that is pointed at."""
 
 
 class ConversationsScreen(Screen[Kept | None]):
@@ -50,8 +54,8 @@ class ConversationsScreen(Screen[Kept | None]):
         yield self._head
         yield self._search
         yield self._title
-        yield self._list
         yield self._said
+        yield self._list
         yield Footer(compact=True)
         yield TooSmall()
 
@@ -90,6 +94,7 @@ class ConversationsScreen(Screen[Kept | None]):
         self._list.highlighted = min(max(place, 0), len(self._found) - 1) if self._found else None
         self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
         self._say("" if self._found else NONE_FOUND if self._all else NONE_YET)
+        self.refresh_bindings()
 
     def _row(self, kept: Kept) -> Content:
         count = len(kept.answers)
@@ -107,59 +112,65 @@ class ConversationsScreen(Screen[Kept | None]):
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
-    async def action_enter(self) -> None:
-        """Open the conversation, or take the new title."""
-        if self._renamed is not None:
-            await self._take_title(self._renamed)
-        elif self._chosen is not None:
-            self.dismiss(self._chosen)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What can be done now: while a title is typed, only take or leave it."""
+        renaming = self._renamed is not None
+        if action in RENAMING_ACTIONS:
+            return renaming
+        if action in CHOSEN_ACTIONS:
+            return not renaming and (True if self._chosen is not None else None)
+        if action == "undo" and not self._deleted:
+            return False
+        return not (renaming and action in SEARCH_ACTIONS)
 
     @on(OptionList.OptionSelected)
-    def _clicked(self) -> None:
+    def action_open(self) -> None:
+        """Go on with the conversation, in the chat."""
         self.dismiss(self._chosen)
 
     def action_leave(self) -> None:
-        """Leave the title as it was, or else the screen."""
-        if self._renamed is not None:
-            self._end_renaming()
-        else:
-            self.dismiss(None)
+        """Back to the chat."""
+        self.dismiss(None)
 
     def action_move(self, how: str) -> None:
         """Point at another conversation."""
-        if self._renamed is None:
-            getattr(self._list, f"action_{how}")()
+        getattr(self._list, f"action_{how}")()
 
     def action_rename(self) -> None:
         """Ask for a title."""
-        if self._renamed is None and self._chosen is not None:
-            self._renamed = self._chosen
-            self._title.value = self._chosen.title
-            self._search.display, self._title.display = False, True
-            self._title.focus()
-            self._say(RENAMING)
+        assert self._chosen is not None
+        self._renamed = self._chosen
+        self._title.value = self._chosen.title
+        self._search.display, self._title.display = False, True
+        self._title.focus()
+        self._say(RENAMING)
+        self.refresh_bindings()
 
-    async def _take_title(self, kept: Kept) -> None:
+    async def action_take_title(self) -> None:
+        """Give the conversation the title that was typed."""
+        kept = self._renamed
+        assert kept is not None
         try:
             self._store.rename(kept, self._title.value)
         except OSError as error:
-            self._end_renaming()
+            self.action_leave_title()
             self._say(f"It cannot be renamed: {error.strerror or error}.")
         else:
-            self._end_renaming()
+            self.action_leave_title()
             await self._read(kept)
 
-    def _end_renaming(self) -> None:
+    def action_leave_title(self) -> None:
+        """Leave the title as it was."""
         self._renamed = None
         self._search.display, self._title.display = True, False
         self._search.focus()
         self._say("")
+        self.refresh_bindings()
 
     def action_delete(self) -> None:
         """Delete the conversation. It can be brought back until the screen is left."""
         kept = self._chosen
-        if kept is None or self._renamed is not None:
-            return
+        assert kept is not None
         try:
             self._store.delete(kept)
         except ConversationInUse:
@@ -171,12 +182,10 @@ class ConversationsScreen(Screen[Kept | None]):
             self._deleted.append(kept)
             self._all.remove(kept)
             self._show(place)
-            self._say(f"Deleted: {kept.title}. Ctrl+Z brings it back.")
+            self._say(f"Deleted; Ctrl+Z brings it back: {kept.title}")
 
     async def action_undo(self) -> None:
         """Bring back what was deleted last."""
-        if not self._deleted or self._renamed is not None:
-            return
         kept = self._deleted.pop()
         try:
             self._store.restore(kept)
