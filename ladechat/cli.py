@@ -134,7 +134,7 @@ def chat(
     from ladechat.app import run_chat
 
     recorder = _recorder(record, engine.model)
-    raise typer.Exit(run_chat(engine, system, max_new_tokens, recorder, store, opened))
+    raise typer.Exit(run_chat(engine, system, max_new_tokens, recorder=recorder, store=store, opened=opened))
 
 
 @app.command()

@@ -136,7 +136,11 @@ def list_of_conversations(folder: Path, *keys: str, theme: str = "textual-dark")
     for day, title in enumerate([*titles, "What do the colours mean?", "Sort by length: pear, fig", "Good night"]):
         exchanges = [exchange(title), *[exchange()] * (day % 3)]
         write(
-            folder, f"{day}", *exchanges, when=f"2026-03-{20 - day}T14:{10 + day}:00", title="Pools" if title == pool else ""
+            folder,
+            f"{day}",
+            *exchanges,
+            when=f"2026-03-{20 - day}T14:{10 + day}:00",
+            title="Pools" if title == pool else "",
         )
     stage = Stage(store=ConversationStore(folder))
 

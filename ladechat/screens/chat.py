@@ -68,7 +68,7 @@ class ChatScreen(Screen[None]):
         self._history = history
         self._opened = opened
         self._prompt = Prompt(id="prompt")
-        self.view = ConversationView(self._prompt, welcome)
+        self.view = ConversationView(self._prompt, "" if opened else welcome)
         self._single_token: str | None = None
         self._before_plain = ""
         self._quit_next = False
@@ -87,15 +87,15 @@ class ChatScreen(Screen[None]):
             self._store.failed = self._store_failed
         if self._history is not None:
             self._prompt.remember(self._history.read())
-        self._open(self._opened)
         self._prompt.focus()
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self.set_interval(1.0, self.check_silence)
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
-        """Start the engine now that the screen is there."""
+        """Start the engine now that the screen is there, and has the width that messages are wrapped to."""
         gc.enable()
+        self._open(self._opened)
         self._session.start()
 
     def _frame(self) -> None:
@@ -197,10 +197,10 @@ class ChatScreen(Screen[None]):
         if self._session.asking:
             self.notify(STOP_FIRST, severity="warning")
             return
-        kept = self._store is not None and self._store.kept
         begun = self._session.conversation.begun
+        kept = self._store is not None and self._store.kept
         self._session.clear()
-        if kept:
+        if begun and kept:
             self.notify("The conversation is kept: Ctrl+O finds it.")
         elif begun:
             self.notify("The conversation could not be kept." if self._store else NOTHING_KEPT, severity="warning")

@@ -35,30 +35,33 @@ class ConversationStore:
     What cannot be written is tried again with the next answer.
 
     Args:
-        folder: where the files are; by default in the user's data folder.
+        folder: by default in the user's data folder.
 
     Attributes:
+        folder: where the files are.
         path: the file of the conversation under way; None before it has one.
         failed: told once, of the first failure to write.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or user_data_path("ladechat") / "conversations"
+        self.folder = folder or user_data_path("ladechat") / "conversations"
         self.path: Path | None = None
         self.failed: Callable[[OSError], None] | None = None
         self._descriptor = -1
         self._unwritten: list[Line] = [Begun()]
         self._exchanges = 0
+        self._added = False
 
     # --- the conversation under way -----------------------------------------------------------------------------------
 
     @property
     def kept(self) -> bool:
-        """Is all of the conversation under way on the disk?"""
-        return self._descriptor >= 0 and not self._unwritten
+        """Is all that was answered in the conversation under way on the disk?"""
+        return not (self._added and self._unwritten)
 
     def add(self, exchange: Exchange) -> None:
         """Keep an exchange of the conversation under way."""
+        self._added = True
         self._exchanges += 1
         when = datetime.now().astimezone().isoformat(timespec="milliseconds")
         self._unwritten.append(Answered(when=when, exchange=exchange))
@@ -85,6 +88,7 @@ class ConversationStore:
         self.path, self._descriptor = None, -1
         self._unwritten = [Begun()]
         self._exchanges = 0
+        self._added = False
 
     def open(self, kept: Kept) -> Kept:
         """Go on with a conversation.
@@ -121,9 +125,9 @@ class ConversationStore:
                 failed(error)
 
     def _create(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder.chmod(0o700)
-        path = self._folder / f"{datetime.now():%Y-%m-%d-%H%M%S}-{secrets.token_hex(4)}{SUFFIX}"
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        path = self.folder / f"{datetime.now():%Y-%m-%d-%H%M%S}-{secrets.token_hex(4)}{SUFFIX}"
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
         self.path = path
         _lock(self._descriptor)
@@ -134,7 +138,7 @@ class ConversationStore:
         """All that are kept, the latest first. What is something else, or cannot be read, is left out."""
         self._purge()
         found: list[Kept] = []
-        for path in self._folder.glob(f"*{SUFFIX}"):
+        for path in self.folder.glob(f"*{SUFFIX}"):
             with contextlib.suppress(OSError):
                 kept = read(path)
                 if kept is not None:
@@ -183,7 +187,7 @@ class ConversationStore:
 
     def _purge(self) -> None:
         """Remove what was deleted by a program that broke off before it discarded it."""
-        for path in self._folder.glob(f"*{DELETED}"):
+        for path in self.folder.glob(f"*{DELETED}"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:
                     path.unlink()

@@ -212,6 +212,7 @@ async def test_what_is_open_in_another_program_goes_on_as_a_copy_and_that_is_sai
     stage = new_stage(tmp_path, opened=kept(tmp_path)[0])
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: "in a copy of it" in "".join(stage.notices))
+        assert "Theirs?" in stage.text
         await answered(pilot, stage, "Mine?")
     assert sorted(len(one.exchanges) for one in kept(tmp_path)) == [1, 2]
 

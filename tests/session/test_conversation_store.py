@@ -34,7 +34,7 @@ def questions(store: ConversationStore) -> list[list[str]]:
 
 def test_a_conversation_has_its_file_from_the_first_answer_on(tmp_path: Path) -> None:
     store = ConversationStore(tmp_path / "data" / "talks")
-    assert store.conversations() == [] and not store.kept
+    assert store.conversations() == []
     store.add(exchange("What is W?", "Its width."))
     store.add(exchange("And N?"))
     (kept,) = ConversationStore(tmp_path / "data" / "talks").conversations()
@@ -300,7 +300,9 @@ def test_a_failure_is_told_once_and_what_was_not_written_follows_later(tmp_path:
     store = ConversationStore(folder)
     told: list[OSError] = []
     store.failed = told.append
+    assert store.conversations() == []
     store.add(exchange("One?"))
+    assert not store.kept
     store.add(exchange("Two?"))
     assert len(told) == 1
     folder.unlink()
