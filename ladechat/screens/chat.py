@@ -87,15 +87,15 @@ class ChatScreen(Screen[None]):
             self._store.failed = self._store_failed
         if self._history is not None:
             self._prompt.remember(self._history.read())
+        self._open(self._opened)
         self._prompt.focus()
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self.set_interval(1.0, self.check_silence)
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
-        """Start the engine now that the screen is there, and has the width that messages are wrapped to."""
+        """Start the engine now that the screen is there."""
         gc.enable()
-        self._open(self._opened)
         self._session.start()
 
     def _frame(self) -> None:
