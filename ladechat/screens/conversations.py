@@ -72,7 +72,10 @@ class ConversationsScreen(Screen[Kept | None]):
     async def _read(self, chosen: Kept | None = None) -> None:
         """Read all files anew, in a thread; then point at the conversation that was chosen before."""
         self._all = await asyncio.to_thread(self._store.conversations)
-        self._show(next((place for place, kept in enumerate(self._all) if chosen and kept.path == chosen.path), 0))
+        self._show()
+        for place, kept in enumerate(self._found):
+            if chosen is not None and kept.path == chosen.path:
+                self._list.highlighted = place
 
     # --- the list -----------------------------------------------------------------------------------------------------
 
@@ -90,13 +93,13 @@ class ConversationsScreen(Screen[Kept | None]):
         words = self._search.value.split()
         self._found = [kept for kept in self._all if kept.has(words)]
         self._list.clear_options()
-        self._list.add_options([self._row(kept) for kept in self._found])
+        self._list.add_options([self._row(kept, words) for kept in self._found])
         self._list.highlighted = min(max(place, 0), len(self._found) - 1) if self._found else None
         self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
         self._say("" if self._found else NONE_FOUND if self._all else NONE_YET)
         self.refresh_bindings()
 
-    def _row(self, kept: Kept) -> Content:
+    def _row(self, kept: Kept, words: list[str]) -> Content:
         count = len(kept.answers)
         facts = [
             f"{kept.when:%d %b %Y, %H:%M}",
@@ -105,6 +108,8 @@ class ConversationsScreen(Screen[Kept | None]):
         ]
         if kept.path == self._store.path:
             facts.append("open")
+        passages = [passage for word in words if (passage := kept.passage(word))]
+        facts += [f"… {printable(passages[0])} …"] if passages else []
         return Content.assemble((printable(kept.title), "bold"), "\n", " · ".join(facts))
 
     def _say(self, text: str) -> None:

@@ -1,5 +1,6 @@
 """A kept conversation as a file: JSON lines, only ever appended, and how they are read (docs/conversations.md)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,8 @@ VERSION = 1
 MOST_BYTES = MAX_LINE_BYTES
 """Of a file: a conversation is sent to the engine in one line."""
 TITLE_CHARACTERS = 80
+CHARACTERS_AROUND = 24
+"""Of a text, before and behind a word that was searched for."""
 
 
 class Line(Struct, frozen=True, kw_only=True, tag_field="line"):
@@ -82,6 +85,18 @@ class Kept:
             return datetime.fromisoformat(self.answers[-1].when).astimezone()
         except (ValueError, OverflowError):  # written by another program
             return datetime.fromtimestamp(0).astimezone()
+
+    def passage(self, word: str) -> str:
+        """Where a word stands first in the text, in one line; "" if it is in the title, or nowhere."""
+        place = re.compile(re.escape(word), re.IGNORECASE)
+        if place.search(self.title):
+            return ""
+        texts = (text for exchange in self.exchanges for text in (exchange.question, exchange.answer))
+        for text in texts:
+            if found := place.search(text):
+                start = max(found.start() - CHARACTERS_AROUND, 0)
+                return " ".join(text[start : found.end() + CHARACTERS_AROUND].split())
+        return ""
 
     @cached_property
     def _text(self) -> str:

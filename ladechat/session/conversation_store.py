@@ -76,9 +76,9 @@ class ConversationStore:
 
     def begin_new(self) -> None:
         """Let go of the conversation under way, and begin another with the next exchange."""
+        if not self.kept:
+            self._write()
         if self._descriptor >= 0:
-            if self._unwritten:
-                self._write()
             if not self._exchanges and self.path is not None:
                 with contextlib.suppress(OSError):
                     self.path.unlink()
@@ -206,8 +206,9 @@ def _open_locked(path: Path) -> int | None:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
     except OSError:
         return None
-    if _lock(descriptor):
-        return descriptor
+    with contextlib.suppress(OSError):
+        if _lock(descriptor) and os.path.samestat(os.fstat(descriptor), path.stat()):  # else just deleted elsewhere
+            return descriptor
     os.close(descriptor)
     return None
 

@@ -117,6 +117,19 @@ async def test_tokens_of_another_model_are_not_sent_and_its_name_is_shown(tmp_pa
         assert "Llama" in stage.text
 
 
+async def test_what_would_steer_the_terminal_is_made_visible_in_the_list(tmp_path: Path) -> None:
+    write(tmp_path / "talks", "a", exchange("\x1b[2J[bold]One", "Yes \x1b[31m."), title="[red]\x1b]0;t\x07")
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await show_list(pilot, stage, 1)
+        await pilot.press(*"yes")
+        await wait_until_shown(pilot, stage, 1)
+        assert "\x1b" not in rows(stage)[0] and "[red]" in rows(stage)[0] and "Yes" in rows(stage)[0]
+        await pilot.press("f8")
+        assert "[red]" in said(stage) and "\x1b" not in said(stage)
+
+
 async def test_typing_searches_titles_and_texts(tmp_path: Path) -> None:
     three(tmp_path)
     stage = new_stage(tmp_path)
@@ -126,7 +139,7 @@ async def test_typing_searches_titles_and_texts(tmp_path: Path) -> None:
         assert "2 questions" in rows(stage)[2] and "Llama" in rows(stage)[1] and "01 Jan 2020" in rows(stage)[2]
         await pilot.press(*"N-GRAMS")
         await wait_until_shown(pilot, stage, 1)
-        assert "What is the pool?" in rows(stage)[0]
+        assert "What is the pool?" in rows(stage)[0] and "A store of n-grams." in rows(stage)[0]
         await pilot.press(*"xyz")
         await wait_until_shown(pilot, stage, 0)
         assert said(stage) == NONE_FOUND
@@ -167,11 +180,12 @@ async def test_f8_deletes_and_ctrl_z_brings_back(tmp_path: Path) -> None:
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await show_list(pilot, stage, 3)
-        await pilot.press("f8", "f8")
-        await wait_until_shown(pilot, stage, 1)
-        assert "Ctrl+Z brings it back" in said(stage)
+        await pilot.press("f8", *"w", "f8")
+        await wait_until_shown(pilot, stage, 0)
+        assert "Ctrl+Z brings it back: Why W?" in said(stage)
         await pilot.press("ctrl+z")
-        await wait_until_shown(pilot, stage, 2)
+        await wait_until_shown(pilot, stage, 1)
+        assert stage.app.screen.query_one(OptionList).highlighted == 0
         await pilot.press("escape")
         await back_in_chat(pilot, stage)
         await wait_until(pilot, lambda: len(list((tmp_path / "talks").iterdir())) == 2)

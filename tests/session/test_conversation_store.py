@@ -257,6 +257,7 @@ def test_words_are_found_in_title_and_text_whatever_their_capitals(tmp_path: Pat
     kept = read(write(tmp_path, "a", exchange("What is W?", "The WIDTH of it."), title="On Windows"))
     assert kept is not None
     assert kept.has(["width", "windows"]) and kept.has([]) and not kept.has(["width", "pool"])
+    assert [kept.passage(word) for word in ("width", "windows", "pool")] == ["The WIDTH of it.", "", ""]
 
 
 def test_a_deleted_conversation_can_be_brought_back_until_it_is_discarded(tmp_path: Path) -> None:
