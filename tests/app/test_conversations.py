@@ -302,19 +302,32 @@ async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> 
         await answered(pilot, stage, "Once?")
         await pilot.press("ctrl+r")
         await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        await pilot.press("ctrl+t", "ctrl+u", "ctrl+t")
+        await wait_until(pilot, lambda: stage.prompt == "What is the pool?")
+        await pilot.press("ctrl+u")
+        await answered(pilot, stage, "Last?")
         shown = stage.text
     recording = Recording.read(tmp_path / "talk.jsonl")
     assert recording.closed and recording.notices == []
     screen = ReplayScreen(recording)
     app = LadechatApp(screen)
     async with app.run_test() as pilot:
-        for _ in range(2):
-            screen.go(len(recording.events))
-            assert screen.view.transcript._lines
+        await pilot.pause()
+
+        def text_at(place: int) -> str:
+            screen.go(place)
             chosen = screen.view.transcript.get_selection(Selection(None, None))
-            assert chosen is not None and chosen[0].split() == shown.split()
-            for place in range(len(recording.events), -1, -1):
-                screen.go(place)
+            return chosen[0] if chosen else ""
+
+        places = range(len(recording.events) + 1)
+        forward = [text_at(place) for place in places]
+        assert forward[-1].split() == shown.split()
+        assert [text_at(place) for place in reversed(places)] == forward[::-1]
+        for place in places[1:]:  # there, one back, and on to the end
+            assert [text_at(place), text_at(place - 1), text_at(places[-1])] == [
+                *forward[place - 1 : place + 1][::-1],
+                forward[-1],
+            ]
 
 
 # --- what cannot be kept ----------------------------------------------------------------------------------------------
