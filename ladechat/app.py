@@ -16,10 +16,13 @@ from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.conversation import Conversation
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
+from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.session.signals import leave_on_signals
@@ -133,14 +136,22 @@ def run_chat(
     system: str | None = None,
     max_new_tokens: int | None = None,
     recorder: Recorder | None = None,
+    store: ConversationStore | None = None,
+    opened: Kept | None = None,
 ) -> int:
-    """Chat with a live engine; the exit code."""
+    """Chat with a live engine; the exit code.
+
+    Without a store, nothing is kept. With one, `opened` is the conversation to go on with.
+    """
 
     def new_engine(settings: Settings) -> EngineSource:
         return LiveEngine(replace(options, settings=settings).command())
 
-    session = EngineSession(new_engine, options.settings, Conversation(system, max_new_tokens), recorder)
-    return _run(LadechatApp(ChatScreen(session, options.model, welcome(options.model)), session))
+    conversation = Conversation(system, max_new_tokens, options.model, store)
+    session = EngineSession(new_engine, options.settings, conversation, recorder)
+    history = PromptHistory() if store is not None else None
+    screen = ChatScreen(session, options.model, welcome(options.model), store=store, history=history, opened=opened)
+    return _run(LadechatApp(screen, session))
 
 
 def run_replay(recording: Recording) -> int:

@@ -35,11 +35,13 @@ from ladechat.options import (
     check_parameters,
     check_quantize,
     fail,
-    option_of,
+    path_of,
     with_engine_options,
 )
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.race import race
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, missing_streams, replace_missing_streams, shown
@@ -114,6 +116,8 @@ def chat(
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
     record: Record = None,
+    go_on: Annotated[bool, typer.Option("--continue", help="Go on with the latest conversation.")] = False,
+    no_save: Annotated[bool, typer.Option("--no-save", help="Keep no conversation and no question.")] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -123,6 +127,8 @@ def chat(
         _refuse_misplaced_options(context)
         return
     check_length(max_new_tokens)
+    store = None if no_save else ConversationStore()
+    opened = _latest(store) if go_on else None
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     _check_screen()
@@ -130,7 +136,7 @@ def chat(
     from ladechat.app import run_chat
 
     recorder = _recorder(record, engine.model)
-    raise typer.Exit(run_chat(engine, system=system, max_new_tokens=max_new_tokens, recorder=recorder))
+    raise typer.Exit(run_chat(engine, system, max_new_tokens, recorder=recorder, store=store, opened=opened))
 
 
 @app.command()
@@ -193,8 +199,8 @@ def serve_engine(engine: EngineOptions) -> None:
     _check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
     from ladechat.engine.server import serve
 
-    pool = _path(engine.pool) if engine.pool else None
-    maps = [_path(file) for file in engine.maps]
+    pool = path_of(engine.pool) if engine.pool else None
+    maps = [path_of(file) for file in engine.maps]
     where = (engine.model, engine.device, engine.dtype, engine.settings, pool)
     raise typer.Exit(serve(*where, engine.tensor_parallel, engine.quantize, maps, engine.layer_search))
 
@@ -240,7 +246,7 @@ def bench(
         device=device,
         dtype=dtype,
         quantize=quantize,
-        maps=tuple(_path(file) for file in maps or []),
+        maps=tuple(path_of(file) for file in maps or []),
         decoders=method_names() if decoders is None else listed(decoders),
         named=decoders is not None,
         settings=tuple(dict.fromkeys(map(_numbers, settings or []))),
@@ -299,10 +305,10 @@ def _check_streams(*needed: int) -> None:
 
 def _refuse_misplaced_options(context: typer.Context) -> None:
     """What stands before a command's name would be ignored without a word."""
-    for name in context.params:
-        source = context.get_parameter_source(name)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
         if source is not None and source.name == "COMMANDLINE":
-            option = option_of(name)
+            option = max(parameter.opts, key=len)
             fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
 
 
@@ -321,11 +327,21 @@ def _numbers(text: str) -> tuple[int, ...]:
     return values
 
 
+def _latest(store: ConversationStore | None) -> Kept:
+    """The conversation that was answered last."""
+    if store is None:
+        fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
+    kept = store.conversations()
+    if not kept:
+        fail("There is no conversation to go on with; start without --continue.")
+    return kept[0]
+
+
 def _recorder(record: str | None, model: str) -> Recorder:
     """What writes the session down; begun already if that was asked for."""
     recorder = Recorder()
     if record is not None:
-        path = _path(record) if record else default_path(model)
+        path = path_of(record) if record else default_path(model)
         try:
             recorder.start(path)
         except FileExistsError:
@@ -333,11 +349,3 @@ def _recorder(record: str | None, model: str) -> Recorder:
         except OSError as error:
             fail(f"{path} cannot be written: {error.strerror or error}; give {RECORD} another name.")
     return recorder
-
-
-def _path(file: str) -> Path:
-    """The path of a file that a user names; ~ is the home folder, unless there is no such home."""
-    path = Path(file)
-    with contextlib.suppress(RuntimeError):
-        return path.expanduser()
-    return path

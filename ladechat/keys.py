@@ -32,7 +32,26 @@ APP_KEYS = (
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     *SHARED_KEYS[2:],
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
-    Binding("ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation."),
+    Binding(
+        "ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation; keep this one."
+    ),
+    Binding(
+        "ctrl+o",
+        "conversations",
+        "Conversations",
+        show=False,
+        id="conversations",
+        tooltip="Find, open, rename or delete a conversation.",
+    ),
+    Binding("ctrl+r", "ask_again", "Ask again", show=False, id="again", tooltip="Answer the last question once more."),
+    Binding(
+        "ctrl+t",
+        "edit_question",
+        "Edit question",
+        show=False,
+        id="edit",
+        tooltip="Take the last question back into the prompt, and its answer out of the conversation.",
+    ),
     Binding(
         "ctrl+c",
         "interrupt",
@@ -47,6 +66,20 @@ APP_KEYS = (
 
 LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "look", "record")
 """The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
+CONVERSATIONS_KEYS = (
+    Binding("enter", "open", "Open", priority=True, id="open", tooltip="Go on with this conversation."),
+    Binding("enter", "take_title", "Take title", priority=True, id="take_title", tooltip="Give it this title."),
+    Binding("up", "move('cursor_up')", "Up", show=False, id="up", tooltip="The one above."),
+    Binding("down", "move('cursor_down')", "Down", show=False, id="down", tooltip="The one below."),
+    Binding("pageup", "move('page_up')", "Page up", show=False, id="page_up", tooltip="A page up."),
+    Binding("pagedown", "move('page_down')", "Page down", show=False, id="page_down", tooltip="A page down."),
+    Binding("f2", "rename", "Rename", id="rename", tooltip="Give it a title."),
+    Binding("f8", "delete", "Delete", id="delete", tooltip="Delete it; this can be undone while the list is open."),
+    Binding("ctrl+z", "undo", "Undo", id="undo", tooltip="Bring back what was deleted."),
+    Binding("escape", "leave", "Close", id="leave", tooltip="Back to the chat."),
+    Binding("escape", "leave_title", "Leave title", id="leave_title", tooltip="Leave the title as it was."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
+)
 
 REPLAY_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),

@@ -3,10 +3,12 @@
 Those of decoders come from `ladechat.catalog`: what is registered there before this module is imported has its options.
 """
 
+import contextlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args
 
 import msgspec
@@ -291,3 +293,11 @@ def fail(sentence: str) -> NoReturn:
     """Say what is wrong and what to do, and end the program."""
     say(sentence)
     raise typer.Exit(USAGE_ERROR)
+
+
+def path_of(file: str) -> Path:
+    """The path of a file that a user names; ~ is the home folder, unless there is no such home."""
+    path = Path(file)
+    with contextlib.suppress(RuntimeError):
+        return path.expanduser()
+    return path

@@ -16,8 +16,10 @@ from ladechat.protocol import (
     Message,
     Settings,
 )
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder
+from tests.session.conversations import exchange, write
 
 QUESTION = "What is the n-gram pool?"
 
@@ -107,6 +109,53 @@ def test_an_option_before_the_command_is_not_swallowed() -> None:
 def test_the_version_is_printed() -> None:
     result = CliRunner().invoke(cli.app, ["--version"])
     assert result.exit_code == 0 and result.stdout.startswith("ladechat ")
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def started_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
+    """Makes the command believe in a terminal, and takes down what is kept and opened; the data folder is empty."""
+    calls: list[dict[str, Any]] = []
+
+    def run(*_: object, **given: Any) -> int:
+        calls.append(given)
+        return 0
+
+    monkeypatch.setattr("ladechat.app.run_chat", run)
+    monkeypatch.setattr(cli, "in_terminal", lambda: True)
+    monkeypatch.setattr(cli, "drawn_in_terminal", lambda: True)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return calls
+
+
+def test_the_latest_conversation_is_gone_on_with(started_with: list[dict[str, Any]], tmp_path: Path) -> None:
+    folder = ConversationStore().folder
+    folder.mkdir(parents=True)
+    write(folder, "a", exchange("Old?"), when="2020-01-01T12:00:00")
+    write(folder, "z", exchange("Older?"), when="2019-01-01T12:00:00")
+    assert CliRunner().invoke(cli.app, ["--continue"]).exit_code == 0
+    assert CliRunner().invoke(cli.app, []).exit_code == 0
+    assert [given["opened"] and given["opened"].title for given in started_with] == ["Old?", None]
+
+
+def test_nothing_is_kept_where_that_is_asked_for(started_with: list[dict[str, Any]]) -> None:
+    for options in ([], ["--no-save"]):
+        assert CliRunner().invoke(cli.app, options).exit_code == 0
+    assert [given["store"] is None for given in started_with] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [(["--continue"], "There is no conversation to go on with"), (["--continue", "--no-save"], "give one of them")],
+)
+def test_what_cannot_be_gone_on_with_is_said_in_one_sentence(
+    options: list[str], named: str, started_with: list[dict[str, Any]]
+) -> None:
+    result = CliRunner().invoke(cli.app, options)
+    assert result.exit_code == 2 and named in result.stderr and result.stderr.count("\n") == 1
+    assert started_with == []
 
 
 # --- recordings -------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ladechat import catalog, protocol
 from ladechat.bench.options import method_names
 from ladechat.cli import app
 from ladechat.screens.chat import ChatScreen
+from ladechat.screens.conversations import ConversationsScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.widgets.prompt import Prompt
@@ -114,6 +115,7 @@ PLACES: dict[str, type[DOMNode]] = {
     "Anywhere": ChatScreen,
     "In a replay": ReplayScreen,
     "In a race": RaceScreen,
+    "In the list of conversations": ConversationsScreen,
     "In the prompt": Prompt,
     "On a slider": Slider,
     "In the conversation": Transcript,

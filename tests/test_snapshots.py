@@ -1,15 +1,18 @@
 """What the app looks like in the middle of an answer. A new look is accepted, once seen, with `--snapshot-update`."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
+from textual.widgets import Input, OptionList
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Configure
 from ladechat.screens.replay import ReplayScreen
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
@@ -17,6 +20,7 @@ from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
+from tests.session.conversations import exchange, write
 from tests.session.streams import GOLDEN
 
 Compare = Callable[..., bool]
@@ -123,3 +127,46 @@ def test_snapshot_of_a_replay(snap_compare: Compare, size: tuple[int, int]) -> N
         await wait_until(pilot, lambda: all(panel._next_draw is None for panel in app.query(Panel)))
 
     assert snap_compare(app, terminal_size=size, run_before=prepare)
+
+
+def list_of_conversations(folder: Path, *keys: str, theme: str = "textual-dark") -> tuple[Stage, Prepare]:
+    """The app with the list of some conversations, after these keys."""
+    pool, longer = "What is the n-gram pool?", "Write a Python function that reverses a string, and say how it works"
+    titles = [pool, "How do I choose W, N and G?", longer, "Why is it exact?", "Hello!", "Translate: Guten Morgen"]
+    for day, title in enumerate([*titles, "What do the colours mean?", "Sort by length: pear, fig", "Good night"]):
+        exchanges = [exchange(title), *[exchange()] * (day % 3)]
+        write(
+            folder,
+            f"{day}",
+            *exchanges,
+            when=f"2026-03-{20 - day}T14:{10 + day}:00",
+            title="Pools" if title == pool else "",
+        )
+    stage = Stage(store=ConversationStore(folder))
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        stage.app.theme = theme
+        await wait_until(pilot, lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready")
+        await pilot.press("ctrl+o")
+        await pilot.pause()
+        stage.app.screen.query_one("#search", Input).cursor_blink = False
+        listed = stage.app.screen.query_one(OptionList)
+        for _ in range(500):
+            await pilot.pause(0.01)
+            if listed.option_count:
+                break
+        await pilot.press(*keys)
+        await pilot.pause()
+
+    return stage, prepare
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40)], ids=["80x24", "120x40"])
+def test_snapshot_of_the_conversations(snap_compare: Compare, tmp_path: Path, size: tuple[int, int]) -> None:
+    stage, prepare = list_of_conversations(tmp_path, "down", "down")
+    assert snap_compare(stage.app, terminal_size=size, run_before=prepare)
+
+
+def test_snapshot_of_a_deleted_conversation(snap_compare: Compare, tmp_path: Path) -> None:
+    stage, prepare = list_of_conversations(tmp_path, "down", "f8", theme="textual-light")
+    assert snap_compare(stage.app, terminal_size=SMALL, run_before=prepare)

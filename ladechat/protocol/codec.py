@@ -33,7 +33,7 @@ _M = TypeVar("_M")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
-def encode(message: Command | Event) -> bytes:
+def encode(message: Struct) -> bytes:
     """One line, its newline included. ASCII only: no character of a model's text can split a line or upset a reader."""
     try:
         line = _encoder.encode(message)

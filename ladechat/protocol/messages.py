@@ -17,6 +17,7 @@ from ladechat.protocol.values import (
     Count,
     DecoderInfo,
     DraftTree,
+    Exchange,
     ExpectedTokens,
     LensView,
     Memory,
@@ -324,6 +325,16 @@ class Asked(Event, frozen=True, tag="asked"):
 
 class ConversationCleared(Event, frozen=True, tag="conversation_cleared"):
     """The user began a new conversation."""
+
+
+class ConversationOpened(Event, frozen=True, tag="conversation_opened"):
+    """The user went on with an earlier conversation, in the place of what was there. `exchanges`: oldest first."""
+
+    exchanges: list[Exchange]
+
+
+class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
+    """The user took the last question that was answered out of the conversation, with its answer."""
 
 
 class Closed(Event, frozen=True, tag="closed"):

@@ -115,6 +115,21 @@ class Settings(Record, frozen=True):
     seed: Seed | None = None
 
 
+class Exchange(Record, frozen=True):
+    """A question and its answer, as a conversation that is kept has them.
+
+    Attributes:
+        token_ids: the answer's tokens, which mean nothing to another model than `model`.
+        decoder: the name of the decoder that was chosen when the answer ended.
+    """
+
+    question: Text
+    answer: Text
+    token_ids: list[Count]
+    model: Text
+    decoder: Text
+
+
 class Message(Record, frozen=True):
     """One turn of the conversation. Past answers carry their token ids, so that the cached prefix matches exactly."""
 

@@ -15,9 +15,13 @@ from textual.widgets import Footer
 
 from ladechat.keys import APP_KEYS, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
 from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
+from ladechat.screens.conversations import ConversationsScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
+from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import default_path
 from ladechat.session.state import State
 from ladechat.widgets.later import call_later
@@ -29,6 +33,9 @@ from ladechat.widgets.sliders import ParameterSlider, SamplingSlider
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
+STOP_FIRST = "Stop the answer first (Esc)."
+ENGINE_ENDED = "The engine has ended. F5 starts it again."
+NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
 
 class ChatScreen(Screen[None]):
@@ -38,16 +45,31 @@ class ChatScreen(Screen[None]):
         session: the engine's.
         model: the name that a recording is filed under.
         welcome: the first notice.
+        store: what keeps the conversations; None keeps none.
+        history: the questions of earlier sessions, for the prompt.
+        opened: the conversation to go on with.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
 
-    def __init__(self, session: EngineSession, model: str, welcome: str = "") -> None:
+    def __init__(
+        self,
+        session: EngineSession,
+        model: str,
+        welcome: str = "",
+        *,
+        store: ConversationStore | None = None,
+        history: PromptHistory | None = None,
+        opened: Kept | None = None,
+    ) -> None:
         super().__init__()
         self._session = session
         self._model = model
+        self._store = store
+        self._history = history
+        self._opened = opened
         self._prompt = Prompt(id="prompt")
-        self.view = ConversationView(self._prompt, welcome)
+        self.view = ConversationView(self._prompt, "" if opened else welcome)
         self._single_token: str | None = None
         self._before_plain = ""
         self._quit_next = False
@@ -63,6 +85,11 @@ class ChatScreen(Screen[None]):
         self._session.listener = self
         self.view.presenter.begin(self._session.wished)
         self._show_recording()
+        if self._store is not None:
+            self._store.failed = self._store_failed
+        if self._history is not None:
+            self._prompt.remember(self._history.read())
+        self._open(self._opened)
         self._prompt.focus()
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self.set_interval(1.0, self.check_silence)
@@ -113,9 +140,11 @@ class ChatScreen(Screen[None]):
 
     @on(Prompt.Sent)
     def _take_question(self, event: Prompt.Sent) -> None:
+        if self._history is not None:
+            self._history.add(event.text)
         if self._session.state is State.ENDED:
             self._prompt.offer(event.text)
-            self.notify("The engine has ended. F5 starts it again.", severity="warning")
+            self.notify(ENGINE_ENDED, severity="warning")
             return
         if len(event.text) > MOST_TEXT:
             self._prompt.offer(event.text)
@@ -159,17 +188,80 @@ class ChatScreen(Screen[None]):
         self.view.transcript.anchor()
 
     def action_new_conversation(self) -> None:
-        """Forget the conversation, once nothing is being answered any more."""
+        """Begin a new conversation, once nothing is being answered any more."""
         if self._session.asking:
-            self.notify("Stop the answer first (Esc).", severity="warning")
+            self.notify(STOP_FIRST, severity="warning")
+            return
+        begun = self._session.conversation.begun
+        kept = self._store is not None and self._store.kept
+        self._session.clear()
+        if begun and kept:
+            self.notify("The conversation is kept: Ctrl+O finds it.")
+        elif begun:
+            self.notify("The conversation could not be kept." if self._store else NOTHING_KEPT, severity="warning")
+
+    # --- kept conversations -------------------------------------------------------------------------------------------
+
+    def action_conversations(self) -> None:
+        """Show the conversations that are kept."""
+        if self._store is None:
+            self.notify(NOTHING_KEPT, severity="warning")
         else:
-            self._session.clear()
+            self.app.push_screen(ConversationsScreen(self._store), self._open)
+
+    def _open(self, kept: Kept | None) -> None:
+        """Go on with a conversation, unless that is the one that is open."""
+        if kept is None or self._store is None or kept.path == self._store.path:
+            return
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+            return
+        self._session.open(kept)
+        self.view.transcript.anchor()
+        if self._store.path is None:
+            self.notify("It is open elsewhere, or cannot be written: what you ask now goes on in a copy of it.")
+
+    def _store_failed(self, error: OSError) -> None:
+        why = f"The conversation cannot be kept: {error.strerror or error}. The chat goes on; each answer tries again."
+        self.notify(why, severity="error", timeout=10)
+
+    def action_ask_again(self) -> None:
+        """Have the last question answered once more; the answer that is there goes."""
+        if self._session.state is State.ENDED:
+            self.notify(ENGINE_ENDED, severity="warning")
+            return
+        question = self._take_back()
+        if question is not None:
+            self.view.transcript.anchor()
+            self._session.ask(question)
+            if not self._session.wished.temperature:
+                self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
+
+    def action_edit_question(self) -> None:
+        """Take the last question back into the prompt, and its answer out of the conversation."""
+        if self._prompt.text:
+            self.notify("Send or clear what is in the prompt first.", severity="warning")
+            return
+        question = self._take_back()
+        if question is not None:
+            self._prompt.offer(question)
+            self._prompt.focus()
+
+    def _take_back(self) -> str | None:
+        """Take the last question and its answer out of the conversation; None, and a word why, if that cannot be."""
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+            return None
+        question = self._session.take_back()
+        if question is None:
+            self.notify("Nothing has been answered yet.", severity="warning")
+        return question
 
     def action_race(self) -> None:
         """What is typed, or else the last question, through several decoders side by side."""
         text = self._prompt.text.strip()
         if self._session.asking:
-            self.notify("Stop the answer first (Esc).", severity="warning")
+            self.notify(STOP_FIRST, severity="warning")
         elif len(text) > MOST_TEXT:
             self.notify(f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question.", severity="warning")
         elif (measuring := self._session.race(text)) is None:

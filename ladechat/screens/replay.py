@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from ladechat.keys import REPLAY_KEYS
-from ladechat.protocol import ConversationCleared, Event, Step, TurnStarted
+from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, welcome
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.cells import shorten
@@ -22,6 +22,8 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
 QUESTION_CELLS = 60
+TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
+"""What takes messages from the screen: no bookmark from before brings them back."""
 
 
 class ReplayScreen(Screen[None]):
@@ -96,7 +98,7 @@ class ReplayScreen(Screen[None]):
         """
         start = max((place for place in self._bookmarks if place < self.player.position), default=None)
         between = self.recording.events[start or 0 : before]
-        if start is None or any(isinstance(event, ConversationCleared) for event in between):
+        if start is None or any(isinstance(event, TAKES_AWAY) for event in between):
             self.view.presenter.begin(self.recording.header.settings)
             return 0
         self.view.presenter.return_to(self._bookmarks[start])

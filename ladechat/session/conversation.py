@@ -1,6 +1,8 @@
 """The conversation. It lives in the UI: each `generate` carries all of it to the engine."""
 
-from ladechat.protocol import Generate, Message, TurnFinished
+from ladechat.protocol import Exchange, Generate, Message, TurnFinished
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
 
 
 class Conversation:
@@ -9,18 +11,33 @@ class Conversation:
     Args:
         system: how the model should behave; the first message.
         max_new_tokens: the longest answer; None leaves it to the engine.
+        model: the name of the model that answers.
+        store: keeps what is answered; None keeps nothing.
     """
 
-    def __init__(self, system: str | None = None, max_new_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        system: str | None = None,
+        max_new_tokens: int | None = None,
+        model: str = "",
+        store: ConversationStore | None = None,
+    ) -> None:
         self.messages: list[Message] = [Message(role="system", content=system)] if system else []
         self.pending: Message | None = None
         self._max_new_tokens = max_new_tokens
+        self._model = model
+        self._store = store
         self._turn = 0
 
     @property
     def turn(self) -> int:
         """The number of the latest turn, from 1; 0 before the first."""
         return self._turn
+
+    @property
+    def begun(self) -> bool:
+        """Has a question been answered?"""
+        return bool(self.messages) and self.messages[-1].role == "assistant"
 
     def ask(self, text: str) -> Generate:
         """The command that has `text` answered."""
@@ -38,13 +55,23 @@ class Conversation:
             messages = [*self.messages, Message(role="user", content=text)]
         return Generate(turn=0, messages=messages, max_new_tokens=self._max_new_tokens) if messages else None
 
-    def answered(self, event: TurnFinished) -> None:
-        """Add an answer, also one that was stopped. A question without an answer stays out of the conversation."""
+    def answered(self, event: TurnFinished, decoder: str) -> None:
+        """Add an answer, also one that was stopped, by the decoder of this name. A question without an answer stays out
+        of the conversation.
+        """
         answer_of_this = event.turn == self._turn and event.reason != "failed"
         if self.pending is not None and answer_of_this and event.token_ids:
-            answer = Message(role="assistant", content=event.text, token_ids=event.token_ids)
-            self.messages += [self.pending, answer]
+            exchange = Exchange(
+                question=self.pending.content,
+                answer=event.text,
+                token_ids=event.token_ids,
+                model=self._model,
+                decoder=decoder,
+            )
+            self.messages += self._messages_of(exchange)
             self.pending = None
+            if self._store is not None:
+                self._store.add(exchange)
 
     def give_up(self) -> str | None:
         """Take back the question that waits for its answer; None if there is none."""
@@ -56,3 +83,36 @@ class Conversation:
         """Begin a new conversation. The system message stays."""
         self.messages = [message for message in self.messages if message.role == "system"]
         self.pending = None
+        if self._store is not None:
+            self._store.begin_new()
+
+    def open(self, kept: Kept) -> list[Exchange]:
+        """Go on with a kept conversation, in the place of this one. The system message stays.
+
+        Returns:
+            What it holds by now.
+        """
+        self.restart()
+        if self._store is not None:
+            kept = self._store.open(kept)
+        for exchange in kept.exchanges:
+            self.messages += self._messages_of(exchange)
+        return kept.exchanges
+
+    def remove_last(self) -> str | None:
+        """Take the last question that was answered out, with its answer; the question, None if there is none."""
+        if self.pending is not None or not self.begun:
+            return None
+        question, _ = self.messages[-2:]
+        del self.messages[-2:]
+        if self._store is not None:
+            self._store.remove_last()
+        return question.content
+
+    def _messages_of(self, exchange: Exchange) -> list[Message]:
+        """An exchange as it is sent: with the tokens of the answer, if they are this model's."""
+        token_ids = exchange.token_ids if exchange.model == self._model else None
+        return [
+            Message(role="user", content=exchange.question),
+            Message(role="assistant", content=exchange.answer, token_ids=token_ids),
+        ]

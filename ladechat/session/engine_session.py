@@ -16,7 +16,9 @@ from ladechat.protocol import (
     Command,
     Configure,
     ConversationCleared,
+    ConversationOpened,
     Event,
+    ExchangeRemoved,
     Failed,
     Header,
     Loading,
@@ -30,6 +32,7 @@ from ladechat.protocol import (
     Watch,
 )
 from ladechat.session.conversation import Conversation
+from ladechat.session.conversation_file import Kept
 from ladechat.session.measuring import Measuring
 from ladechat.session.pace import ViewerPace
 from ladechat.session.recording import Recorder
@@ -271,6 +274,18 @@ class EngineSession:
         self._queue.clear()
         self._add(ConversationCleared())
 
+    def open(self, kept: Kept) -> None:
+        """Go on with a kept conversation, in the place of this one."""
+        self._queue.clear()
+        self._add(ConversationOpened(exchanges=self.conversation.open(kept)))
+
+    def take_back(self) -> str | None:
+        """Take the last question that was answered, and its answer, out; the question, None if there is none."""
+        question = self.conversation.remove_last()
+        if question is not None:
+            self._add(ExchangeRemoved())
+        return question
+
     def stop_recording(self) -> None:
         """End the recording, if there is one."""
         try:
@@ -325,7 +340,7 @@ class EngineSession:
                 self._move(Trigger.TURN_STARTED)
             case TurnFinished():
                 self._move(Trigger.TURN_FINISHED)
-                self.conversation.answered(event)
+                self.conversation.answered(event, self.wished.decoder)
                 self._give_up()
                 self._ask_next()
             case SettingsApplied() if self._settings_will_shrink:

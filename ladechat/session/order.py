@@ -3,7 +3,9 @@
 from ladechat.protocol import (
     Asked,
     ConversationCleared,
+    ConversationOpened,
     Event,
+    ExchangeRemoved,
     Failed,
     Header,
     PolicyChoice,
@@ -54,6 +56,6 @@ class Order:
                     raise ProtocolError(f"turn {event.turn} is not being answered")
                 if isinstance(event, TurnFinished):
                     self._turn = None
-            case ConversationCleared() | Failed(fatal=True):
+            case ConversationCleared() | ConversationOpened() | ExchangeRemoved() | Failed(fatal=True):
                 self._turn = None
         return event

@@ -15,7 +15,9 @@ from ladechat.protocol import (
     Asked,
     Closed,
     ConversationCleared,
+    ConversationOpened,
     Event,
+    ExchangeRemoved,
     Header,
     Ready,
     SettingsApplied,
@@ -130,7 +132,7 @@ class Recorder:
         """Keep the events of the turn that is under way, from its question on."""
         if isinstance(event, Asked):
             self._turn = [event]
-        elif isinstance(event, TurnFinished | ConversationCleared | Header):
+        elif isinstance(event, TurnFinished | ConversationCleared | ConversationOpened | ExchangeRemoved | Header):
             self._turn.clear()
         elif self._turn:
             self._turn.append(event)
@@ -141,23 +143,28 @@ class Recorder:
         try:
             self._write(event)
             if isinstance(event, TurnFinished):
-                self._sync_in_background()
+                sync_in_background(self._descriptor)
         except OSError:
             self._close_file()
             raise
 
     def _write(self, event: Event) -> None:
-        line = encode(event)
-        while line:
-            line = line[os.write(self._descriptor, line) :]
-
-    def _sync_in_background(self) -> None:
-        """Flush to the disk in a thread: the screen does not wait for it."""
-        threading.Thread(target=_sync, args=(os.dup(self._descriptor),), name="fsync").start()
+        write_whole(self._descriptor, encode(event))
 
     def _close_file(self) -> None:
         os.close(self._descriptor)
         self.path, self._descriptor = None, -1
+
+
+def write_whole(descriptor: int, line: bytes) -> None:
+    """Write all of a line, however little of it the system takes at a time."""
+    while line:
+        line = line[os.write(descriptor, line) :]
+
+
+def sync_in_background(descriptor: int) -> None:
+    """Flush to the disk in a thread: the screen does not wait for it."""
+    threading.Thread(target=_sync, args=(os.dup(descriptor),), name="fsync").start()
 
 
 def _sync(descriptor: int) -> None:

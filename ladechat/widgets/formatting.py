@@ -92,10 +92,16 @@ def describe_memory(memory: Memory | None) -> str:
     return ", ".join(parts)
 
 
+def name_of(model: str) -> str:
+    """A model by its short name: the last part of a path or a hub id."""
+    return "demo model" if model == "demo" else model.rstrip("/").rsplit("/", 1)[-1]
+
+
 def introduce(event: Ready) -> str:
     """The model and where it runs; and its own sampling settings, which are not used."""
-    name = event.model.rstrip("/").rsplit("/", 1)[-1]
-    facts = f"{name}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
+    facts = (
+        f"{name_of(event.model)}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
+    )
     if event.single_token is not None:
         facts += f" Plain decoding only: {event.single_token}"
     own = event.sampling_defaults

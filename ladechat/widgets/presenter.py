@@ -6,8 +6,11 @@ from typing import NamedTuple
 from ladechat.protocol import (
     Asked,
     ConversationCleared,
+    ConversationOpened,
     DecoderInfo,
     Event,
+    Exchange,
+    ExchangeRemoved,
     Failed,
     HistoryTrimmed,
     Loading,
@@ -31,6 +34,7 @@ from ladechat.widgets.formatting import (
     describe_trimming,
     info_of,
     introduce,
+    name_of,
 )
 from ladechat.widgets.side import Arrangement, SidePanels
 from ladechat.widgets.status_line import ANSWERING, StatusLine
@@ -44,6 +48,8 @@ class Bookmark(NamedTuple):
     """The screen before a turn starts, which clears the panels: all that is needed to return to it."""
 
     blocks: int
+    asked_at: int
+    exchanges: tuple[int, ...]
     model: str
     status: tuple[str, ...]
     activity: str
@@ -67,6 +73,8 @@ class Presenter:
         self._welcome = welcome
         self._model = "model"
         self._in_turn = False
+        self._asked_at = 0
+        self._exchanges: list[int] = []  # the block of each question that was answered
         self._activity = ""
         self._settings = Settings()
         self._parameters: dict[str, Value] = {}
@@ -77,6 +85,7 @@ class Presenter:
         self._model, self._in_turn = "model", False
         self._parameters, self.decoders = {}, announced(())
         self._transcript.clear()
+        self._exchanges.clear()
         self._side.reset()
         for part in STATUS_PARTS:
             setattr(self._status, part, "")
@@ -89,6 +98,8 @@ class Presenter:
         """The screen as it is, to be taken before a turn starts."""
         return Bookmark(
             blocks=self._transcript.blocks,
+            asked_at=self._asked_at,
+            exchanges=tuple(self._exchanges),
             model=self._model,
             status=tuple(getattr(self._status, part) for part in STATUS_PARTS),
             activity=self._activity,
@@ -102,6 +113,7 @@ class Presenter:
         """Restore the screen; the start of the turn has to be shown next."""
         self._model, self._in_turn = bookmark.model, False
         self._transcript.keep(bookmark.blocks)
+        self._asked_at, self._exchanges = bookmark.asked_at, list(bookmark.exchanges)
         self.decoders, self._parameters = bookmark.decoders, dict(bookmark.parameters)
         self._show_settings(bookmark.settings)
         self._side.restore(bookmark.arrangement)
@@ -138,6 +150,7 @@ class Presenter:
     def _show(self, event: Event) -> None:
         match event:
             case Asked():
+                self._asked_at = self._transcript.blocks
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
             case Loading():
@@ -162,6 +175,8 @@ class Presenter:
                 self._side.show_choice(event)
             case TurnFinished():
                 self._in_turn = False
+                if event.reason != "failed" and event.token_ids:  # as the conversation has it
+                    self._exchanges.append(self._asked_at)
                 self._side.show_finished(event)
                 self._status.memory = describe_memory(event.memory)
                 self._transcript.notice(describe_finish(event))
@@ -169,11 +184,27 @@ class Presenter:
             case Failed():
                 self._show_failure(event)
             case ConversationCleared():
-                self._transcript.clear()
+                self._show_conversation([])
+            case ConversationOpened():
+                self._show_conversation(event.exchanges)
+            case ExchangeRemoved() if self._exchanges:  # else it was on the screen before the recording began
+                self._transcript.keep(self._exchanges.pop())
                 self._side.clear()
 
+    def _show_conversation(self, exchanges: list[Exchange]) -> None:
+        """These questions and answers in the place of what is there. How the answers came about is not known."""
+        self._transcript.clear()
+        self._exchanges.clear()
+        self._side.clear()
+        for exchange in exchanges:
+            self._exchanges.append(self._transcript.blocks)
+            self._transcript.start("user", "You")
+            self._transcript.add(exchange.question)
+            self._transcript.start("model", name_of(exchange.model))
+            self._transcript.add(exchange.answer)
+
     def _show_ready(self, event: Ready) -> None:
-        self._model = "demo model" if event.model == "demo" else event.model.rstrip("/").rsplit("/", 1)[-1]
+        self._model = name_of(event.model)
         status = self._status
         status.model, status.device, status.dtype = self._model, event.device, event.dtype
         status.facts, status.memory = describe_model(event), describe_memory(event.memory)

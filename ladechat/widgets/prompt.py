@@ -1,5 +1,6 @@
 """Where the question is typed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
@@ -71,6 +72,11 @@ class Prompt(TextArea):
 
     def _passes_on(self, key: str) -> bool:
         return key in self.passed_on and self.is_blank
+
+    def remember(self, past: Sequence[str]) -> None:
+        """Bring back these questions of earlier sessions too, oldest first."""
+        self._past = list(past)
+        self._place = len(self._past)
 
     def on_key(self, event: events.Key) -> None:
         """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.

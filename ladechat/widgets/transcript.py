@@ -19,6 +19,8 @@ from ladechat.widgets.strips import strip_of
 
 INDENT = 2
 MARGIN = 1
+WIDTH_BEFORE_LAYOUT = 80
+"""What a conversation that is there before its first layout is wrapped to: one cell a line would take long."""
 NEW_BELOW = " ↓ more below · End "
 
 Kind = Literal["user", "model", "notice"]
@@ -177,7 +179,7 @@ class Transcript(ScrollView, can_focus=True):
 
     @property
     def _text_width(self) -> int:
-        return max(self._wrapped_width - INDENT - MARGIN, 1)
+        return max((self._wrapped_width or WIDTH_BEFORE_LAYOUT) - INDENT - MARGIN, 1)
 
     def on_resize(self) -> None:
         width = self.scrollable_content_region.width

@@ -9,7 +9,10 @@ from ladechat.app import LadechatApp
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.session.conversation import Conversation
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
+from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
 from ladechat.widgets.flow import safe
 from ladechat.widgets.prompt import Prompt
@@ -32,14 +35,18 @@ class Stage:
         system: str | None = None,
         recorder: Recorder | None = None,
         decoder: str = "auto",
+        store: ConversationStore | None = None,
+        history: PromptHistory | None = None,
+        opened: Kept | None = None,
     ) -> None:
         self.engines = list(engines) or [FakeEngine()]
         self.started: list[FakeEngine] = []
         self.settings: list[Settings] = []
         self.recorder = recorder or Recorder()
         settings = Settings(decoder=decoder)
-        self.session = EngineSession(self._new_engine, settings, Conversation(system), self.recorder)
-        self.screen = ChatScreen(self.session, "demo", welcome)
+        conversation = Conversation(system, model="demo", store=store)
+        self.session = EngineSession(self._new_engine, settings, conversation, self.recorder)
+        self.screen = ChatScreen(self.session, "demo", welcome, store=store, history=history, opened=opened)
         self.app = LadechatApp(self.screen, self.session)
 
     def _new_engine(self, settings: Settings) -> FakeEngine:

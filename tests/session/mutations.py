@@ -63,6 +63,8 @@ JUNK = [
     b"[" * 5000 + b"\n",
     b'{"event":"step","turn":1,"mood":' + b"[" * 5000 + b"\n",
     b'{"event":"conversation_cleared","seq":1,"t":0.5}\n',
+    b'{"event":"conversation_opened","seq":1,"t":0.5,"exchanges":[]}\n',
+    b'{"event":"exchange_removed","seq":1,"t":0.5}\n',
     b'{"event":"closed","seq":1,"t":0.5}\n',
     b'{"event":"asked","seq":1,"t":0.5,"turn":1,"text":"again?"}\n',
     b'{"event":"failed","seq":1,"t":1e9,"code":"internal","message":"\\u001b[31m","hint":"","fatal":true}\n',

@@ -14,7 +14,9 @@ from ladechat.protocol import (
     Asked,
     Closed,
     ConversationCleared,
+    ConversationOpened,
     Event,
+    ExchangeRemoved,
     Failed,
     Step,
     TurnFinished,
@@ -82,10 +84,12 @@ def test_a_line_that_is_nested_too_deeply_is_one_bad_line(tmp_path: Path, line: 
     ("before", "after"),
     [
         ([ConversationCleared()], []),
+        ([ConversationOpened(exchanges=[])], []),
+        ([ExchangeRemoved()], []),
         ([], [ConversationCleared()]),
         ([Failed(code="internal", message="It broke.", hint="", fatal=True)], []),
     ],
-    ids=["conversation cleared", "before the turn", "the engine ended"],
+    ids=["conversation cleared", "another opened", "an exchange removed", "before the turn", "the engine ended"],
 )
 def test_a_step_that_belongs_to_no_turn_is_left_out_by_its_line(
     tmp_path: Path, before: list[Event], after: list[Event]

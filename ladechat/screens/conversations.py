@@ -1,0 +1,200 @@
+"""The conversations that are kept: find one, open it, rename it, delete it."""
+
+import asyncio
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Label, OptionList
+
+from ladechat.keys import CONVERSATIONS_KEYS
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationInUse, ConversationStore
+from ladechat.widgets.cells import printable
+from ladechat.widgets.formatting import name_of
+from ladechat.widgets.too_small import TooSmall
+
+NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
+NONE_FOUND = "Nothing has these words, neither a title nor a text."
+RENAMING = "A title for it; an empty one is the first question again."
+RENAMING_ACTIONS = ("take_title", "leave_title")
+SEARCH_ACTIONS = ("leave", "move", "undo")
+CHOSEN_ACTIONS = ("open", "rename", "delete")
+"""What can be done with the conversation that is pointed at."""
+
+
+class ConversationsScreen(Screen[Kept | None]):
+    """A list to search, the latest first. What is deleted can be brought back until the screen is left.
+
+    The keyboard is in one field at a time: the search, or the new title. The list follows the arrow keys from there.
+
+    Args:
+        store: where the conversations are.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(CONVERSATIONS_KEYS)
+
+    def __init__(self, store: ConversationStore) -> None:
+        super().__init__()
+        self._store = store
+        self._all: list[Kept] = []
+        self._found: list[Kept] = []
+        self._deleted: list[Kept] = []
+        self._renamed: Kept | None = None
+        self._search = Input(placeholder="Type to search titles and texts.", compact=True, id="search")
+        self._title = Input(compact=True, id="title")
+        self._list = OptionList(compact=True, markup=False)
+        self._head = Label("Conversations", id="head")
+        self._said = Label("", markup=False, id="said")
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        yield self._search
+        yield self._title
+        yield self._said
+        yield self._list
+        yield Footer(compact=True)
+        yield TooSmall()
+
+    async def on_mount(self) -> None:
+        self._list.can_focus = False
+        self._title.display = False
+        self._search.focus()
+        await self._read()
+
+    def on_unmount(self) -> None:
+        for kept in self._deleted:
+            self._store.discard(kept)
+
+    async def _read(self, chosen: Kept | None = None) -> None:
+        """Read all files anew, in a thread; then point at the conversation that was chosen before."""
+        self._all = await asyncio.to_thread(self._store.conversations)
+        self._show()
+        for place, kept in enumerate(self._found):
+            if chosen is not None and kept.path == chosen.path:
+                self._list.highlighted = place
+
+    # --- the list -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _chosen(self) -> Kept | None:
+        place = self._list.highlighted
+        return self._found[place] if place is not None and place < len(self._found) else None
+
+    @on(Input.Changed, "#search")
+    def _searched(self) -> None:
+        self._show()
+
+    def _show(self, place: int = 0) -> None:
+        """Show what the search finds, and point at the one in this place."""
+        words = self._search.value.split()
+        self._found = [kept for kept in self._all if kept.has(words)]
+        self._list.clear_options()
+        self._list.add_options([self._row(kept, words) for kept in self._found])
+        self._list.highlighted = min(max(place, 0), len(self._found) - 1) if self._found else None
+        self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
+        self._say("" if self._found else NONE_FOUND if self._all else NONE_YET)
+        self.refresh_bindings()
+
+    def _row(self, kept: Kept, words: list[str]) -> Content:
+        count = len(kept.answers)
+        facts = [
+            f"{kept.when:%d %b %Y, %H:%M}",
+            "1 question" if count == 1 else f"{count:,} questions",
+            printable(name_of(kept.model)),
+        ]
+        if kept.path == self._store.path:
+            facts.append("open")
+        passages = [passage for word in words if (passage := kept.passage(word))]
+        facts += [f"… {printable(passages[0])} …"] if passages else []
+        return Content.assemble((printable(kept.title), "bold"), "\n", " · ".join(facts))
+
+    def _say(self, text: str) -> None:
+        self._said.update(printable(text))
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What can be done now: while a title is typed, only take or leave it."""
+        renaming = self._renamed is not None
+        if action in RENAMING_ACTIONS:
+            return renaming
+        if action in CHOSEN_ACTIONS:
+            return not renaming and (True if self._chosen is not None else None)
+        if action == "undo" and not self._deleted:
+            return False
+        return not (renaming and action in SEARCH_ACTIONS)
+
+    @on(OptionList.OptionSelected)
+    def action_open(self) -> None:
+        """Go on with the conversation, in the chat."""
+        self.dismiss(self._chosen)
+
+    def action_leave(self) -> None:
+        """Back to the chat."""
+        self.dismiss(None)
+
+    def action_move(self, how: str) -> None:
+        """Point at another conversation."""
+        getattr(self._list, f"action_{how}")()
+
+    def action_rename(self) -> None:
+        """Ask for a title."""
+        assert self._chosen is not None
+        self._renamed = self._chosen
+        self._title.value = self._chosen.title
+        self._search.display, self._title.display = False, True
+        self._title.focus()
+        self._say(RENAMING)
+        self.refresh_bindings()
+
+    async def action_take_title(self) -> None:
+        """Give the conversation the title that was typed."""
+        kept = self._renamed
+        assert kept is not None
+        try:
+            self._store.rename(kept, self._title.value)
+        except OSError as error:
+            self.action_leave_title()
+            self._say(f"It cannot be renamed: {error.strerror or error}.")
+        else:
+            self.action_leave_title()
+            await self._read(kept)
+
+    def action_leave_title(self) -> None:
+        """Leave the title as it was."""
+        self._renamed = None
+        self._search.display, self._title.display = True, False
+        self._search.focus()
+        self._say("")
+        self.refresh_bindings()
+
+    def action_delete(self) -> None:
+        """Delete the conversation. It can be brought back until the screen is left."""
+        kept = self._chosen
+        assert kept is not None
+        try:
+            self._store.delete(kept)
+        except ConversationInUse:
+            self._say("It is open, here or in another ladechat. Begin a new conversation there first (Ctrl+L).")
+        except OSError as error:
+            self._say(f"It cannot be deleted: {error.strerror or error}.")
+        else:
+            place = self._found.index(kept)
+            self._deleted.append(kept)
+            self._all.remove(kept)
+            self._show(place)
+            self._say(f"Deleted; Ctrl+Z brings it back: {kept.title}")
+
+    async def action_undo(self) -> None:
+        """Bring back what was deleted last."""
+        kept = self._deleted.pop()
+        try:
+            self._store.restore(kept)
+        except OSError as error:
+            self._say(f"It cannot be brought back: {error.strerror or error}.")
+        else:
+            await self._read(kept)

@@ -1,0 +1,155 @@
+"""A kept conversation as a file: JSON lines, only ever appended, and how they are read (docs/conversations.md)."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ladechat.protocol import MAX_LINE_BYTES, Exchange
+
+SUFFIX = ".jsonl"
+VERSION = 1
+"""A reader leaves out files of a later version, and skips lines of kinds that it does not know."""
+MOST_BYTES = MAX_LINE_BYTES
+"""Of a file: a conversation is sent to the engine in one line."""
+TITLE_CHARACTERS = 80
+CHARACTERS_AROUND = 24
+"""Of a text, before and behind a word that was searched for."""
+
+
+class Line(Struct, frozen=True, kw_only=True, tag_field="line"):
+    """Base of the lines of a file."""
+
+
+class Begun(Line, frozen=True, tag="conversation"):
+    """The first line."""
+
+    version: int = VERSION
+
+
+class Answered(Line, frozen=True, tag="exchange"):
+    """A question was answered. `when` is a time in ISO 8601."""
+
+    when: str
+    exchange: Exchange
+
+
+class Removed(Line, frozen=True, tag="removed"):
+    """The last exchange before this line was taken out of the conversation."""
+
+
+class Renamed(Line, frozen=True, tag="title"):
+    """The user gave the conversation a title."""
+
+    title: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kept conversation as it was read.
+
+    Attributes:
+        path: its file.
+        answers: what was asked and answered, oldest first; at least one.
+        given_title: the one that the user gave; "" if there is none.
+    """
+
+    path: Path
+    answers: tuple[Answered, ...]
+    given_title: str = ""
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """The questions and answers, oldest first."""
+        return [answer.exchange for answer in self.answers]
+
+    @property
+    def title(self) -> str:
+        """The given one, or else the beginning of the first question."""
+        return self.given_title or shortened(self.answers[0].exchange.question)
+
+    @property
+    def model(self) -> str:
+        """The model that answered last."""
+        return self.answers[-1].exchange.model
+
+    @cached_property
+    def when(self) -> datetime:
+        """When it was answered last, in this place's time."""
+        try:
+            return datetime.fromisoformat(self.answers[-1].when).astimezone()
+        except (ValueError, OverflowError):  # written by another program
+            return datetime.fromtimestamp(0).astimezone()
+
+    def passage(self, word: str) -> str:
+        """Where a word stands first in the text, in one line; "" if it is in the title, or nowhere."""
+        place = re.compile(re.escape(word), re.IGNORECASE)
+        if place.search(self.title):
+            return ""
+        texts = (text for exchange in self.exchanges for text in (exchange.question, exchange.answer))
+        for text in texts:
+            if found := place.search(text):
+                start = max(found.start() - CHARACTERS_AROUND, 0)
+                return " ".join(text[start : found.end() + CHARACTERS_AROUND].split())
+        return ""
+
+    @cached_property
+    def _text(self) -> str:
+        said = (part for exchange in self.exchanges for part in (exchange.question, exchange.answer))
+        return "\n".join((self.title, *said)).casefold()
+
+    def has(self, words: Sequence[str]) -> bool:
+        """Are all of these in its title or its text? Capitals make no difference."""
+        return all(word.casefold() in self._text for word in words)
+
+
+def shortened(text: str) -> str:
+    """A text as a title: one line, and not a long one."""
+    line = " ".join(text[: 10 * TITLE_CHARACTERS].split())
+    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
+
+
+_decode_first = msgspec.json.Decoder(Begun).decode
+_decode_line = msgspec.json.Decoder(Answered | Removed | Renamed).decode
+
+
+def read(path: Path) -> Kept | None:
+    """Read a file; None if it is no conversation, or one without an answer.
+
+    A line that cannot be read, as a last one that was cut off, is left out.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:  # opening a pipe may wait for ever
+        return None
+    lines = path.read_bytes().split(b"\n")
+    try:
+        if _decode_first(lines[0]).version > VERSION:
+            return None
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    answers: list[Answered] = []
+    title = ""
+    for line in _decoded(lines[1:]):
+        match line:
+            case Answered():
+                answers.append(line)
+            case Removed():
+                del answers[-1:]
+            case Renamed():
+                title = shortened(line.title)
+    return Kept(path, tuple(answers), title) if answers else None
+
+
+def _decoded(lines: list[bytes]) -> Iterator[Answered | Removed | Renamed]:
+    for line in lines:
+        try:
+            yield _decode_line(line)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            continue

@@ -1,0 +1,365 @@
+"""Conversations that people keep: begun anew, found, opened, renamed, deleted, taken back."""
+
+from pathlib import Path
+
+import pytest
+from textual.selection import Selection
+from textual.widgets import Input, Label, OptionList
+
+from ladechat.app import LadechatApp
+from ladechat.protocol import Message
+from ladechat.screens.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.prompt_history import PromptHistory
+from ladechat.session.replay import Recording
+from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.fake_engine import FakeEngine
+from tests.session.conversations import exchange, write
+
+ANSWERS = ("first answer", "second answer", "third answer")
+
+
+def new_stage(tmp_path: Path, *answers: str, opened: Kept | None = None) -> Stage:
+    engine = FakeEngine(answers=answers or ANSWERS)
+    return Stage(engine, store=ConversationStore(tmp_path / "talks"), opened=opened)
+
+
+def kept(tmp_path: Path) -> list[Kept]:
+    return ConversationStore(tmp_path / "talks").conversations()
+
+
+def three(tmp_path: Path) -> None:
+    """Three conversations of other days."""
+    write(tmp_path / "talks", "a", exchange("What is the pool?", "A store of n-grams."), when="2020-01-03T12:00:00")
+    write(tmp_path / "talks", "b", exchange("Why W?", "The width.", model="org/Llama"), when="2020-01-02T12:00:00")
+    write(tmp_path / "talks", "c", exchange("Hello?"), exchange("Again?"), when="2020-01-01T12:00:00")
+
+
+def rows(stage: Stage) -> list[str]:
+    listed = stage.app.screen.query_one(OptionList)
+    return [str(option.prompt) for option in listed.options]
+
+
+def said(stage: Stage) -> str:
+    return str(stage.app.screen.query_one("#said", Label).content)
+
+
+async def show_list(pilot: Driver, stage: Stage, count: int) -> None:
+    await pilot.press("ctrl+o")
+    await wait_until_shown(pilot, stage, count)
+
+
+async def wait_until_shown(pilot: Driver, stage: Stage, count: int) -> None:
+    for _ in range(500):
+        if isinstance(stage.app.screen, ConversationsScreen) and len(rows(stage)) == count:
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"never {count} rows")
+
+
+async def back_in_chat(pilot: Driver, stage: Stage) -> None:
+    for _ in range(500):
+        if stage.app.screen is stage.screen:
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError("the list is still there")
+
+
+async def test_what_is_answered_is_kept_and_a_new_conversation_says_so(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await pilot.press("ctrl+l")
+        await wait_until(pilot, lambda: "kept: Ctrl+O finds it" in stage.notices[-1])
+        assert "One?" not in stage.text
+        await answered(pilot, stage, "Two?")
+        assert [message.content for message in stage.engine.questions[1].messages] == ["Two?"]
+    two, one = sorted(kept(tmp_path), key=lambda each: each.title, reverse=True)
+    assert [(one.question, one.answer) for one in (*one.exchanges, *two.exchanges)] == [
+        ("One?", "first answer"),
+        ("Two?", "second answer"),
+    ]
+    assert one.model == "demo" and one.exchanges[0].decoder == "auto" and one.exchanges[0].token_ids
+
+
+async def test_enter_opens_a_conversation_and_the_next_question_goes_on_with_it(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "Before?")
+        await show_list(pilot, stage, 4)
+        await pilot.press("down", "down", "down", "enter")
+        await back_in_chat(pilot, stage)
+        assert stage.text.index("Hello?") < stage.text.index("Yes.") < stage.text.index("Again?")
+        assert "Before?" not in stage.text
+        await answered(pilot, stage, "On?")
+        assert stage.engine.questions[-1].messages == [
+            Message(role="user", content="Hello?"),
+            Message(role="assistant", content="Yes.", token_ids=[5, 6]),
+            Message(role="user", content="Again?"),
+            Message(role="assistant", content="Yes.", token_ids=[5, 6]),
+            Message(role="user", content="On?"),
+        ]
+    assert ["Hello?", "Again?", "On?"] in [[one.question for one in each.exchanges] for each in kept(tmp_path)]
+    assert len(kept(tmp_path)) == 4
+
+
+async def test_tokens_of_another_model_are_not_sent_and_its_name_is_shown(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path, opened=kept(tmp_path)[1])
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "On?")
+        assert stage.engine.questions[0].messages[1] == Message(role="assistant", content="The width.")
+        assert "Llama" in stage.text
+
+
+async def test_what_would_steer_the_terminal_is_made_visible_in_the_list(tmp_path: Path) -> None:
+    write(tmp_path / "talks", "a", exchange("\x1b[2J[bold]One", "Yes \x1b[31m."), title="[red]\x1b]0;t\x07")
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await show_list(pilot, stage, 1)
+        await pilot.press(*"yes")
+        await wait_until_shown(pilot, stage, 1)
+        assert "\x1b" not in rows(stage)[0] and "[red]" in rows(stage)[0] and "Yes" in rows(stage)[0]
+        await pilot.press("f8")
+        assert "[red]" in said(stage) and "\x1b" not in said(stage)
+
+
+async def test_typing_searches_titles_and_texts(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await show_list(pilot, stage, 3)
+        assert "2 questions" in rows(stage)[2] and "Llama" in rows(stage)[1] and "01 Jan 2020" in rows(stage)[2]
+        await pilot.press(*"N-GRAMS")
+        await wait_until_shown(pilot, stage, 1)
+        assert "What is the pool?" in rows(stage)[0] and "A store of n-grams." in rows(stage)[0]
+        await pilot.press(*"xyz")
+        await wait_until_shown(pilot, stage, 0)
+        assert said(stage) == NONE_FOUND
+        await pilot.press("enter", "f2", "f8", "escape")
+        await back_in_chat(pilot, stage)
+    assert len(kept(tmp_path)) == 3
+
+
+async def test_a_list_without_conversations_says_so(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await show_list(pilot, stage, 0)
+        assert said(stage) == NONE_YET
+        await pilot.press("escape")
+        await back_in_chat(pilot, stage)
+
+
+async def test_f2_gives_a_title_and_escape_leaves_it(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await show_list(pilot, stage, 3)
+        await pilot.press("down", "f2", "x", "escape", "f2")
+        assert stage.app.screen.query_one("#title", Input).value == "Why W?"
+        await pilot.press("ctrl+u", *"Width", "enter")
+        await wait_until_shown(pilot, stage, 3)
+        assert stage.app.screen.query_one("#search", Input).has_focus
+        assert "Width" in rows(stage)[1]
+        assert stage.app.screen.query_one(OptionList).highlighted == 1
+    assert [one.title for one in kept(tmp_path)] == ["What is the pool?", "Width", "Hello?"]
+
+
+async def test_f8_deletes_and_ctrl_z_brings_back(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await show_list(pilot, stage, 3)
+        await pilot.press("f8", *"w", "f8")
+        await wait_until_shown(pilot, stage, 0)
+        assert "Ctrl+Z brings it back: Why W?" in said(stage)
+        await pilot.press("ctrl+z")
+        await wait_until_shown(pilot, stage, 1)
+        assert stage.app.screen.query_one(OptionList).highlighted == 0
+        await pilot.press("escape")
+        await back_in_chat(pilot, stage)
+        await wait_until(pilot, lambda: len(list((tmp_path / "talks").iterdir())) == 2)
+    assert [one.title for one in kept(tmp_path)] == ["Why W?", "Hello?"]
+
+
+async def test_the_conversation_that_is_open_is_not_deleted(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await show_list(pilot, stage, 1)
+        assert "open" in rows(stage)[0]
+        await pilot.press("f8")
+        assert "It is open" in said(stage) and len(rows(stage)) == 1
+        await pilot.press("enter")
+        await back_in_chat(pilot, stage)
+        assert "first answer" in stage.text and " steps" in stage.text  # as it was, not opened anew
+
+
+async def test_nothing_is_opened_while_an_answer_is_being_written(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = Stage(FakeEngine(hold_steps=True), store=ConversationStore(tmp_path / "talks"))
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.asking)
+        await show_list(pilot, stage, 3)
+        await pilot.press("enter")
+        await back_in_chat(pilot, stage)
+        await pilot.press("ctrl+r", "ctrl+t", "ctrl+l")
+        await wait_until(pilot, lambda: len(stage.notices) == 4)
+        assert set(stage.notices) == {"Stop the answer first (Esc)."}
+        assert "One?" in stage.text and "pool?" not in stage.text
+
+
+async def test_what_is_open_in_another_program_goes_on_as_a_copy_and_that_is_said(tmp_path: Path) -> None:
+    other = ConversationStore(tmp_path / "talks")
+    other.add(exchange("Theirs?"))
+    stage = new_stage(tmp_path, opened=kept(tmp_path)[0])
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: "in a copy of it" in "".join(stage.notices))
+        assert "Theirs?" in stage.text
+        await answered(pilot, stage, "Mine?")
+    assert sorted(len(one.exchanges) for one in kept(tmp_path)) == [1, 2]
+
+
+# --- once more --------------------------------------------------------------------------------------------------------
+
+
+async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        await pilot.press("ctrl+r")
+        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        assert "second answer" not in stage.text and stage.text.count("Two?") == 1
+        said = [message.content for message in stage.engine.questions[2].messages]
+        assert said == ["One?", "first answer", "Two?"]
+        assert "temperature 0" in stage.notices[-1]
+    assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
+
+
+async def test_ctrl_t_takes_the_last_question_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        await pilot.press("x", "ctrl+t")
+        assert "in the prompt first" in stage.notices[-1] and "second answer" in stage.text
+        await pilot.press("backspace", "ctrl+t")
+        await wait_until(pilot, lambda: stage.prompt == "Two?")
+        assert "second answer" not in stage.text and "first answer" in stage.text
+        await pilot.press("backspace", *" now?", "enter")
+        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        assert [message.content for message in stage.engine.questions[2].messages] == [
+            "One?",
+            "first answer",
+            "Two now?",
+        ]
+    assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?", "Two now?"]
+
+
+@pytest.mark.parametrize("key", ["ctrl+r", "ctrl+t"])
+async def test_there_is_nothing_to_take_back_before_an_answer(tmp_path: Path, key: str) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press(key)
+        await wait_until(pilot, lambda: stage.notices == ["Nothing has been answered yet."])
+
+
+async def test_an_answered_question_is_taken_back_from_above_one_that_failed(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        stage.engine.fail_next = "message_too_long"
+        await ask(pilot, "Three?")
+        await wait_until(pilot, lambda: stage.prompt == "Three?")
+        await pilot.press("ctrl+u", "ctrl+t")
+        await wait_until(pilot, lambda: stage.prompt == "Two?")
+        assert "One?" in stage.text and "Two?" not in stage.text and "Three?" not in stage.text
+
+
+async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    stage.recorder.start(tmp_path / "talk.jsonl")
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "Before?")
+        await show_list(pilot, stage, 4)
+        await pilot.press("down", "enter")
+        await back_in_chat(pilot, stage)
+        await answered(pilot, stage, "Once?")
+        await pilot.press("ctrl+r")
+        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        await pilot.press("ctrl+t", "ctrl+u", "ctrl+t")
+        await wait_until(pilot, lambda: stage.prompt == "What is the pool?")
+        await pilot.press("ctrl+u")
+        await answered(pilot, stage, "Last?")
+        shown = stage.text
+    recording = Recording.read(tmp_path / "talk.jsonl")
+    assert recording.closed and recording.notices == []
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+
+        def text_at(place: int) -> str:
+            screen.go(place)
+            chosen = screen.view.transcript.get_selection(Selection(None, None))
+            return chosen[0] if chosen else ""
+
+        places = range(len(recording.events) + 1)
+        forward = [text_at(place) for place in places]
+        assert forward[-1].split() == shown.split()
+        assert [text_at(place) for place in reversed(places)] == forward[::-1]
+        for place in places[1:]:  # there, one back, and on to the end
+            assert [text_at(place), text_at(place - 1), text_at(places[-1])] == [
+                *forward[place - 1 : place + 1][::-1],
+                forward[-1],
+            ]
+
+
+# --- what cannot be kept ----------------------------------------------------------------------------------------------
+
+
+async def test_a_store_that_cannot_be_written_is_told_of_once_and_the_chat_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "talks").write_text("in the way")
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        told = [notice for notice in stage.notices if "cannot be kept" in notice]
+        assert len(told) == 1 and "The chat goes on" in told[0]
+        await pilot.press("ctrl+l")
+        await wait_until(pilot, lambda: stage.notices[-1] == "The conversation could not be kept.")
+
+
+async def test_without_a_store_nothing_is_kept_and_the_keys_say_so() -> None:
+    stage = Stage(FakeEngine(answers=ANSWERS))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await pilot.press("ctrl+o", "ctrl+l")
+        await wait_until(pilot, lambda: len(stage.notices) == 2)
+        assert all("--no-save" in notice for notice in stage.notices)
+
+
+async def test_the_prompt_brings_back_questions_of_earlier_sessions(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "questions.jsonl")
+    history.add("Yesterday?")
+    stage = Stage(FakeEngine(answers=ANSWERS), history=history)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "Today?")
+        await pilot.press("up", "up")
+        assert stage.prompt == "Yesterday?"
+    assert history.read() == ["Yesterday?", "Today?"]

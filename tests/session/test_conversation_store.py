@@ -1,0 +1,342 @@
+"""Conversations are kept whole, for their user alone, whatever else lies in the folder or writes into it."""
+
+import itertools
+import os
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ladechat.protocol import Exchange, encode
+from ladechat.session import conversation_file, conversation_store
+from ladechat.session.conversation_file import Answered, Begun, Kept, Line, Removed, Renamed, read
+from ladechat.session.conversation_store import ConversationInUse, ConversationStore
+from tests.session.conversations import answered, exchange, write
+
+TEXTS = st.text(max_size=20)
+EXCHANGES = st.builds(
+    Exchange,
+    question=TEXTS,
+    answer=TEXTS,
+    token_ids=st.lists(st.integers(0, 40_000), max_size=4),
+    model=TEXTS,
+    decoder=st.just("auto"),
+)
+
+
+def questions(store: ConversationStore) -> list[list[str]]:
+    return [[one.question for one in kept.exchanges] for kept in store.conversations()]
+
+
+def test_a_conversation_has_its_file_from_the_first_answer_on(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path / "data" / "talks")
+    assert store.conversations() == []
+    store.add(exchange("What is W?", "Its width."))
+    store.add(exchange("And N?"))
+    (kept,) = ConversationStore(tmp_path / "data" / "talks").conversations()
+    assert kept.exchanges == [exchange("What is W?", "Its width."), exchange("And N?")]
+    assert (kept.title, kept.path) == ("What is W?", store.path) and store.kept
+
+
+def test_only_its_user_can_read_a_conversation(tmp_path: Path) -> None:
+    folder = tmp_path / "talks"
+    folder.mkdir(mode=0o755)
+    store = ConversationStore(folder)
+    store.add(exchange())
+    assert store.path is not None
+    assert store.path.stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_latest_stands_first_and_each_conversation_has_a_file_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path, "b", exchange("Old?"), when="2029-01-01T12:00:00")
+    write(tmp_path, "a", exchange("Newer?"), when="2030-01-01T12:00:00")
+    write(tmp_path, "c", exchange("Oldest?"), when="2028-01-01T12:00:00")
+    store = ConversationStore(tmp_path)
+    assert questions(store) == [["Newer?"], ["Old?"], ["Oldest?"]]
+    store.add(exchange("One?"))
+    store.begin_new()
+    store.add(exchange("Two?"))
+    assert len(questions(store)) == 5
+
+
+@given(exchanges=st.lists(EXCHANGES, min_size=1, max_size=4), cut=st.integers(min_value=0))
+def test_a_file_cut_anywhere_is_read_up_to_its_last_whole_line_and_goes_on(
+    exchanges: list[Exchange], cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    lines = list(map(encode, [Begun(), *answered(*exchanges)]))
+    data = b"".join(lines)
+    end = len(lines[0]) + len(lines[1]) + cut % (len(data) - len(lines[0]) - len(lines[1]) + 1)
+    path = folder / "a.jsonl"
+    path.write_bytes(data[:end])
+    whole = [line for line in data[:end].split(b"\n")[1:] if line + b"\n" in lines]
+    store = ConversationStore(folder)
+    (kept,) = store.conversations()
+    assert kept.exchanges == exchanges[: len(whole)]
+    store.open(kept)
+    store.add(exchange("On?"))
+    assert questions(store)[0][-1] == "On?"
+    assert len(questions(store)[0]) == len(whole) + 1
+
+
+@given(content=st.one_of(st.binary(max_size=80), st.just(b"[" * 100_000), st.just(b'{"line":"exchange"}\n')))
+def test_foreign_files_in_the_folder_are_left_alone(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("foreign")
+    write(folder, "ours", exchange())
+    (folder / "theirs.jsonl").write_bytes(content)
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "folder.jsonl").mkdir()
+    (folder / "nowhere.jsonl").symlink_to(folder / "gone")
+    store = ConversationStore(folder)
+    assert questions(store) == [["One?"]]
+    assert (folder / "theirs.jsonl").read_bytes() == content
+
+
+@pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"[" * 100_000, b'{"line":"hologram"}', b'{"line":"title"}'])
+def test_a_line_that_cannot_be_read_costs_nothing_else(tmp_path: Path, damage: bytes) -> None:
+    lines = list(map(encode, [Begun(), *answered(exchange("One?"), exchange("Two?"))]))
+    (tmp_path / "a.jsonl").write_bytes(b"".join([*lines[:2], damage + b"\n", *lines[2:]]))
+    assert questions(ConversationStore(tmp_path)) == [["One?", "Two?"]]
+
+
+def test_a_file_of_a_later_version_or_without_end_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[Line] = [Begun(version=2), *answered(exchange())]
+    (tmp_path / "later.jsonl").write_bytes(b"".join(map(encode, lines)))
+    assert ConversationStore(tmp_path).conversations() == []
+    write(tmp_path, "long", exchange(answer="x" * 1000))
+    assert questions(ConversationStore(tmp_path)) == [["One?"]]
+    monkeypatch.setattr(conversation_file, "MOST_BYTES", 500)
+    assert ConversationStore(tmp_path).conversations() == []
+
+
+@pytest.mark.parametrize("when", ["soon", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_time_that_is_none_costs_nothing_else(tmp_path: Path, when: str) -> None:
+    write(tmp_path, "a", exchange(), when=when)
+    assert questions(ConversationStore(tmp_path)) == [["One?"]]
+
+
+# --- two at once ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_open_elsewhere_goes_on_as_a_copy(tmp_path: Path) -> None:
+    here, there = ConversationStore(tmp_path), ConversationStore(tmp_path)
+    here.add(exchange("One?"))
+    (kept,) = there.conversations()
+    there.rename(kept, "Ours")
+    (kept,) = there.conversations()
+    there.open(kept)
+    assert there.path is None
+    here.add(exchange("Here?"))
+    there.add(exchange("There?"))
+    assert sorted(questions(here)) == [["One?", "Here?"], ["One?", "There?"]]
+    assert {kept.title for kept in here.conversations()} == {"Ours"}
+
+
+def test_what_was_closed_elsewhere_goes_on_where_it_ended(tmp_path: Path) -> None:
+    here, there = ConversationStore(tmp_path), ConversationStore(tmp_path)
+    here.add(exchange("One?"))
+    (seen,) = there.conversations()
+    here.add(exchange("Two?"))
+    here.begin_new()
+    assert [one.question for one in there.open(seen).exchanges] == ["One?", "Two?"]
+    there.add(exchange("Three?"))
+    assert questions(here) == [["One?", "Two?", "Three?"]]
+
+
+def test_a_conversation_whose_file_is_gone_goes_on_in_another(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    kept = read(write(tmp_path, "a", exchange("One?")))
+    assert kept is not None
+    kept.path.unlink()
+    store.open(kept)
+    store.remove_last()
+    store.add(exchange("Two?"))
+    assert questions(store) == [["Two?"]]
+
+
+class TwoPrograms(RuleBasedStateMachine):
+    """Two stores over one folder, in any order: what each has kept is there, whatever the other does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        names = (f"{number:08}" for number in itertools.count())
+        self._names = mock.patch("secrets.token_hex", side_effect=names)
+        self._names.start()
+        self._temporary = tempfile.TemporaryDirectory()
+        folder = Path(self._temporary.name)
+        self.stores = [ConversationStore(folder), ConversationStore(folder)]
+        self.said: list[list[str]] = [[], []]
+        self.asked = 0
+
+    def teardown(self) -> None:
+        for store in self.stores:
+            store.begin_new()
+        self._names.stop()
+        self._temporary.cleanup()
+
+    def found(self, which: int, place: int) -> Kept:
+        """One of those that are kept, by the order in which they were begun."""
+        found = sorted(self.stores[which].conversations(), key=lambda kept: kept.path.stem[-8:])
+        return found[place % len(found)]
+
+    @rule(which=st.sampled_from([0, 1]))
+    def ask(self, which: int) -> None:
+        self.asked += 1
+        self.stores[which].add(exchange(f"{self.asked}?"))
+        self.said[which].append(f"{self.asked}?")
+
+    @rule(which=st.sampled_from([0, 1]))
+    def begin_new(self, which: int) -> None:
+        self.stores[which].begin_new()
+        self.said[which] = []
+
+    @rule(which=st.sampled_from([0, 1]))
+    def take_back(self, which: int) -> None:
+        if self.said[which]:
+            self.stores[which].remove_last()
+            self.said[which].pop()
+
+    @precondition(lambda self: self.stores[0].conversations())
+    @rule(which=st.sampled_from([0, 1]), place=st.integers(0, 3))
+    def open(self, which: int, place: int) -> None:
+        kept = self.stores[which].open(self.found(which, place))
+        self.said[which] = [one.question for one in kept.exchanges]
+
+    @precondition(lambda self: self.stores[0].conversations())
+    @rule(which=st.sampled_from([0, 1]), place=st.integers(0, 3))
+    def delete(self, which: int, place: int) -> None:
+        kept = self.found(which, place)
+        in_use = kept.path in (self.stores[0].path, self.stores[1].path)
+        try:
+            self.stores[which].delete(kept)
+        except ConversationInUse:
+            assert in_use
+        else:
+            assert not in_use
+            assert kept.path not in [one.path for one in self.stores[which].conversations()]
+            self.stores[which].discard(kept)
+
+    @invariant()
+    def what_each_has_written_is_there(self) -> None:
+        there = {kept.path: [one.question for one in kept.exchanges] for kept in self.stores[0].conversations()}
+        for store, said in zip(self.stores, self.said, strict=True):
+            if store.path is not None and said:
+                assert there[store.path] == said
+
+
+TestTwoPrograms = TwoPrograms.TestCase
+
+
+# --- titles, deletion, failures ---------------------------------------------------------------------------------------
+
+
+def test_a_title_can_be_given_and_taken_back(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    store.add(exchange("  What\n is   W?  "))
+    assert [kept.title for kept in store.conversations()] == ["What is W?"]
+    store.rename(store.conversations()[0], " On\nwindows ")
+    assert [kept.title for kept in store.conversations()] == ["On windows"]
+    store.rename(store.conversations()[0], "")
+    assert [kept.title for kept in store.conversations()] == ["What is W?"]
+
+
+@given(question=st.text(min_size=1))
+def test_a_title_is_one_short_line(question: str) -> None:
+    title = conversation_file.shortened(question)
+    assert len(title) <= 80 and len(title.splitlines()) <= 1
+
+
+def test_words_are_found_in_title_and_text_whatever_their_capitals(tmp_path: Path) -> None:
+    kept = read(write(tmp_path, "a", exchange("What is W?", "The WIDTH of it."), title="On Windows"))
+    assert kept is not None
+    assert kept.has(["width", "windows"]) and kept.has([]) and not kept.has(["width", "pool"])
+    assert [kept.passage(word) for word in ("width", "windows", "pool")] == ["The WIDTH of it.", "", ""]
+
+
+def test_a_deleted_conversation_can_be_brought_back_until_it_is_discarded(tmp_path: Path) -> None:
+    write(tmp_path, "a", exchange())
+    store = ConversationStore(tmp_path)
+    (kept,) = store.conversations()
+    store.delete(kept)
+    assert store.conversations() == []
+    store.restore(kept)
+    assert store.conversations() == [kept]
+    store.delete(kept)
+    store.discard(kept)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_program_left_as_deleted_is_removed_after_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a", exchange())
+    store = ConversationStore(tmp_path)
+    store.delete(store.conversations()[0])
+    store.conversations()
+    assert len(list(tmp_path.iterdir())) == 1
+    monkeypatch.setattr(conversation_store, "SECONDS_TO_UNDO", -1.0)
+    store.conversations()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_conversation_of_which_all_was_taken_back_leaves_no_file(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    store.add(exchange())
+    store.remove_last()
+    assert store.conversations() == []
+    store.begin_new()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_is_told_once_and_what_was_not_written_follows_later(tmp_path: Path) -> None:
+    folder = tmp_path / "talks"
+    folder.write_text("in the way")
+    store = ConversationStore(folder)
+    told: list[OSError] = []
+    store.failed = told.append
+    assert store.conversations() == []
+    store.add(exchange("One?"))
+    assert not store.kept
+    store.add(exchange("Two?"))
+    assert len(told) == 1
+    folder.unlink()
+    store.add(exchange("Three?"))
+    assert questions(store) == [["One?", "Two?", "Three?"]]
+
+
+def test_a_disk_that_fills_in_the_middle_of_a_line_costs_nothing_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ConversationStore(tmp_path)
+    store.add(exchange("One?"))
+
+    def half(descriptor: int, line: bytes) -> None:
+        os.write(descriptor, line[: len(line) // 2])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(conversation_store, "write_whole", half)
+        store.add(exchange("Two?"))
+    assert questions(store) == [["One?"]]
+    store.add(exchange("Three?"))
+    assert questions(store) == [["One?", "Two?", "Three?"]]
+
+
+def test_lines_are_never_changed(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    store.add(exchange("One?"))
+    assert store.path is not None
+    before = store.path.read_bytes()
+    store.remove_last()
+    store.add(exchange("Two?"))
+    store.rename(store.conversations()[0], "Title")
+    assert store.path.read_bytes().startswith(before)
+    kinds = [Begun, Answered, Removed, Answered, Renamed]
+    assert store.path.read_bytes().count(b"\n") == len(kinds)

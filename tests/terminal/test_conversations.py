@@ -1,0 +1,36 @@
+"""The whole program, left and started again: what was said is still there."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.conftest import Start
+
+pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
+
+QUESTION = "What is the n-gram pool?"
+
+
+def test_a_conversation_goes_on_after_the_program_was_left(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    first = start((80, 24), "--max-new-tokens", "8")
+    first.type(QUESTION)
+    first.press("Enter")
+    first.wait_for("The end of the answer", lambda screen: "8 tokens" in screen)
+    first.press("C-q")
+    assert first.wait_for_exit() == 0
+
+    again = start((80, 24), "--max-new-tokens", "8", "--continue", first=QUESTION)
+    again.type("And G?")
+    again.press("Enter")
+    again.wait_for("The end of the second answer", lambda screen: "8 tokens" in screen)
+    again.press("C-o")
+    again.wait_for("The list", lambda screen: "Conversations · 1" in screen and "2 questions" in screen)
+    again.press("Escape")
+    again.wait_for("The chat", lambda screen: "And G?" in screen and "Conversations" not in screen)
+    again.press("Up", "Up")
+    again.wait_for("A question of the first session in the prompt", lambda screen: screen.count(QUESTION) == 2)
+    again.press("C-q")
+    assert again.wait_for_exit() == 0
