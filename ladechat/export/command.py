@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ladechat.ask import Status
 from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
 from ladechat.export.html import html
@@ -76,8 +77,13 @@ def _cast(version: int) -> Callable[[Recording, Wanted], str]:
         from ladechat.export.cast import cast
         from ladechat.export.film import Size, shoot
 
-        size = Size(*wanted.size)
-        return cast(recording, shoot(recording, size), size, speed=wanted.speed, version=version)
+        size, status = Size(*wanted.size), Status()
+        status.show("drawing each frame, which takes about as long as the session did")
+        try:
+            frames = shoot(recording, size)
+        finally:
+            status.clear()
+        return cast(recording, frames, size, speed=wanted.speed, version=version)
 
     return write_cast
 

@@ -24,6 +24,9 @@ from ladechat.widgets.formatting import (
     describe_trimming,
 )
 
+WORDS = ("ended", "decoder")
+"""Figures that are words and need no name beside them."""
+
 
 @dataclass
 class Turn:
@@ -68,10 +71,16 @@ class Turn:
             if self.finished.reason in REASONS:
                 figures["ended"] = REASONS[self.finished.reason]
         elif self.steps:
-            figures["ended"] = "not recorded"
+            figures["ended"] = "its end was not recorded"
         if self.settings and self.steps:
             figures["decoder"] = self.settings
         return figures
+
+    @property
+    def summary(self) -> str:
+        """The figures in one line: "18 tokens · 10 passes · …"."""
+        numbers = (f"{value} {name}" if name not in WORDS else value for name, value in self.figures().items())
+        return " · ".join(numbers)
 
 
 @dataclass

@@ -70,16 +70,15 @@ def _turn(turn: Turn, model: str) -> Iterator[str]:
     if turn.question is not None:
         yield "<h2>You</h2>"
         yield f'<p class="said question">{_text(turn.question.strip())}</p>'
-    yield from map(_notice, turn.notices)
     if turn.steps:
         yield '<div class="walkable">'
         yield f"<h2>{_inline(model)}</h2>"
         yield f'<p class="said answer">{"".join(_spans(turn.steps))}</p>'
-        figures = " · ".join(f"{name} {value}" for name, value in turn.figures().items())
-        yield f'<p class="figures">{_inline(figures)}</p>'
+        yield f'<p class="figures">{_inline(turn.summary)}</p>'
         yield _slider(len(turn.steps))
         yield from _table(turn.steps)
         yield "</div>"
+    yield from map(_notice, turn.notices)
     yield "</section>"
 
 
@@ -112,8 +111,8 @@ def _slider(steps: int) -> str:
 def _table(steps: list[Step]) -> Iterator[str]:
     """What is known of each step. The slider shows its rows one by one."""
     yield '<details><summary>All steps</summary><div class="steps"><table><thead><tr>'
-    yield '<th scope="col">step</th><th scope="col" class="tokens">tokens and their sources</th>'
-    yield '<th scope="col">slots</th><th scope="col">drafted</th><th scope="col">tokens per pass so far</th>'
+    yield '<th scope="col">step</th><th scope="col" class="tokens">tokens</th>'
+    yield '<th scope="col">slots</th><th scope="col">drafted</th><th scope="col">tokens per pass</th>'
     yield "</tr></thead><tbody>"
     tokens = 0
     for number, step in enumerate(steps, start=1):

@@ -4,7 +4,7 @@ What was said is text, also where it looks like markup: only code between fences
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ladechat.export.conversation import Talk, Turn
 from ladechat.widgets.flow import safe
@@ -30,12 +30,12 @@ def _turn(turn: Turn, model: str) -> Iterator[str]:
     if turn.question is not None:
         yield "## You"
         yield as_text(turn.question)
-    for notice in turn.notices:
-        yield f"*{_line(notice)}*"
     if turn.steps:
         yield f"## {_line(model)}"
         yield as_text(turn.answer)
         yield _table(turn.figures())
+    for notice in turn.notices:
+        yield f"*{_line(notice)}*"
 
 
 def as_text(text: str) -> str:
@@ -56,8 +56,12 @@ def as_text(text: str) -> str:
 
 
 def _table(figures: dict[str, str]) -> str:
-    rows = [f"| {_line(name)} | {_line(value)} |" for name, value in figures.items()]
-    return "\n".join(["| | |", "|---|---|", *rows])
+    names, values = map(_row, (figures, figures.values()))
+    return "\n".join([names, f"|{'---|' * len(figures)}", values])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(_line, cells))} |"
 
 
 def _escaped(line: str) -> str:

@@ -3,39 +3,37 @@
 for (const answer of document.querySelectorAll(".walkable")) {
   const spans = [...answer.querySelectorAll(".answer > span")];
   const rows = [...answer.querySelectorAll("tbody > tr")];
+  const names = [...answer.querySelectorAll("thead th")].map((head) => head.textContent);
   const range = answer.querySelector("input");
   const place = answer.querySelector(".place");
-  const heads = [...answer.querySelectorAll("thead th")].slice(1);
+  const known = answer.querySelector(".known");
 
-  const show = () => {
+  const fact = (name, cell) => {
+    const pair = document.createElement("div");
+    const [term, value] = ["dt", "dd"].map((tag) => pair.appendChild(document.createElement(tag)));
+    term.textContent = name;
+    value.append(...cell.cloneNode(true).childNodes);
+    return pair;
+  };
+
+  const show = (walking) => {
     const here = Number(range.value);
     spans.forEach((span, index) => {
       span.classList.toggle("ahead", index >= here);
-      span.classList.toggle("here", index === here - 1);
+      span.classList.toggle("here", walking && index === here - 1);
     });
     place.textContent = `step ${here} of ${rows.length}`;
     range.setAttribute("aria-valuetext", place.textContent);
-    const list = document.createElement("dl");
-    list.className = "known";
-    if (here > 0) {
-      const cells = [...rows[here - 1].children].slice(1);
-      cells.forEach((cell, index) => {
-        const name = document.createElement("dt");
-        name.textContent = heads[index].textContent;
-        const value = document.createElement("dd");
-        value.append(...[...cell.cloneNode(true).childNodes]);
-        list.append(name, value);
-      });
-    }
-    answer.querySelector(".known").replaceWith(list);
+    const cells = here > 0 ? [...rows[here - 1].cells] : [];
+    known.replaceChildren(...cells.map((cell, index) => fact(names[index], cell)).slice(1));
   };
 
-  range.addEventListener("input", show);
+  range.addEventListener("input", () => show(true));
   spans.forEach((span, index) => span.addEventListener("click", () => {
     range.value = index + 1;
     range.focus({ preventScroll: true });
-    show();
+    show(true);
   }));
-  show();
+  show(false);
 }
 document.documentElement.classList.add("live");
