@@ -88,6 +88,7 @@ class Film:
 
         async def work_then_leave(pilot: Pilot[object]) -> None:
             nonlocal done
+            await self._settle(pilot)
             self.app.clear_notifications()  # they are for who exports, and go by another clock
             await self._settle(pilot)
             await work(pilot)

@@ -18,7 +18,9 @@ from ladechat.app import LadechatApp
 from ladechat.export.cast import cast
 from ladechat.export.film import Film, Frame, Size, full_colour, moments, shoot
 from ladechat.palette import HUES
+from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
+from tests.app.stage import wait_until
 from tests.export.talks import hostile, two_turns
 from tests.session.streams import GOLDEN
 
@@ -121,6 +123,17 @@ def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording(tmp_p
     first, last = ("\n".join("".join(cell.text for cell in row) for row in screens[at]) for at in (0, -1))
     assert "Again?" not in first and "step 0 of 18" in first
     assert "Again?" in last and "step 18 of 18" in last
+
+
+async def test_a_film_ends_with_what_a_replay_shows_in_the_end(tmp_path: Path) -> None:
+    recording = two_turns(tmp_path)
+    _, screens = await asyncio.to_thread(filmed, recording)
+    replay = ReplayScreen(recording)
+    with full_colour():
+        app = LadechatApp(replay)
+        async with app.run_test(size=SIZE, notifications=False) as pilot:
+            replay.go(len(recording.events))
+            await wait_until(pilot, lambda: screen_of(app) == screens[-1])
 
 
 def test_version_3_has_times_since_the_event_before_and_version_2_since_the_beginning(tmp_path: Path) -> None:
