@@ -6,6 +6,7 @@ import io
 import math
 import os
 import re
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple
 
@@ -59,6 +60,10 @@ class CapturingDriver(HeadlessDriver):
         return taken
 
 
+class Interrupted(Exception):
+    """Nobody wants the film any more."""
+
+
 class Film:
     """The replay off-screen.
 
@@ -68,11 +73,13 @@ class Film:
 
     Attributes:
         app: the app, while `run` is at work.
+        interrupted: set, it ends the work with `Interrupted`.
     """
 
     def __init__(self, recording: Recording, size: Size) -> None:
         self._recording = recording
         self._size = size
+        self.interrupted = False
         self._now = 0.0
         self._screen = ReplayScreen(recording, lambda: self._now)
         self.app = LadechatApp(self._screen)
@@ -121,6 +128,8 @@ class Film:
 
     async def _settle(self, pilot: Pilot[object]) -> None:
         """Until everything is painted."""
+        if self.interrupted:
+            raise Interrupted
         for _ in range(SETTLING):
             for panel in self.app.query(Panel):
                 panel.redraw_now()
@@ -136,7 +145,7 @@ def shoot(recording: Recording, size: Size) -> list[Frame]:
 
     with full_colour():
         film = Film(recording, size)
-        asyncio.run(film.run(work))
+        _run(film, work)
     return frames
 
 
@@ -149,8 +158,26 @@ def photograph(recording: Recording, size: Size, step: int | None) -> str:
 
     with full_colour():
         film = Film(recording, size)
-        asyncio.run(film.run(work))
+        _run(film, work)
     return pictures[0]
+
+
+def _run(film: Film, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
+    """Run a film in the main thread, until its end or Ctrl+C.
+
+    asyncio's own way with Ctrl+C would cancel the app, which ends only when our work does, which waits for the app.
+    """
+
+    def interrupt(*_: object) -> None:
+        film.interrupted = True
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        asyncio.run(film.run(work))
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

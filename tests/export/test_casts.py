@@ -3,7 +3,8 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -182,3 +183,17 @@ def test_colours_do_not_depend_on_the_terminal_here(
     red, green, blue = (int(HUES[True][2][at : at + 2], 16) for at in (1, 3, 5))
     assert f"38;2;{red};{green};{blue}" in output
     assert dict(os.environ) == before
+
+
+def test_ctrl_c_ends_a_film_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def moments_until_ctrl_c(times: list[float]) -> Iterator[float]:
+        yield 0.0
+        signal.raise_signal(signal.SIGINT)
+        yield 0.1
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr("ladechat.export.film.moments", moments_until_ctrl_c)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        shoot(two_turns(tmp_path), SIZE)
+    assert signal.getsignal(signal.SIGINT) == before
