@@ -31,7 +31,7 @@ def cast(recording: Recording, frames: Sequence[Frame], size: Size, *, speed: fl
             (recording.times[turn.position], "m", shorten(" ".join(turn.question.split()), LABEL_CELLS))
             for turn in recording.turns
         ),
-        (first.seconds, "o", CLEAN + first.output),
+        (0.0, "o", CLEAN + first.output),  # a player shows it before it is started
         *((frame.seconds, "o", frame.output) for frame in others),
         (last, "o", SHOW_CURSOR),
     ]

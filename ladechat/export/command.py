@@ -28,13 +28,13 @@ class Wanted:
     Attributes:
         size: columns and rows of the screen.
         speed: 2 is twice as fast as the session.
-        idle_limit: seconds that pauses are shortened to.
+        idle_limit: seconds that pauses are shortened to; None leaves them as they were.
         step: of a picture, from 1 through the whole recording; None is the last.
     """
 
     size: tuple[int, int]
     speed: float
-    idle_limit: float
+    idle_limit: float | None
     step: int | None
 
 
@@ -53,6 +53,7 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
     try:
         _check_target(source, out, force)
         content = WRITERS[format_name](recording, wanted).encode()
+        _check_target(source, out, force)  # drawing may have taken minutes
         replace_file(out, content, OWNER_ONLY)
     except OSError as error:
         raise Refused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
@@ -60,7 +61,7 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
 
 
 def _check_target(source: Path, out: Path, force: bool) -> None:
-    """Look whether the file may be written, before the work."""
+    """Look whether the file may be written."""
     if out.exists():
         if out.samefile(source):
             raise Refused(f"{out} is the recording itself; give the export another name.")

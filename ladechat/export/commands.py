@@ -55,7 +55,8 @@ def export(
     from ladechat.export.command import Refused, Wanted, run
 
     try:
-        notices = run(recording, out, chosen, Wanted(cells, speed, idle, step), force=force)
+        wanted = Wanted(cells, speed, idle if chosen in CASTS else None, step)
+        notices = run(recording, out, chosen, wanted, force=force)
     except Refused as error:
         fail(str(error))
     for notice in notices:

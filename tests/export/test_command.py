@@ -2,6 +2,7 @@
 
 import json
 import stat
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,8 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ladechat import cli
-from ladechat.export.command import WRITERS
+from ladechat.export.command import WRITERS, Wanted
 from ladechat.export.commands import FORMATS
+from ladechat.session.replay import Recording
 from tests.export.talks import hostile, two_turns
 from tests.session.streams import GOLDEN
 from tests.test_refusals import RAW_CONTROLS
@@ -64,6 +66,15 @@ def test_a_picture_shows_the_step_that_was_asked_for_and_fetches_nothing(tmp_pat
     )
     assert "step 3 of 15" in third and "step 15 of 15" in last
     assert "font-face" not in third and "url(http" not in (tmp_path / "third.svg").read_text(encoding="utf-8")
+
+
+def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> None:
+    assert export(GOLDEN[1], tmp_path / "talk.svg").exit_code == 0
+    assert "0:15" in (tmp_path / "talk.svg").read_text(encoding="utf-8")
+    assert export(GOLDEN[1], tmp_path / "talk.cast", "--format", "cast2", "--idle", "0.5").exit_code == 0
+    events = [json.loads(line) for line in (tmp_path / "talk.cast").read_text().splitlines()[1:]]
+    times = [seconds for seconds, code, _ in events if code == "o"]
+    assert 2 < times[-1] < 10 and max(after - before for before, after in pairwise(times)) <= 0.6
 
 
 @pytest.mark.parametrize(
@@ -120,6 +131,20 @@ def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path: Path) -> None
     assert out.read_text() == "mine"
     assert export(GOLDEN[-1], out, "--force").exit_code == 0
     assert out.read_text().startswith("# A conversation")
+
+
+def test_what_appears_while_a_film_is_drawn_is_not_overwritten_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "talk.md"
+
+    def drawn_slowly(recording: Recording, wanted: Wanted) -> str:
+        out.write_text("mine")
+        return "an export"
+
+    monkeypatch.setattr("ladechat.export.command.WRITERS", {"md": drawn_slowly})
+    check_refused(export(GOLDEN[-1], out), "exists already")
+    assert out.read_text() == "mine"
 
 
 def test_a_recording_is_never_overwritten_by_its_export(tmp_path: Path) -> None:
