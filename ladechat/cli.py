@@ -22,6 +22,7 @@ from ladechat.bench.options import (
     method_names,
     numbers_by_hand,
 )
+from ladechat.export.commands import export
 from ladechat.options import (
     USAGE_ERROR,
     Device,
@@ -163,6 +164,9 @@ def replay(
     from ladechat.app import run_replay
 
     raise typer.Exit(run_replay(recording))
+
+
+app.command()(export)
 
 
 @app.command()

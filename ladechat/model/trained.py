@@ -3,13 +3,11 @@
 They are kept in safetensors files, where nothing is ever run, with a header that says which model they belong to.
 """
 
-import contextlib
 import hashlib
 import json
 import operator
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from safetensors.torch import save
 from ladechat.decoder.drafters.heads import RANKS
 from ladechat.decoder.drafters.medusa import MedusaHeads
 from ladechat.decoder.hidden import TransferMaps
+from ladechat.files import replace_file
 from ladechat.model.checkpoint.files import LoadError, is_gguf, weight_files
 
 FORMAT = "ladechat-trained-1"
@@ -146,27 +145,6 @@ def _in_16_bits(tensor: torch.Tensor) -> torch.Tensor:
         if bool(packed.isfinite().all()):
             return packed
     raise ValueError("Not all numbers of what was trained are finite.")
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file anew by way of one beside it.
-
-    Raises:
-        OSError: it cannot be written; what was there is untouched.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(partial).chmod(0o644)
-        Path(partial).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(partial).unlink()
-        raise
 
 
 def read_trained(

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -31,12 +31,14 @@ class ReplayScreen(Screen[None]):
 
     Args:
         recording: what is shown.
+        clock: seconds that pass, for who shows it in another time than this one.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(REPLAY_KEYS)
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._clock = clock
         self.add_class("-replay")
         self.player = Player(recording)
         self.recording = recording
@@ -60,15 +62,16 @@ class ReplayScreen(Screen[None]):
         self.query_one("#sliders").disabled = True  # they show what was, and move nothing
         for notice in self.recording.notices:
             self.notify(notice, severity="warning", timeout=10)
-        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.set_interval(1 / FRAMES_PER_SECOND, self.show_due)
         self.call_after_refresh(gc.enable)
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
-    def _frame(self) -> None:
+    def show_due(self) -> None:
+        """Show what is due by the clock."""
         if self.is_running:
             first = self.player.position
-            self._show(self.player.due(time.monotonic()), first)
+            self._show(self.player.due(self._clock()), first)
 
     def _show(self, events: Sequence[Event], first: int) -> None:
         """Show the events from number `first` on, with a bookmark before each turn that starts."""

@@ -8,7 +8,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from ladechat.model.trained import replace_file
+from ladechat.files import replace_file
 from ladechat.train.options import Recipe, Refused, as_plain, difference
 
 FORMAT = "ladechat-checkpoint-1"

@@ -16,7 +16,7 @@ from rich.table import Table
 from torch.nn.functional import cosine_similarity
 
 from ladechat.bench.command import tables_console
-from ladechat.model.trained import replace_file
+from ladechat.files import replace_file
 from ladechat.terminal import say
 from ladechat.train.chunks import Batch, Chunks
 from ladechat.train.estimate import recipe_of

@@ -57,6 +57,12 @@ class Panel(Widget):
             else:
                 self._draw()
 
+    def redraw_now(self) -> None:
+        """Repaint at once if that is due soon."""
+        if self._next_draw is not None:
+            self._next_draw.cancel()
+            self._draw()
+
     def _draw(self) -> None:
         self._next_draw = None
         self._drawn_at = monotonic()

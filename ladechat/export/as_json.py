@@ -1,0 +1,63 @@
+"""A conversation as JSON, for programs: turns, steps, each token with its source, and the figures."""
+
+import json
+from typing import Any
+
+from ladechat.export.conversation import Talk, Turn
+from ladechat.protocol import Step
+
+FORMAT, VERSION = "ladechat-conversation", 1
+
+
+def as_json(talk: Talk) -> str:
+    """The document, escaped to ASCII."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "program": talk.program,
+        "model": talk.model,
+        "started": talk.started,
+        "notices": talk.notices,
+        "turns": [_turn(number, turn) for number, turn in enumerate(talk.turns, start=1)],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _turn(number: int, turn: Turn) -> dict[str, Any]:
+    return {
+        "number": number,
+        "begins_anew": turn.begins_anew,
+        "question": turn.question,
+        "answer": turn.answer,
+        "decoder": turn.settings or None,
+        "figures": _figures(turn),
+        "notices": turn.notices,
+        "steps": [_step(number, step) for number, step in enumerate(turn.steps, start=1)],
+    }
+
+
+def _figures(turn: Turn) -> dict[str, Any]:
+    passes, finished = len(turn.steps), turn.finished
+    return {
+        "tokens": turn.tokens,
+        "passes": passes,
+        "tokens_per_pass": turn.tokens / passes if passes else None,
+        "prefill_seconds": finished and finished.prefill_seconds,
+        "decode_seconds": finished and finished.decode_seconds,
+        "estimated_speedup": finished and finished.estimated_speedup,
+        "reason": finished and finished.reason,
+    }
+
+
+def _step(number: int, step: Step) -> dict[str, Any]:
+    draft = step.draft
+    return {
+        "step": number,
+        "slots": step.timing.slots,
+        "drafted": len(draft.token_ids) if draft else 0,
+        "step_ms": step.timing.step_ms,
+        "tokens": [
+            {"id": token, "text": piece, "source": origin}
+            for token, piece, origin in zip(step.token_ids, step.pieces, step.origins, strict=True)
+        ],
+    }

@@ -1,0 +1,102 @@
+"""The command line of `ladechat export`. Thin: it checks what was given, and hands over."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ladechat.options import fail, in_short
+from ladechat.terminal import say
+
+FORMATS = ("cast", "cast2", "html", "svg", "md", "json")
+"""The formats, by their names; those but `cast2` are also how a file's name ends."""
+CASTS = ("cast", "cast2")
+SIZE, LEAST_SIZE, MOST_SIZE = (120, 36), (40, 10), (400, 200)
+SPEED_RANGE = (0.1, 100.0)
+IDLE_SECONDS, MOST_IDLE_SECONDS = 2.0, 86_400.0
+ONLY_FOR = {"--size": (*CASTS, "svg"), "--speed": CASTS, "--idle": CASTS, "--step": ("svg",)}
+"""The formats that an option says something about."""
+
+
+def export(
+    recording: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
+    out: Annotated[
+        Path, typer.Argument(help="The file: .cast, .html, .svg, .md or .json.", metavar="OUT", show_default=False)
+    ],
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(FORMATS), help="By default as OUT ends; cast2 is asciicast v2, for older players."
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Of the screen, for .cast and .svg.", show_default="120x36", metavar="COLUMNSxROWS"),
+    ] = None,
+    speed: Annotated[float | None, typer.Option(help="Of a .cast: 2 is twice as fast.", show_default="1")] = None,
+    idle: Annotated[
+        float | None, typer.Option(help="Seconds that pauses of a .cast are shortened to.", show_default="2")
+    ] = None,
+    step: Annotated[
+        int | None, typer.Option(help="The step that an .svg shows, from 1.", show_default="the last screen")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+) -> None:
+    """Make a file of a recorded session for people without ladechat: film, page, picture, text or data."""
+    chosen = _format(out, format)
+    given = {"--size": size, "--speed": speed, "--idle": idle, "--step": step}
+    _check_belongs(chosen, {option for option, value in given.items() if value is not None})
+    cells = _size(size)
+    speed = _within("--speed", 1.0 if speed is None else speed, SPEED_RANGE)
+    idle = _within("--idle", IDLE_SECONDS if idle is None else idle, (0.0, MOST_IDLE_SECONDS))
+    if step is not None and step < 1:
+        fail(f"--step counts from 1, so there is no step {in_short(step)}.")
+    from ladechat.export.command import Refused, Wanted, run
+
+    try:
+        wanted = Wanted(cells, speed, idle if chosen in CASTS else None, step)
+        notices = run(recording, out, chosen, wanted, force=force)
+    except Refused as error:
+        fail(str(error))
+    for notice in notices:
+        say(notice)
+
+
+def _format(out: Path, named: str | None) -> str:
+    if named is not None and named not in FORMATS:
+        fail(f"There is no format {named!r}; use --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+    ending = out.suffix.lower().removeprefix(".")
+    if named is None and ending not in FORMATS:
+        fail(
+            f"How {out} ends says no format; end it in .cast, .html, .svg, .md or .json, or give --format "
+            f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
+        )
+    return named or ending
+
+
+def _check_belongs(chosen: str, given: set[str]) -> None:
+    """An option that would change nothing is more likely a mistake than a wish."""
+    for option, formats in ONLY_FOR.items():
+        if option in given and chosen not in formats:
+            fail(f"{option} is for {' and '.join(formats)}, and says nothing about {chosen}; leave it out.")
+
+
+def _size(text: str | None) -> tuple[int, int]:
+    if text is None:
+        return SIZE
+    match = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", text, re.ASCII)
+    columns, rows = (int(match[1]), int(match[2])) if match else (0, 0)
+    least, most = LEAST_SIZE, MOST_SIZE
+    if not (least[0] <= columns <= most[0] and least[1] <= rows <= most[1]):
+        fail(
+            f"--size is columns and rows, from {least[0]}x{least[1]} to {most[0]}x{most[1]}, as in --size "
+            f"{SIZE[0]}x{SIZE[1]}, not {text!r}."
+        )
+    return columns, rows
+
+
+def _within(option: str, value: float, bounds: tuple[float, float]) -> float:
+    if not bounds[0] <= value <= bounds[1]:
+        fail(f"{option} has to be from {bounds[0]:g} to {bounds[1]:,.0f}, not {value:g}.")
+    return value

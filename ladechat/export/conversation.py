@@ -1,0 +1,159 @@
+"""A recording as a conversation: turns with their questions, answers, and what went wrong. For what is no screen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ladechat.protocol import (
+    Asked,
+    ConversationCleared,
+    DecoderInfo,
+    Event,
+    Failed,
+    HistoryTrimmed,
+    Ready,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
+from ladechat.session.replay import Recording
+from ladechat.widgets.formatting import (
+    REASONS,
+    announced,
+    describe_failure,
+    describe_settings,
+    describe_trimming,
+)
+
+WORDS = ("ended", "decoder")
+"""Figures that are words and need no name beside them."""
+
+
+@dataclass
+class Turn:
+    """A question and its answer, as far as there are any.
+
+    Attributes:
+        question: None where the recording begins after it.
+        settings: with which it was answered first, in words: "lookahead W 5 N 3 G 5".
+        steps: of the answer.
+        finished: how the answer ended; None where the recording does not tell.
+        notices: what the app said about it: failures, a conversation that was shortened.
+        begins_anew: whether the conversation before it was cleared.
+    """
+
+    question: str | None = None
+    settings: str = ""
+    steps: list[Step] = field(default_factory=list)
+    finished: TurnFinished | None = None
+    notices: list[str] = field(default_factory=list)
+    begins_anew: bool = False
+
+    @property
+    def answer(self) -> str:
+        """As the model wrote it."""
+        return "".join(piece for step in self.steps for piece in step.pieces)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(step.token_ids) for step in self.steps)
+
+    def figures(self) -> dict[str, str]:
+        """What was measured, by what it is called. Of the steps that are there: a damaged recording may lack some."""
+        figures: dict[str, str] = {}
+        if self.steps:
+            tokens, passes = self.tokens, len(self.steps)
+            figures |= {"tokens": f"{tokens:,}", "passes": f"{passes:,}", "tokens per pass": f"{tokens / passes:.2f}"}
+        if self.finished is not None:
+            if self.finished.decode_seconds:
+                figures["tokens per second"] = f"{len(self.finished.token_ids) / self.finished.decode_seconds:.0f}"
+            if self.finished.estimated_speedup is not None:
+                figures["estimated speedup"] = f"{self.finished.estimated_speedup:.2f}×"
+            if self.finished.reason in REASONS:
+                figures["ended"] = REASONS[self.finished.reason]
+        elif self.steps:
+            figures["ended"] = "its end was not recorded"
+        if self.settings and self.steps:
+            figures["decoder"] = self.settings
+        return figures
+
+    @property
+    def summary(self) -> str:
+        """The figures in one line: "18 tokens · 10 passes · …"."""
+        numbers = (f"{value} {name}" if name not in WORDS else value for name, value in self.figures().items())
+        return " · ".join(numbers)
+
+
+@dataclass
+class Talk:
+    """What a recording holds of a conversation.
+
+    Attributes:
+        model: its name, short.
+        program: what wrote the recording.
+        started: when, as the recording says.
+        turns: in order.
+        notices: what was wrong with the file.
+    """
+
+    model: str
+    program: str
+    started: str
+    turns: list[Turn]
+    notices: list[str]
+
+
+def talk_of(recording: Recording) -> Talk:
+    """The conversation in a recording; what was cleared on the screen is in it."""
+    reader = _Reader(recording.header.model)
+    for event in recording.events:
+        reader.read(event)
+    header = recording.header
+    return Talk(short_name(reader.model), header.program, header.started, reader.turns, recording.notices)
+
+
+def short_name(model: str) -> str:
+    """A model as the conversation names it."""
+    return "demo model" if model == "demo" else model.rstrip("/").rsplit("/", 1)[-1]
+
+
+class _Reader:
+    """Makes turns of events. Which turn an event belongs to was checked when it was read."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.turns: list[Turn] = []
+        self._decoders: Mapping[str, DecoderInfo] = announced(())
+        self._waits = False
+        """Whether the last turn was asked, and its answer has not begun."""
+        self._cleared = False
+
+    def read(self, event: Event) -> None:
+        match event:
+            case Ready():
+                self.model, self._decoders = event.model, announced(event.decoders)
+            case Asked():
+                self._begin(event.text)
+                self._waits = True
+            case TurnStarted():
+                turn = self._latest if self._waits else self._begin(event.messages[-1].content)
+                turn.settings = describe_settings(event.settings, self._decoders)
+                self._waits = False
+            case Step():
+                self._latest.steps.append(event)
+            case TurnFinished():
+                self._latest.finished = event
+            case HistoryTrimmed():
+                self._latest.notices.append(describe_trimming(event))
+            case Failed():
+                self._latest.notices.append(describe_failure(event))
+            case ConversationCleared():
+                self._cleared, self._waits = True, False
+
+    @property
+    def _latest(self) -> Turn:
+        return self._begin(None) if self._cleared or not self.turns else self.turns[-1]
+
+    def _begin(self, question: str | None) -> Turn:
+        self.turns.append(Turn(question, begins_anew=self._cleared and bool(self.turns)))
+        self._cleared = False
+        return self.turns[-1]

@@ -1,0 +1,169 @@
+"""A conversation as one page that needs nothing else: steps in their colours, and a slider that walks through them.
+
+All that a recording says is escaped; the page's policy lets only its own style and script work, and nothing be fetched.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from ladechat.export.conversation import Talk, Turn
+from ladechat.palette import HUES, Palette
+from ladechat.protocol import Step
+from ladechat.widgets.cells import visible
+from ladechat.widgets.flow import safe
+
+SURFACES = {
+    True: {
+        "background": "#121212", "surface": "#1e1e1e", "text": "#e0e0e0", "muted": "#a0a0a0", "line": "#383838",
+        "accent": "#6cb6ff", "here": "#3a3a3a",
+    },
+    False: {
+        "background": "#ffffff", "surface": "#f3f3f3", "text": "#1e1e1e", "muted": "#5a5a5a", "line": "#d8d8d8",
+        "accent": "#0a4f9e", "here": "#e4e4e4",
+    },
+}  # fmt: skip
+"""What steps are drawn on, dark and light; near the app's own, so that each hue can be read."""
+LEGEND = (
+    "One colour is one forward pass: tokens of the same colour came together, plain ones came alone. "
+    "Underlined and bold alternate, for eyes without colours."
+)
+
+
+def html(talk: Talk) -> str:
+    """The page."""
+    style, script = _colours() + _asset("page.css"), _asset("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title = _inline(f"A conversation with {talk.model}")
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{title}</title>",
+            f"<style>{style}</style>",
+            "</head>",
+            "<body>",
+            f"<h1>{title}</h1>",
+            f'<p class="about">Recorded by {_inline(talk.program)}, {_inline(talk.started)}.</p>',
+            f'<p class="legend">{LEGEND}</p>',
+            *map(_notice, talk.notices),
+            *(line for turn in talk.turns for line in _turn(turn, talk.model)),
+            f"<script>{script}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _turn(turn: Turn, model: str) -> Iterator[str]:
+    yield f'<section class="turn{" anew" if turn.begins_anew else ""}">'
+    if turn.question is not None:
+        yield "<h2>You</h2>"
+        yield f'<p class="said question">{_text(turn.question.strip())}</p>'
+    if turn.steps:
+        yield '<div class="walkable">'
+        yield f"<h2>{_inline(model)}</h2>"
+        yield f'<p class="said answer">{"".join(_spans(turn.steps))}</p>'
+        yield f'<p class="figures">{_inline(turn.summary)}</p>'
+        yield _slider(len(turn.steps))
+        yield from _table(turn.steps)
+        yield "</div>"
+    yield from map(_notice, turn.notices)
+    yield "</section>"
+
+
+def _spans(steps: list[Step]) -> Iterator[str]:
+    """The answer, a span a step; it begins with its first visible character, as in the app."""
+    begun = False
+    for step in steps:
+        text = "".join(step.pieces)
+        text = text if begun else text.lstrip()
+        begun = begun or bool(text)
+        yield f'<span class="{step_class(step)}">{_text(text)}</span>'
+
+
+def step_class(step: Step) -> str:
+    """How a step looks: its hue, and the cue that needs no colour; plain where it yielded one token."""
+    look = Palette().step(step.index, len(step.token_ids))
+    if look.color is None:
+        return "plain"
+    return f"hue{step.index % len(HUES[True])} {'bold' if look.bold else 'underlined'}"
+
+
+def _slider(steps: int) -> str:
+    return (
+        '<div class="walk"><label><span class="place"></span>'
+        f'<input type="range" min="0" max="{steps}" value="{steps}" aria-label="Step" autocomplete="off"></label>'
+        '<dl class="known"></dl></div>'
+    )
+
+
+def _table(steps: list[Step]) -> Iterator[str]:
+    """What is known of each step. The slider shows its rows one by one."""
+    yield '<details><summary>All steps</summary><div class="steps"><table><thead><tr>'
+    yield '<th scope="col">step</th><th scope="col" class="tokens">tokens</th>'
+    yield '<th scope="col">slots</th><th scope="col">drafted</th><th scope="col">tokens per pass</th>'
+    yield "</tr></thead><tbody>"
+    tokens = 0
+    for number, step in enumerate(steps, start=1):
+        tokens += len(step.token_ids)
+        drafted = len(step.draft.token_ids) if step.draft else 0
+        cells = f"<td>{step.timing.slots:,}</td><td>{drafted:,}</td><td>{tokens / number:.2f}</td>"
+        yield f'<tr><td>{number:,}</td><td class="tokens">{_tokens(step)}</td>{cells}</tr>'
+    yield "</tbody></table></div></details>"
+
+
+def _tokens(step: Step) -> str:
+    look = step_class(step)
+    return " ".join(
+        f'<code class="{look}">{escape(visible(piece))}</code> <span class="source">{_inline(in_words(origin))}</span>'
+        for piece, origin in zip(step.pieces, step.origins, strict=True)
+    )
+
+
+def in_words(source: str) -> str:
+    """A source as it is shown: hidden transfer."""
+    return source.replace("_", " ")
+
+
+def _notice(text: str) -> str:
+    return f'<p class="notice">{_text(text)}</p>'
+
+
+def _text(text: str) -> str:
+    """Text of several lines."""
+    return escape(safe(text))
+
+
+def _inline(text: str) -> str:
+    return escape(" ".join(safe(text).split()))
+
+
+def _colours() -> str:
+    """The palette as variables of the style sheet; light unless the reader's system is dark."""
+    light, dark = (_variables(dark) for dark in (False, True))
+    hues = "".join(f".hue{hue} {{ color: var(--hue{hue}); }}\n" for hue in range(len(HUES[True])))
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{hues}"
+
+
+def _variables(dark: bool) -> str:
+    colours = {**SURFACES[dark], **{f"hue{number}": hue for number, hue in enumerate(HUES[dark])}}
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+
+
+def _asset(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

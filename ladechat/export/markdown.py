@@ -1,0 +1,72 @@
+"""A conversation as Markdown: questions, answers, and a short table of figures for each answer.
+
+What was said is text, also where it looks like markup: only code between fences is kept as code.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ladechat.export.conversation import Talk, Turn
+from ladechat.widgets.flow import safe
+
+FENCE = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+#.-]*)[^`]*$")
+_MEANT = re.compile(r"([\\`*_{}\[\]<>#&|~$])")
+"""Characters that could become markup. Lists may: dashes and numbers are as they were."""
+
+
+def markdown(talk: Talk) -> str:
+    """The document."""
+    parts = [f"# {_line(f'A conversation with {talk.model}')}"]
+    parts += [f"*{_line(notice)}*" for notice in talk.notices]
+    for turn in talk.turns:
+        parts += _turn(turn, talk.model)
+    parts.append(f"*{_line(f'Recorded by {talk.program}, {talk.started}.')}*")
+    return "\n\n".join(parts) + "\n"
+
+
+def _turn(turn: Turn, model: str) -> Iterator[str]:
+    if turn.begins_anew:
+        yield "---"
+    if turn.question is not None:
+        yield "## You"
+        yield as_text(turn.question)
+    if turn.steps:
+        yield f"## {_line(model)}"
+        yield as_text(turn.answer)
+        yield _table(turn.figures())
+    for notice in turn.notices:
+        yield f"*{_line(notice)}*"
+
+
+def as_text(text: str) -> str:
+    """What was said, escaped; code between fences stays code, and ends where the text does."""
+    lines: list[str] = []
+    fence: str | None = None
+    for line in safe(text.strip()).split("\n"):
+        mark = FENCE.match(line)
+        if fence is None and mark:
+            fence = mark[1]
+            lines.append(fence + mark[2])
+        elif fence is not None and mark and mark[1].startswith(fence) and not mark[2]:
+            lines.append(fence)
+            fence = None
+        else:
+            lines.append(line if fence else f"{_escaped(line)}  ")
+    return "\n".join([*lines, fence] if fence else lines).rstrip()
+
+
+def _table(figures: dict[str, str]) -> str:
+    names, values = map(_row, (figures, figures.values()))
+    return "\n".join([names, f"|{'---|' * len(figures)}", values])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(_line, cells))} |"
+
+
+def _escaped(line: str) -> str:
+    return _MEANT.sub(r"\\\1", line).rstrip()
+
+
+def _line(text: str) -> str:
+    return _escaped(" ".join(safe(text).split()))

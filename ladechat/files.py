@@ -1,0 +1,32 @@
+"""Files that are written whole or not at all."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Write a file anew by way of one beside it.
+
+    Args:
+        path: of the file; its folder is made if there is none.
+        content: all that it is to hold.
+        mode: who may read and write it.
+
+    Raises:
+        OSError: it cannot be written; what was there is untouched.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(partial).chmod(mode)
+        Path(partial).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(partial).unlink()
+        raise

@@ -1,0 +1,70 @@
+"""What an exported page holds, read by the standard library's parser."""
+
+from html.parser import HTMLParser
+
+VOID = {"meta", "input"}
+TAGS = {
+    "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "section", "div", "span", "label", "input", "dl",
+    "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "code", "script",
+}  # fmt: skip
+ATTRIBUTES = {
+    "lang", "charset", "http-equiv", "content", "name", "class", "scope", "type", "min", "max", "value", "aria-label",
+    "autocomplete",
+}  # fmt: skip
+"""All that a page is made of: nothing that would fetch, link, or run."""
+
+
+class Page(HTMLParser):
+    """A page, refused where its elements do not nest or are none of those that it may have.
+
+    Attributes:
+        answers: of each answer, the class and the text of each step.
+        tokens: of each answer, the class and the text of each token in its table.
+        texts: what stands in elements, by their tags.
+    """
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.answers: list[list[tuple[str, str]]] = []
+        self.tokens: list[list[tuple[str, str]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.policy = ""
+        self._open: list[tuple[str, str]] = []
+        self.feed(content)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        assert tag in TAGS and set(given) <= ATTRIBUTES, (tag, given)
+        if given.get("http-equiv") == "Content-Security-Policy":
+            self.policy = given["content"]
+        if tag in VOID:
+            return
+        parent = self._open[-1] if self._open else ("", "")
+        self._open.append((tag, given.get("class", "")))
+        self.texts.setdefault(tag, []).append("")
+        if given.get("class") == "said answer":
+            self.answers.append([])
+            self.tokens.append([])
+        elif tag == "span" and parent == ("p", "said answer"):
+            self.answers[-1].append((given["class"], ""))
+        elif tag == "code":
+            self.tokens[-1].append((given["class"], ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self._open:
+            assert not data.strip()
+            return
+        tag, _ = self._open[-1]
+        self.texts[tag][-1] += data
+        found = {"span": self.answers, "code": self.tokens}.get(tag)
+        if found and (tag == "code" or self._open[-2] == ("p", "said answer")):
+            look, text = found[-1][-1]
+            found[-1][-1] = (look, text + data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")

@@ -1,0 +1,199 @@
+"""A cast shows what the replay shows: each of its frames, played in a terminal, is the app's own screen."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyte
+import pytest
+from rich.cells import cell_len
+from rich.style import Style
+from textual.pilot import Pilot
+
+from ladechat.app import LadechatApp
+from ladechat.export.cast import cast
+from ladechat.export.film import Film, Frame, Size, full_colour, moments, shoot
+from ladechat.palette import HUES
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.replay import Recording
+from tests.app.stage import wait_until
+from tests.export.talks import hostile, two_turns
+from tests.session.streams import GOLDEN
+
+SIZE = Size(100, 30)
+
+
+class Cell(NamedTuple):
+    """What a terminal shows in one cell, and how."""
+
+    text: str
+    colour: str | None
+    background: str | None
+    bold: bool
+    underlined: bool
+
+
+Screen = list[list[Cell]]
+
+
+def hexadecimal(style: Style, which: str) -> str | None:
+    colour = getattr(style, which)
+    return None if colour is None or colour.triplet is None else colour.triplet.hex.removeprefix("#")
+
+
+def screen_of(app: LadechatApp) -> Screen:
+    """The app's own screen, cell by cell."""
+    screen: Screen = []
+    for strip in app.screen._compositor.render_strips():
+        row: list[Cell] = []
+        for text, style, _ in strip:
+            style = style or Style()
+            look = (hexadecimal(style, "color"), hexadecimal(style, "bgcolor"), bool(style.bold), bool(style.underline))
+            for character in text:
+                row += [Cell(character, *look), *[Cell("", *look)] * (cell_len(character) - 1)]
+        screen.append(row)
+    return screen
+
+
+def terminal_shows(terminal: pyte.Screen) -> Screen:
+    def named(colour: str) -> str | None:
+        return None if colour == "default" else colour
+
+    return [
+        [
+            Cell(cell.data, named(cell.fg), named(cell.bg), cell.bold, cell.underscore)
+            for cell in (terminal.buffer[y][x] for x in range(terminal.columns))
+        ]
+        for y in range(terminal.lines)
+    ]
+
+
+def filmed(recording: Recording) -> tuple[list[Frame], list[Screen]]:
+    """The frames, and the app's screen at each."""
+    frames: list[Frame] = []
+    screens: list[Screen] = []
+
+    async def work(pilot: Pilot[object]) -> None:
+        async for frame in film.frames(pilot):
+            frames.append(frame)
+            screens.append(screen_of(film.app))
+
+    with full_colour():
+        film = Film(recording, SIZE)
+        asyncio.run(film.run(work))
+    return frames, screens
+
+
+def lines_of(text: str) -> tuple[dict[str, Any], list[tuple[float, str, str]]]:
+    header, *events = map(json.loads, text.splitlines())
+    return header, [(seconds, code, data) for seconds, code, data in events]
+
+
+RECORDINGS: dict[str, Callable[[Path], Recording]] = {
+    **{path.name: lambda _, path=path: Recording.read(path, 1.0) for path in (GOLDEN[1], GOLDEN[-1])},  # type: ignore[misc]
+    "two turns": two_turns,
+    "hostile": hostile,
+}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_each_frame_of_a_cast_shows_the_screen_of_the_app(name: str, tmp_path: Path) -> None:
+    recording = RECORDINGS[name](tmp_path)
+    frames, screens = filmed(recording)
+    header, events = lines_of(cast(recording, frames, SIZE, speed=1.0, version=3))
+    assert (header["version"], header["term"]["cols"], header["term"]["rows"]) == (3, *SIZE)
+    terminal = pyte.Screen(*SIZE)
+    stream = pyte.Stream(terminal)
+    outputs = [data for _, code, data in events if code == "o"]
+    assert len(outputs) == len(screens) + 1 > 3  # the last one only gives the cursor back
+    for output, screen in zip(outputs, screens, strict=False):
+        stream.feed(output)
+        assert terminal_shows(terminal) == screen
+    coloured = {cell.colour for row in screens[-1] for cell in row}
+    assert coloured & {hue.removeprefix("#") for hue in HUES[True]}
+
+
+def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording(tmp_path: Path) -> None:
+    recording = two_turns(tmp_path)
+    _, screens = filmed(recording)
+    first, last = ("\n".join("".join(cell.text for cell in row) for row in screens[at]) for at in (0, -1))
+    assert "Again?" not in first and "step 0 of 18" in first
+    assert "Again?" in last and "step 18 of 18" in last
+
+
+async def test_a_film_ends_with_what_a_replay_shows_in_the_end(tmp_path: Path) -> None:
+    recording = two_turns(tmp_path)
+    _, screens = await asyncio.to_thread(filmed, recording)
+    replay = ReplayScreen(recording)
+    with full_colour():
+        app = LadechatApp(replay)
+        async with app.run_test(size=SIZE, notifications=False) as pilot:
+            replay.go(len(recording.events))
+            await wait_until(pilot, lambda: screen_of(app) == screens[-1])
+
+
+def test_version_3_has_times_since_the_event_before_and_version_2_since_the_beginning(tmp_path: Path) -> None:
+    recording = two_turns(tmp_path)
+    frames = [Frame(0.0, "a"), Frame(1.0004, "b"), Frame(2.0012, "c"), Frame(9.5, "d")]
+    _, relative = lines_of(cast(recording, frames, SIZE, speed=1.0, version=3))
+    header, absolute = lines_of(cast(recording, frames, SIZE, speed=1.0, version=2))
+    assert (header["version"], header["width"], header["height"]) == (2, *SIZE)
+    assert relative.pop() == (0.0, "x", "0")
+    assert [event[1:] for event in relative] == [event[1:] for event in absolute]
+    assert list(accumulate(event[0] for event in relative)) == pytest.approx([event[0] for event in absolute])
+    assert absolute[-1][0] == 9.5
+
+
+def test_twice_the_speed_takes_half_the_time(tmp_path: Path) -> None:
+    recording = two_turns(tmp_path)
+    frames = [Frame(0.0, "a"), Frame(16.0, "b")]
+    _, events = lines_of(cast(recording, frames, SIZE, speed=2.0, version=2))
+    assert max(seconds for seconds, _, _ in events) == 8.0
+
+
+def test_questions_and_what_was_wrong_with_the_file_are_markers(tmp_path: Path) -> None:
+    recording = two_turns(tmp_path)
+    _, events = lines_of(cast(recording, [Frame(0.0, "a"), Frame(20.0, "b")], SIZE, speed=1.0, version=2))
+    markers = [(seconds, data) for seconds, code, data in events if code == "m"]
+    assert [data for _, data in markers] == [*recording.notices, "漢字 and Ünï?", "Again?"]
+    assert [seconds for seconds, _ in markers[1:]] == [recording.times[turn.position] for turn in recording.turns]
+
+
+def test_a_frame_is_drawn_after_each_event_and_no_oftener_than_the_app_does() -> None:
+    times = [0.0, 0.01, 0.011, 0.05, 5.0]
+    drawn = list(moments(times))
+    assert all(any(seconds <= moment < seconds + 1 / 15 for moment in drawn) for seconds in times)
+    assert min(b - a for a, b in pairwise(drawn)) > 0.066
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TEXTUAL_COLOR_SYSTEM": "standard"}])
+def test_colours_do_not_depend_on_the_terminal_here(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    recording = Recording.read(two_turns(tmp_path).path, 0.0)
+    output = "".join(frame.output for frame in shoot(recording, SIZE))
+    red, green, blue = (int(HUES[True][2][at : at + 2], 16) for at in (1, 3, 5))
+    assert f"38;2;{red};{green};{blue}" in output
+    assert dict(os.environ) == before
+
+
+def test_ctrl_c_ends_a_film_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def moments_until_ctrl_c(times: list[float]) -> Iterator[float]:
+        yield 0.0
+        signal.raise_signal(signal.SIGINT)
+        yield 0.1
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr("ladechat.export.film.moments", moments_until_ctrl_c)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        shoot(two_turns(tmp_path), SIZE)
+    assert signal.getsignal(signal.SIGINT) == before

@@ -1,0 +1,185 @@
+"""The command line of an export: the format by the name of the file, and a sentence for what cannot be."""
+
+import json
+import stat
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ladechat import cli
+from ladechat.export.command import WRITERS, Wanted
+from ladechat.export.commands import FORMATS
+from ladechat.session.replay import Recording
+from tests.export.talks import hostile, two_turns
+from tests.session.streams import GOLDEN
+from tests.test_refusals import RAW_CONTROLS
+
+
+def export(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli.app, ["export", *map(str, arguments)])
+
+
+def check_refused(result: Result, named: str) -> None:
+    assert result.exit_code == 2 and named in result.stderr, result.output
+    assert result.stderr.count("\n") == 1 and not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("talk.cast", '{"version": 3,'),
+        ("talk.html", "<!doctype html>"),
+        ("talk.SVG", "<svg "),
+        ("talk.md", "# A conversation with demo model\n"),
+        ("talk.json", '{\n "format": "ladechat-conversation"'),
+    ],
+)
+def test_the_ending_of_the_name_says_the_format(name: str, begins: str, tmp_path: Path) -> None:
+    result = export(GOLDEN[-1], tmp_path / name, *(["--idle", "0"] if name.endswith("cast") else []))
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_a_format_that_is_named_wins_over_the_ending(tmp_path: Path) -> None:
+    assert export(GOLDEN[-1], tmp_path / "talk.html", "--format", "json").exit_code == 0
+    assert json.loads((tmp_path / "talk.html").read_text())["turns"]
+    assert export(GOLDEN[-1], tmp_path / "talk", "--format", "cast2", "--idle", "0", "--size", "80x24").exit_code == 0
+    header = json.loads((tmp_path / "talk").read_text().splitlines()[0])
+    assert (header["version"], header["width"], header["height"]) == (2, 80, 24)
+
+
+def test_every_format_that_is_offered_is_written() -> None:
+    assert set(FORMATS) == set(WRITERS)
+
+
+def test_a_picture_shows_the_step_that_was_asked_for_and_fetches_nothing(tmp_path: Path) -> None:
+    assert export(GOLDEN[-1], tmp_path / "third.svg", "--step", "3").exit_code == 0
+    assert export(GOLDEN[-1], tmp_path / "last.svg", "--size", "100x30").exit_code == 0
+    third, last = (
+        "".join(ElementTree.fromstring((tmp_path / name).read_text(encoding="utf-8")).itertext()).replace("\xa0", " ")
+        for name in ("third.svg", "last.svg")
+    )
+    assert "step 3 of 15" in third and "step 15 of 15" in last
+    assert "font-face" not in third and "url(http" not in (tmp_path / "third.svg").read_text(encoding="utf-8")
+
+
+def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> None:
+    assert export(GOLDEN[1], tmp_path / "talk.svg").exit_code == 0
+    assert "0:15" in (tmp_path / "talk.svg").read_text(encoding="utf-8")
+    assert export(GOLDEN[1], tmp_path / "talk.cast", "--format", "cast2", "--idle", "0.5").exit_code == 0
+    events = [json.loads(line) for line in (tmp_path / "talk.cast").read_text().splitlines()[1:]]
+    times = [seconds for seconds, code, _ in events if code == "o"]
+    assert 2 < times[-1] < 10 and max(after - before for before, after in pairwise(times)) <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["talk.txt"], "says no format; end it in .cast"),
+        (["talk"], "says no format"),
+        (["talk.html", "--format", "pdf"], "There is no format 'pdf'; use --format cast, "),
+        (["talk.svg", "--size", "100"], "--size is columns and rows, from 40x10 to 400x200"),
+        (["talk.svg", "--size", "39x30"], "--size is columns and rows"),
+        (["talk.svg", "--size", "9999x9999"], "--size is columns and rows"),
+        (["talk.cast", "--speed", "0"], "--speed has to be from 0.1 to 100, not 0"),
+        (["talk.cast", "--speed", "nan"], "--speed has to be from 0.1 to 100"),
+        (["talk.cast", "--idle", "-1"], "--idle has to be from 0 to 86,400, not -1"),
+        (["talk.svg", "--step", "0"], "--step counts from 1"),
+        (["talk.svg", "--step", "16"], "has 15 steps, so there is no step 16"),
+        (["talk.html", "--speed", "2"], "--speed is for cast and cast2, and says nothing about html; leave it out."),
+        (["talk.cast", "--step", "2"], "--step is for svg"),
+        (["talk.json", "--size", "80x24"], "--size is for cast and cast2 and svg"),
+        (["missing/talk.md"], "There is no folder missing; make it first"),
+        (["."], "says no format"),
+        ([".", "--format", "md"], "is no file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_exported_is_told_in_one_sentence(
+    arguments: list[str], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_refused(export(GOLDEN[-1], *arguments), named)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"hello\n", "is not a recording"),
+        (b'{"event":"header","format":"ladechat","version":"9.0"}\n', "9.0"),
+    ],
+)
+def test_what_is_no_recording_is_told_in_one_sentence(content: bytes | None, named: str, tmp_path: Path) -> None:
+    source = tmp_path / "talk.jsonl"
+    if content is not None:
+        source.write_bytes(content)
+    check_refused(export(source, tmp_path / "talk.html"), named)
+    assert not (tmp_path / "talk.html").exists()
+
+
+def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path: Path) -> None:
+    out = tmp_path / "talk.md"
+    out.write_text("mine")
+    check_refused(export(GOLDEN[-1], out), "exists already; give another name, or --force")
+    assert out.read_text() == "mine"
+    assert export(GOLDEN[-1], out, "--force").exit_code == 0
+    assert out.read_text().startswith("# A conversation")
+
+
+def test_what_appears_while_a_film_is_drawn_is_not_overwritten_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "talk.md"
+
+    def drawn_slowly(recording: Recording, wanted: Wanted) -> str:
+        out.write_text("mine")
+        return "an export"
+
+    monkeypatch.setattr("ladechat.export.command.WRITERS", {"md": drawn_slowly})
+    check_refused(export(GOLDEN[-1], out), "exists already")
+    assert out.read_text() == "mine"
+
+
+def test_a_recording_is_never_overwritten_by_its_export(tmp_path: Path) -> None:
+    source = two_turns(tmp_path).path
+    link = tmp_path / "link.json"
+    link.symlink_to(source)
+    before = source.read_bytes()
+    for out in (source, link):
+        check_refused(export(source, out, "--format", "json", "--force"), "is the recording itself")
+    assert source.read_bytes() == before
+
+
+def test_a_file_that_cannot_be_written_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "talk.md"
+    out.write_text("mine")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    check_refused(export(GOLDEN[-1], out, "--force"), "cannot be written: No space left on device")
+    assert out.read_text() == "mine" and list(tmp_path.iterdir()) == [out]
+
+
+def test_of_a_broken_recording_what_can_be_read_is_exported_with_a_notice(tmp_path: Path) -> None:
+    source = tmp_path / "talk.jsonl"
+    source.write_bytes(GOLDEN[-1].read_bytes()[:-2000])
+    for name in ("talk.html", "talk.md", "talk.json", "talk.cast"):
+        result = export(source, tmp_path / name)
+        assert result.exit_code == 0 and "the last line is not complete and is left out" in result.stderr
+        assert "the last line is not complete and is left out" in (tmp_path / name).read_text(encoding="utf-8")
+
+
+def test_notices_on_the_terminal_steer_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "\x1b[31mred.jsonl"
+    source.write_bytes(hostile(tmp_path).path.read_bytes()[:-2])
+    result = export(source, tmp_path / "talk.json")
+    assert result.exit_code == 0 and "\\x1b" in result.stderr and not RAW_CONTROLS.search(result.output)

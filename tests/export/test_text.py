@@ -1,0 +1,97 @@
+"""Markdown and JSON: the conversation for other programs, which takes nothing that was said for markup."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from ladechat.export.as_json import as_json
+from ladechat.export.conversation import talk_of
+from ladechat.export.markdown import as_text, markdown
+from ladechat.protocol import Step
+from ladechat.session.replay import Recording
+from ladechat.widgets.flow import safe
+from tests.export.talks import HOSTILE, hostile, two_turns
+from tests.session.streams import GOLDEN
+from tests.test_refusals import RAW_CONTROLS
+
+PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
+MARKUP = {"html_block", "html_inline", "link_open", "image", "em_open", "strong_open", "code_inline"}
+PIECES = [
+    "<b>", "</script>", "<!--", "![x](y)", "[a](b)", "`", "```", "~~~", "*", "_", "&lt;", "|", "#", ">", "-", "1.",
+    "\\", "---", "===", "$", ":", "\x1b[31m", "word", " ", "    ", "\t", "\n", "\n\n",
+]  # fmt: skip
+TRICKY = st.lists(st.sampled_from(PIECES)).map("".join)
+
+
+def flat(tokens: list[Token]) -> list[Token]:
+    return [inner for token in tokens for inner in (token, *flat(token.children or []))]
+
+
+@given(text=TRICKY | st.text())
+def test_no_text_becomes_markup(text: str) -> None:
+    shown = as_text(text)
+    assert not {token.type for token in flat(PARSER.parse(shown))} & MARKUP
+    assert not RAW_CONTROLS.search(shown)
+
+
+@given(text=TRICKY)
+def test_what_was_said_neither_ends_early_nor_swallows_what_follows(text: str) -> None:
+    tokens = flat(PARSER.parse(f"{as_text(text)}\n\n## After\n"))
+    assert tokens[-4].tag == "h2" and tokens[-3].content == "After"
+
+
+@given(text=st.text(st.characters(codec="ascii", exclude_characters="~`\r", categories=["L", "P", "S", "Nd"])))
+def test_without_its_escapes_a_line_is_what_was_said(text: str) -> None:
+    assert re.sub(r"\\(\W|_)", r"\1", as_text(text)) == safe(text.strip())
+
+
+def test_code_between_fences_stays_code() -> None:
+    shown = as_text("Look:\n\n```python\na < b[0]  # *not* bold\n```\nDone *so*.")
+    fence = next(token for token in PARSER.parse(shown) if token.type == "fence")
+    assert (fence.info, fence.content) == ("python", "a < b[0]  # *not* bold\n")
+    assert shown.endswith("Done \\*so\\*.")
+
+
+def test_markdown_has_the_conversation_and_the_figures_of_each_answer(tmp_path: Path) -> None:
+    content = markdown(talk_of(two_turns(tmp_path)))
+    headings = re.findall("^## (.*)$", content, re.MULTILINE)
+    assert headings == ["You", "demo model", "You", "demo model"]
+    assert "漢字 and Ünï?" in content and "The session was interrupted" in content
+    assert "| tokens | passes | tokens per pass |" in content
+    assert len([token for token in PARSER.parse(content) if token.type == "table_open"]) == 2
+
+
+def test_hostile_text_is_text_in_markdown_too(tmp_path: Path) -> None:
+    content = markdown(talk_of(hostile(tmp_path)))
+    allowed = {"em_open"}  # notices
+    assert not {token.type for token in flat(PARSER.parse(content))} & (MARKUP - allowed)
+    assert not RAW_CONTROLS.search(content)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
+def test_json_has_every_token_with_its_step_and_its_source(path: Path) -> None:
+    recording = Recording.read(path)
+    document = json.loads(as_json(talk_of(recording)))
+    found = [
+        (token["id"], token["text"], token["source"])
+        for turn in document["turns"] for step in turn["steps"] for token in step["tokens"]
+    ]  # fmt: skip
+    steps = [event for event in recording.events if isinstance(event, Step)]
+    assert found == [one for step in steps for one in zip(step.token_ids, step.pieces, step.origins, strict=True)]
+    assert [turn["question"] for turn in document["turns"]] == [turn.question for turn in recording.turns]
+    for turn in document["turns"]:
+        assert [step["step"] for step in turn["steps"]] == list(range(1, len(turn["steps"]) + 1))
+        assert turn["figures"]["passes"] == len(turn["steps"])
+        assert turn["figures"]["tokens"] == sum(len(step["tokens"]) for step in turn["steps"])
+
+
+def test_json_is_ascii_and_gives_hostile_text_back(tmp_path: Path) -> None:
+    content = as_json(talk_of(hostile(tmp_path)))
+    assert content.isascii() and not RAW_CONTROLS.search(content)
+    assert json.loads(content)["turns"][0]["question"] == HOSTILE
