@@ -135,8 +135,10 @@ class Measuring:
         offered = {info.name: info for info in ready.decoders if _usable(info, ready)}
         missing = next((name for name in self._names or () if name not in offered), None)
         if missing is not None:
-            why = ready.single_token or f"choose among {', '.join(offered)}."
-            return self._refuse(f"{catalog.DECODERS[missing].label} cannot be used with this model: {why}")
+            label, single_token = catalog.DECODERS[missing].label, ready.single_token
+            if single_token is not None:
+                return self._refuse(f"{label} cannot be used with this model: {single_token}")
+            return self._refuse(f"{label} is not offered for this model; choose among {', '.join(offered)}.")
         names = self._names or [name for name in DEFAULT_DECODERS if name in offered]
         if len(names) < FEWEST:
             return self._refuse(f"A race needs two decoders. Plain decoding only: {ready.single_token}")

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from ladechat.engine import server
+from ladechat.engine.pace import Pace
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream
 from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf
@@ -73,6 +74,7 @@ def test_a_tokenizer_that_panics_costs_the_answer_and_not_the_engine(monkeypatch
     written = Written()
     engine = object.__new__(Engine)
     engine._service, engine._stream, engine._stop = None, written.stream, False  # type: ignore[assignment]  # not asked
+    engine._pace = Pace()
     monkeypatch.setattr("ladechat.engine.turn.answer", panic)
     engine._answer(Generate(turn=3, messages=[user("a")]))
     (failed,) = written.events()

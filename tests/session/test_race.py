@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ladechat import catalog
-from ladechat.protocol import Configure, Event, Failed, Generate, Message, Settings, Step, TurnFinished
+from ladechat.protocol import Configure, Event, Failed, Generate, Message, Ready, Settings, Step, TurnFinished
 from ladechat.protocol.messages import FinishReason
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import Clock, Lane, Track, first_difference, measured_time, passes_saved, seal, speedup
@@ -217,13 +217,24 @@ async def test_the_seed_that_was_given_is_that_of_all_lanes() -> None:
     assert {command.seed for command in engine.commands if isinstance(command, Configure)} == {7}
 
 
-async def test_without_trained_maps_the_usual_lanes_are_three_and_asking_for_more_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delitem(catalog.DECODERS, "hidden_transfer")
-    race = measuring(FakeEngine())
-    await race.run()
-    assert [one.name for one in race.lanes] == ["autoregressive", "lookahead", "auto"]
+class WithoutMaps(FakeEngine):
+    """An engine whose model has no maps for hidden transfer."""
+
+    async def events(self) -> AsyncIterator[Event]:
+        async for event in super().events():
+            if isinstance(event, Ready):
+                event = replace(event, decoders=[info for info in event.decoders if info.name != "hidden_transfer"])
+            yield event
+
+
+async def test_without_trained_maps_the_usual_lanes_are_three_and_asking_for_more_is_refused() -> None:
+    usual = measuring(WithoutMaps())
+    await usual.run()
+    assert [one.name for one in usual.lanes] == ["autoregressive", "lookahead", "auto"]
+    asked_for = measuring(WithoutMaps(), ("auto", "hidden_transfer"))
+    await asked_for.run()
+    assert asked_for.refused and asked_for.lanes == []
+    assert (asked_for.failure or "").startswith("hidden transfer is not offered for this model; choose among auto, ")
 
 
 async def test_a_model_of_one_token_a_pass_has_no_race() -> None:
