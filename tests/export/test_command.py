@@ -12,10 +12,13 @@ from typer.testing import CliRunner, Result
 from ladechat import cli
 from ladechat.export.command import WRITERS, Wanted
 from ladechat.export.commands import FORMATS
+from ladechat.protocol import Step
 from ladechat.session.replay import Recording
 from tests.export.talks import hostile, two_turns
 from tests.session.streams import GOLDEN
 from tests.test_refusals import RAW_CONTROLS
+
+STEPS = sum(isinstance(event, Step) for event in Recording.read(GOLDEN[-1]).events)
 
 
 def export(*arguments: str | Path) -> Result:
@@ -64,7 +67,7 @@ def test_a_picture_shows_the_step_that_was_asked_for_and_fetches_nothing(tmp_pat
         "".join(ElementTree.fromstring((tmp_path / name).read_text(encoding="utf-8")).itertext()).replace("\xa0", " ")
         for name in ("third.svg", "last.svg")
     )
-    assert "step 3 of 15" in third and "step 15 of 15" in last
+    assert f"step 3 of {STEPS}" in third and f"step {STEPS} of {STEPS}" in last
     assert "font-face" not in third and "url(http" not in (tmp_path / "third.svg").read_text(encoding="utf-8")
 
 
@@ -90,7 +93,7 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
         (["talk.cast", "--speed", "nan"], "--speed has to be from 0.1 to 100"),
         (["talk.cast", "--idle", "-1"], "--idle has to be from 0 to 86,400, not -1"),
         (["talk.svg", "--step", "0"], "--step counts from 1"),
-        (["talk.svg", "--step", "16"], "has 15 steps, so there is no step 16"),
+        (["talk.svg", "--step", f"{STEPS + 1}"], f"has {STEPS} steps, so there is no step {STEPS + 1}"),
         (["talk.html", "--speed", "2"], "--speed is for cast and cast2, and says nothing about html; leave it out."),
         (["talk.cast", "--step", "2"], "--step is for svg"),
         (["talk.json", "--size", "80x24"], "--size is for cast and cast2 and svg"),
