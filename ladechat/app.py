@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from textual.app import App, SystemCommand
+from textual.binding import Binding
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -12,6 +13,7 @@ from ladechat.clipboard import keep
 from ladechat.palette import Look, Palette
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
+from ladechat.screens.help import HelpScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.view import ConversationView, welcome
@@ -90,6 +92,13 @@ class LadechatApp(App[int], inherit_bindings=False):
         """A hue for each step, or the two colours of the method's demo figure."""
         look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
         self.palette = replace(self.palette, look=look)
+
+    def action_help(self) -> None:
+        """Explain what is on the screen."""
+        opening = self._opening
+        if not isinstance(opening, RaceScreen):
+            keys = [one for one in opening.BINDINGS if isinstance(one, Binding)]
+            self.push_screen(HelpScreen(keys, self._view.presenter.decoders.values()))
 
     def action_copy_answer(self) -> None:
         """Copy the last answer as the model wrote it."""

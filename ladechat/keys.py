@@ -8,6 +8,12 @@ SHARED_KEYS = (
     Binding("pageup", "app.page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
     Binding("pagedown", "app.page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
     Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
+    Binding("f1", "app.help", "Help", show=False, id="help", tooltip="What is on the screen, and all keys."),
+)
+
+HELP_KEYS = (
+    Binding("escape,f1", "close", "Close", id="close", tooltip="Back."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
 _PACE = Binding.Group("Pace", compact=True)

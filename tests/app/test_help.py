@@ -1,0 +1,69 @@
+"""The help says what is on the screen, what can be set, and which keys there are, and leaves all as it was."""
+
+import pytest
+from textual.widgets import Static
+
+from ladechat.app import LadechatApp
+from ladechat.keys import APP_KEYS, REPLAY_KEYS
+from ladechat.screens.help import SEEN, HelpScreen
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.replay import Recording
+from ladechat.widgets.prompt import Prompt
+from tests.app.stage import Driver, Stage, wait_until
+from tests.session.streams import GOLDEN
+
+
+def shown(app: LadechatApp) -> str:
+    """All that the help says, however far it is scrolled, in one line."""
+    app.screen.query_one("VerticalScroll").styles.height = 400
+    texts = []
+    for each in app.screen.query(Static):
+        strips = each.render_lines(each.size.region)
+        texts += [strip.text.strip() for strip in strips]
+    return " ".join(" ".join(texts).split())
+
+
+@pytest.mark.parametrize("close", ["escape", "f1"])
+async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(160, 200)) as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        stage.app.query_one(Prompt).insert("half a question")
+        await pilot.press("f1")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+        await pilot.pause()
+        text = shown(stage.app)
+        for name, explanation in SEEN:
+            assert name in text and explanation in text
+        for key in APP_KEYS:
+            assert key.tooltip in text
+        for info in stage.screen.view.presenter.decoders.values():
+            assert info.help in text
+            assert all(parameter.help in text for parameter in info.parameters)
+        await pilot.press(close)
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        assert stage.prompt == "half a question" and stage.app.query_one(Prompt).has_focus
+
+
+async def test_it_can_be_scrolled_by_keys_where_it_does_not_fit() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f1")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+        await pilot.press("pagedown")
+        await wait_until(pilot, lambda: stage.app.screen.query_one("VerticalScroll").scroll_offset.y > 0)
+
+
+async def test_a_replay_has_its_own_keys_in_it() -> None:
+    app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[-1])))
+
+    async def check(pilot: Driver) -> None:
+        await pilot.press("f1")
+        await wait_until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await pilot.pause()
+        text = shown(app)
+        assert all(key.tooltip in text for key in REPLAY_KEYS)
+
+    async with app.run_test(size=(160, 200)) as pilot:
+        await check(pilot)
