@@ -10,11 +10,10 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
+from benchmarks.equal_nodes import FreeUpTo
 from ladechat import registry
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler, Sampling
@@ -88,19 +87,6 @@ def test_every_decoder_samples_what_plain_decoding_samples(name: str) -> None:
     expected, _ = answer(Decoder(real_model().runner), prompt, 64, sampler())
     decoder = registry.make(name, real_model().runner, shared(moderate, trained=made_up_for(real_model().runner)))
     assert answer(decoder, prompt, 64, sampler())[0] == expected
-
-
-class FreeUpTo:
-    """Costs of passes in which so many drafts are free, and more are out of the question."""
-
-    def __init__(self, drafts: int) -> None:
-        self._drafts = drafts
-
-    def curve(self, most: int) -> NDArray[np.float64]:
-        return np.where(np.arange(most) <= self._drafts, 1.0, 1e9)
-
-    def observe(self, slots: int, seconds: float) -> None:
-        """A clock says nothing here."""
 
 
 def union(*names: str, drafts: int) -> Decoder:
