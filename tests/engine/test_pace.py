@@ -118,9 +118,9 @@ def test_paused_it_takes_no_step_and_one_for_each_that_is_asked_for(paced: Wire)
 
 def test_pausing_stepping_and_going_on_leave_the_text_as_it_is(paced: Wire) -> None:
     _, undisturbed = paced.ask(QUESTION, max_new_tokens=60)
+    paced.send(PAUSE)
     turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(Step)
-    for pace in (PAUSE, ONE_STEP, ONE_STEP, protocol.Pace(steps_per_second=30), PAUSE, ONE_STEP):
+    for pace in (ONE_STEP, ONE_STEP, protocol.Pace(steps_per_second=8), PAUSE, ONE_STEP):
         paced.send(pace)
         settled(paced)
     paced.send(FULL_SPEED)
@@ -144,11 +144,12 @@ def test_a_slider_moved_between_two_steps_changes_the_window_of_the_very_next_on
 
 
 def test_a_stop_while_it_waits_leaves_exactly_the_tokens_that_were_seen(paced: Wire) -> None:
-    for slow in (protocol.Pace(steps_per_second=0.5), PAUSE):
-        paced.send(FULL_SPEED)
+    for slow in (protocol.Pace(steps_per_second=0.01), ONE_STEP):
+        paced.send(PAUSE)
         turn = paced.generate(QUESTION, max_new_tokens=60)
-        paced.until(Step)
+        paced.until(TurnStarted)
         paced.send(slow)
+        paced.until(Step)
         settled(paced)
         seen = [token for step in steps_of(paced, turn) for token in step.token_ids]
         paced.send(Stop())
@@ -199,9 +200,11 @@ def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Wire) -> No
 
 
 def test_a_recording_of_a_pause_has_the_pause_and_is_played_with_it(paced: Wire, tmp_path: Path) -> None:
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(Step)
     paced.send(PAUSE)
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(TurnStarted)
+    paced.send(ONE_STEP)
+    paced.until(Step)
     settled(paced)
     before = len(steps_of(paced, turn))
     settled(paced)
