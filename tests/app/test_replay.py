@@ -114,7 +114,7 @@ class RecordedSession:
         engine.hold_end = True
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["80x24", "160x48"])
+@pytest.mark.parametrize("size", [pytest.param(SIZES[0], marks=pytest.mark.full), SIZES[1]], ids=["80x24", "160x48"])
 async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Path, size: tuple[int, int]) -> None:
     session = RecordedSession(tmp_path / "talk.jsonl", size)
     await session.play()
