@@ -50,7 +50,10 @@ def test_importing_a_command_imports_no_screen_and_no_torch(module: str) -> None
     assert not modules_loaded_by(f"import ladechat.{module}") & {"textual", "torch", "transformers"}
 
 
-@pytest.mark.parametrize("module", ["engine.turn", "registry", "model.load", "generate"])
+@pytest.mark.parametrize(
+    "module",
+    ["engine.turn", *(pytest.param(one, marks=pytest.mark.full) for one in ("registry", "model.load", "generate"))],
+)
 def test_importing_the_engine_imports_no_screen(module: str) -> None:
     assert "textual" not in modules_loaded_by(f"import ladechat.{module}")
 

@@ -117,6 +117,7 @@ async def test_an_engine_announces_it_and_runs_it(engine: LiveEngine) -> None:
     assert len(answers) == 2 and answers[0] == answers[1], "it writes what plain decoding writes"
 
 
+@pytest.mark.full
 def test_a_benchmark_measures_it(tmp_path: Path) -> None:
     questions, figures = tmp_path / "one.toml", tmp_path / "figures.json"
     questions.write_text('prompts = ["What is a window?"]')

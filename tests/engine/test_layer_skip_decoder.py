@@ -90,6 +90,7 @@ def test_what_a_search_finds_is_skipped_at_once(tmp_path: Path, monkeypatch: pyt
     assert skipped_by(found) == frozenset({0, 1, 2}) == read_skipped(tmp_path / "kept.json", 4)
 
 
+@pytest.mark.full
 def test_an_engine_searches_while_it_loads_and_says_how_far_it_is(tmp_path: Path) -> None:
     model = str(save_checkpoint(tmp_path))
     wire, _ = started("--model", model, "--decoder", NAME, "--layer-search", "1")

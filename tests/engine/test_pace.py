@@ -246,13 +246,13 @@ def test_the_slowest_pace_that_there_is_can_be_waited_for(paced: Wire) -> None:
     assert paced.finish(turn)[1].reason == "stopped" and len(steps_of(paced, turn)) == 1
 
 
-def test_a_shutdown_and_the_end_of_the_input_end_an_engine_that_is_paused() -> None:
-    for by_command in (True, False):
-        wire, _ = started()
-        wire.send(PAUSE)
-        wire.generate(QUESTION)
-        wire.until(TurnStarted)
-        settled(wire)
-        if by_command:
-            wire.send(Shutdown())
-        assert (wire.wait_for_end() if by_command else wire.end()) == 0
+@pytest.mark.parametrize("by_command", [pytest.param(True, marks=pytest.mark.full), False])
+def test_a_shutdown_and_the_end_of_the_input_end_an_engine_that_is_paused(by_command: bool) -> None:
+    wire, _ = started()
+    wire.send(PAUSE)
+    wire.generate(QUESTION)
+    wire.until(TurnStarted)
+    settled(wire)
+    if by_command:
+        wire.send(Shutdown())
+    assert (wire.wait_for_end() if by_command else wire.end()) == 0

@@ -87,6 +87,7 @@ def test_each_call_is_made_twice_and_compared(tmp_path: Path, capsys: pytest.Cap
     assert "refused 1 times: ValueError: output_attentions is not supported" in printed
 
 
+@pytest.mark.full
 def test_what_differs_or_crashes_fails_the_run_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     honest: Any = lookahead_generate
 

@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 QUESTION = "What is the n-gram pool?"
 
 
+@pytest.mark.full
 def test_a_conversation_goes_on_after_the_program_was_left(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
