@@ -126,6 +126,7 @@ def test_a_benchmark_measures_it(tmp_path: Path) -> None:
     assert "toy" in json.dumps(json.loads(figures.read_text()))
 
 
+@pytest.mark.full
 async def test_the_app_offers_it_and_a_recording_of_it_replays(tmp_path: Path) -> None:
     """The whole app, with the engine that has it: palette, slider, answer, recording, replay."""
     recorder, file = Recorder(), tmp_path / "toy.ladechat.jsonl"

@@ -97,6 +97,7 @@ def test_a_folder_can_neither_be_read_nor_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_an_engine_goes_on_with_the_pool_of_the_one_before(tmp_path: Path) -> None:
     path = tmp_path / "pool"
 
