@@ -182,7 +182,7 @@ def _run(film: Film, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
 
 @contextlib.contextmanager
 def full_colour() -> Iterator[None]:
-    """What this terminal can draw, and NO_COLOR, concern the screen of this user, and no file for others."""
+    """Draw in full colour, whatever this terminal can show and NO_COLOR says: the file is for other screens."""
     before = dict(os.environ)
     os.environ.pop("NO_COLOR", None)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"

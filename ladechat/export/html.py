@@ -1,6 +1,7 @@
 """A conversation as one page that needs nothing else: steps in their colours, and a slider that walks through them.
 
-All that a recording says is escaped; the page's policy lets only its own style and script work, and nothing be fetched.
+All text of the recording is escaped. The page's content security policy allows its own style and script alone, and no
+request.
 """
 
 import base64

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.style import Style
 from textual import events
@@ -45,7 +46,7 @@ class LaneHead(Panel):
     DEFAULT_CSS = """
     LaneHead > .lane-head--bar { color: $primary; }
     """
-    COMPONENT_CLASSES = {"lane-head--bar"}  # noqa: RUF012 - as Textual declares it
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"lane-head--bar"}
 
     standing: reactive[Standing] = reactive(Standing)
 

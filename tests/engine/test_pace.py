@@ -159,7 +159,7 @@ def test_a_stop_while_it_waits_leaves_exactly_the_tokens_that_were_seen(paced: W
 
 
 def test_a_stop_and_the_pace_of_the_next_answer_come_together(paced: Wire) -> None:
-    """As the app says it where a pause ends with its answer: no step may slip in between."""
+    """Esc in a pause sends a stop and then the usual pace: no step is taken between the two."""
     paced.send(PAUSE)
     turn = paced.generate(QUESTION, max_new_tokens=60)
     paced.until(TurnStarted)
