@@ -2,22 +2,22 @@
 
 import gc
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
 import msgspec
 from textual import on
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import ActiveBinding, BindingType
-from textual.screen import Screen
+from textual.binding import BindingType
 from textual.widgets import Footer
 
-from ladechat.keys import APP_KEYS, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
+from ladechat.keys import APP_KEYS
 from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
-from ladechat.screens.conversations import ConversationsScreen
+from ladechat.screens.kept_conversations import KeptConversations
+from ladechat.screens.pace_keys import PaceKeys
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands
+from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
+from ladechat.screens.view import FRAMES_PER_SECOND, commands
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
@@ -33,12 +33,9 @@ from ladechat.widgets.sliders import ParameterSlider, SamplingSlider
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
-STOP_FIRST = "Stop the answer first (Esc)."
-ENGINE_ENDED = "The engine has ended. F5 starts it again."
-NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(PaceKeys, KeptConversations):
     """What the user says to a session, and what the session shows.
 
     Args:
@@ -62,19 +59,14 @@ class ChatScreen(Screen[None]):
         history: PromptHistory | None = None,
         opened: Kept | None = None,
     ) -> None:
-        super().__init__()
-        self._session = session
+        super().__init__(session, "" if opened else welcome, store=store)
         self._model = model
-        self._store = store
         self._history = history
         self._opened = opened
-        self._prompt = Prompt(id="prompt")
-        self.view = ConversationView(self._prompt, "" if opened else welcome)
         self._single_token: str | None = None
         self._before_plain = ""
         self._quit_next = False
         self._warned = False
-        self._in_footer: tuple[bool, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -85,8 +77,6 @@ class ChatScreen(Screen[None]):
         self._session.listener = self
         self.view.presenter.begin(self._session.wished)
         self._show_recording()
-        if self._store is not None:
-            self._store.failed = self._store_failed
         if self._history is not None:
             self._prompt.remember(self._history.read())
         self._open(self._opened)
@@ -187,76 +177,6 @@ class ChatScreen(Screen[None]):
         """To the end of the conversation, and on with it as it grows."""
         self.view.transcript.anchor()
 
-    def action_new_conversation(self) -> None:
-        """Begin a new conversation, once nothing is being answered any more."""
-        if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
-            return
-        begun = self._session.conversation.begun
-        kept = self._store is not None and self._store.kept
-        self._session.clear()
-        if begun and kept:
-            self.notify("The conversation is kept: Ctrl+O finds it.")
-        elif begun:
-            self.notify("The conversation could not be kept." if self._store else NOTHING_KEPT, severity="warning")
-
-    # --- kept conversations -------------------------------------------------------------------------------------------
-
-    def action_conversations(self) -> None:
-        """Show the conversations that are kept."""
-        if self._store is None:
-            self.notify(NOTHING_KEPT, severity="warning")
-        else:
-            self.app.push_screen(ConversationsScreen(self._store), self._open)
-
-    def _open(self, kept: Kept | None) -> None:
-        """Go on with a conversation, unless that is the one that is open."""
-        if kept is None or self._store is None or kept.path == self._store.path:
-            return
-        if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
-            return
-        self._session.open(kept)
-        self.view.transcript.anchor()
-        if self._store.path is None:
-            self.notify("It is open elsewhere, or cannot be written: what you ask now goes on in a copy of it.")
-
-    def _store_failed(self, error: OSError) -> None:
-        why = f"The conversation cannot be kept: {error.strerror or error}. The chat goes on; each answer tries again."
-        self.notify(why, severity="error", timeout=10)
-
-    def action_ask_again(self) -> None:
-        """Have the last question answered once more; the answer that is there goes."""
-        if self._session.state is State.ENDED:
-            self.notify(ENGINE_ENDED, severity="warning")
-            return
-        question = self._take_back()
-        if question is not None:
-            self.view.transcript.anchor()
-            self._session.ask(question)
-            if not self._session.wished.temperature:
-                self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
-
-    def action_edit_question(self) -> None:
-        """Take the last question back into the prompt, and its answer out of the conversation."""
-        if self._prompt.text:
-            self.notify("Send or clear what is in the prompt first.", severity="warning")
-            return
-        question = self._take_back()
-        if question is not None:
-            self._prompt.offer(question)
-            self._prompt.focus()
-
-    def _take_back(self) -> str | None:
-        """Take the last question and its answer out of the conversation; None, and a word why, if that cannot be."""
-        if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
-            return None
-        question = self._session.take_back()
-        if question is None:
-            self.notify("Nothing has been answered yet.", severity="warning")
-        return question
-
     def action_race(self) -> None:
         """What is typed, or else the last question, through several decoders side by side."""
         text = self._prompt.text.strip()
@@ -268,55 +188,6 @@ class ChatScreen(Screen[None]):
             self.notify("Type a question first: the race is about its answer.", severity="warning")
         else:
             self.app.push_screen(RaceScreen(measuring))
-
-    # --- pace -------------------------------------------------------------------------------------------------------
-
-    def action_pause(self) -> None:
-        """Hold the answer between two steps, or go on."""
-        self._session.set_pace(self._session.pace.pause(not self._session.pace.paused))
-
-    def action_take_step(self) -> None:
-        """One step of a paused answer."""
-        self._session.take_step()
-
-    def action_slower(self) -> None:
-        """Fewer steps a second."""
-        self._session.set_pace(self._session.pace.faster(-1))
-
-    def action_faster(self) -> None:
-        """More steps a second."""
-        self._session.set_pace(self._session.pace.faster(1))
-
-    def action_slow_motion(self) -> None:
-        """Four steps a second, or as many as the engine can."""
-        self._session.set_pace(self._session.pace.slow_motion())
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The pace has keys while an answer is under way."""
-        if action in (binding.action for binding in PACE_KEYS):
-            return self._session.asking and (action != "take_step" or self._session.pace.paused)
-        return True
-
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        """While keys of the pace are in the footer, others make room for them."""
-        bindings = super().active_bindings
-        if any(active.binding.id == "pause" for active in bindings.values()):
-            for key, active in bindings.items():
-                if active.binding.id in LEFT_OUT_OF_THE_FOOTER:
-                    bindings[key] = active._replace(binding=replace(active.binding, show=False))
-        return bindings
-
-    def _show_pace(self) -> None:
-        """What is wanted is in the status line, and the keys that act now are in the footer."""
-        session, pace = self._session, self._session.pace
-        self.view.show_pace(pace.rate, pace.paused, session.waiting)
-        in_footer = (session.asking, pace.paused, self._prompt.is_blank)
-        if in_footer != self._in_footer:
-            self._in_footer = in_footer
-            keys = [binding.key for binding in PACE_KEYS] if session.asking else []
-            self._prompt.passed_on = frozenset(keys)
-            self.refresh_bindings()
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

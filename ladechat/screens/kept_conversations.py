@@ -1,0 +1,95 @@
+"""The conversations that are kept: begin one, open one, take the last question back."""
+
+from typing import Any
+
+from ladechat.screens.conversations import ConversationsScreen
+from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST, SessionScreen
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.state import State
+
+NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
+
+
+class KeptConversations(SessionScreen):
+    """The conversation as a whole, and those before it.
+
+    Args:
+        store: what keeps them; None keeps none.
+    """
+
+    def __init__(self, *args: Any, store: ConversationStore | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._store = store
+
+    def on_mount(self) -> None:
+        if self._store is not None:
+            self._store.failed = self._store_failed
+
+    def action_new_conversation(self) -> None:
+        """Begin a new conversation, once nothing is being answered any more."""
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+            return
+        begun = self._session.conversation.begun
+        kept = self._store is not None and self._store.kept
+        self._session.clear()
+        if begun and kept:
+            self.notify("The conversation is kept: Ctrl+O finds it.")
+        elif begun:
+            self.notify("The conversation could not be kept." if self._store else NOTHING_KEPT, severity="warning")
+
+    def action_conversations(self) -> None:
+        """Show the conversations that are kept."""
+        if self._store is None:
+            self.notify(NOTHING_KEPT, severity="warning")
+        else:
+            self.app.push_screen(ConversationsScreen(self._store), self._open)
+
+    def _open(self, kept: Kept | None) -> None:
+        """Go on with a conversation, unless that is the one that is open."""
+        if kept is None or self._store is None or kept.path == self._store.path:
+            return
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+            return
+        self._session.open(kept)
+        self.view.transcript.anchor()
+        if self._store.path is None:
+            self.notify("It is open elsewhere, or cannot be written: what you ask now goes on in a copy of it.")
+
+    def _store_failed(self, error: OSError) -> None:
+        why = f"The conversation cannot be kept: {error.strerror or error}. The chat goes on; each answer tries again."
+        self.notify(why, severity="error", timeout=10)
+
+    def action_ask_again(self) -> None:
+        """Have the last question answered once more; the answer that is there goes."""
+        if self._session.state is State.ENDED:
+            self.notify(ENGINE_ENDED, severity="warning")
+            return
+        question = self._take_back()
+        if question is not None:
+            self.view.transcript.anchor()
+            self._session.ask(question)
+            if not self._session.wished.temperature:
+                self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
+
+    def action_edit_question(self) -> None:
+        """Take the last question back into the prompt, and its answer out of the conversation."""
+        if self._prompt.text:
+            self.notify("Send or clear what is in the prompt first.", severity="warning")
+            return
+        question = self._take_back()
+        if question is not None:
+            self._prompt.offer(question)
+            self._prompt.focus()
+
+    def _take_back(self) -> str | None:
+        """Take the last question and its answer out of the conversation; None, and a word why, if that cannot be."""
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+            return None
+        question = self._session.take_back()
+        if question is None:
+            self.notify("Nothing has been answered yet.", severity="warning")
+        return question

@@ -1,0 +1,64 @@
+"""The pace of an answer: its keys, and what the status line and the footer say of it."""
+
+from dataclasses import replace
+from typing import Any
+
+from textual.binding import ActiveBinding
+
+from ladechat.keys import LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
+from ladechat.screens.session_screen import SessionScreen
+
+
+class PaceKeys(SessionScreen):
+    """Pause, single steps, and so many steps a second."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_footer: tuple[bool, ...] = ()
+
+    def action_pause(self) -> None:
+        """Hold the answer between two steps, or go on."""
+        self._session.set_pace(self._session.pace.pause(not self._session.pace.paused))
+
+    def action_take_step(self) -> None:
+        """One step of a paused answer."""
+        self._session.take_step()
+
+    def action_slower(self) -> None:
+        """Fewer steps a second."""
+        self._session.set_pace(self._session.pace.faster(-1))
+
+    def action_faster(self) -> None:
+        """More steps a second."""
+        self._session.set_pace(self._session.pace.faster(1))
+
+    def action_slow_motion(self) -> None:
+        """Four steps a second, or as many as the engine can."""
+        self._session.set_pace(self._session.pace.slow_motion())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The pace has keys while an answer is under way."""
+        if action in (binding.action for binding in PACE_KEYS):
+            return self._session.asking and (action != "take_step" or self._session.pace.paused)
+        return True
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """While keys of the pace are in the footer, others make room for them."""
+        bindings = super().active_bindings
+        if any(active.binding.id == "pause" for active in bindings.values()):
+            for key, active in bindings.items():
+                if active.binding.id in LEFT_OUT_OF_THE_FOOTER:
+                    bindings[key] = active._replace(binding=replace(active.binding, show=False))
+        return bindings
+
+    def _show_pace(self) -> None:
+        """What is wanted is in the status line, and the keys that act now are in the footer."""
+        session, pace = self._session, self._session.pace
+        self.view.show_pace(pace.rate, pace.paused, session.waiting)
+        in_footer = (session.asking, pace.paused, self._prompt.is_blank)
+        if in_footer != self._in_footer:
+            self._in_footer = in_footer
+            keys = [binding.key for binding in PACE_KEYS] if session.asking else []
+            self._prompt.passed_on = frozenset(keys)
+            self.refresh_bindings()

@@ -1,0 +1,25 @@
+"""What the parts of the chat have in common: a session with an engine, a conversation that is shown, a prompt."""
+
+from textual.screen import Screen
+
+from ladechat.screens.view import ConversationView
+from ladechat.session.engine_session import EngineSession
+from ladechat.widgets.prompt import Prompt
+
+STOP_FIRST = "Stop the answer first (Esc)."
+ENGINE_ENDED = "The engine has ended. F5 starts it again."
+
+
+class SessionScreen(Screen[None]):
+    """A screen of one session. Each of its subclasses adds the actions of one subject.
+
+    Args:
+        session: the engine's.
+        welcome: the first notice.
+    """
+
+    def __init__(self, session: EngineSession, welcome: str = "") -> None:
+        super().__init__()
+        self._session = session
+        self._prompt = Prompt(id="prompt")
+        self.view = ConversationView(self._prompt, welcome)
