@@ -27,6 +27,7 @@ from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import describe_loading, duration
 from ladechat.widgets.lane import LaneHead, LaneView, Standing
 from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
@@ -290,6 +291,12 @@ class RaceScreen(Screen[None]):
         wanted = event.fraction * max(len(each.token_ids) for each in self.measuring.lanes)
         steps = next((step for step in range(len(lane.steps)) if _tokens(lane, step) >= wanted), len(lane.steps))
         self._seek(self.track.time_of(number, steps))
+
+    @on(SeekBar.Sought)
+    def _bar_sought(self, event: SeekBar.Sought) -> None:
+        """Go where the mouse points on the bar of the clock."""
+        if self.track is not None:
+            self._seek(event.fraction * self.track.end)
 
     def _seek(self, at: float) -> None:
         if self.track is not None:
