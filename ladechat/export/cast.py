@@ -2,7 +2,13 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
 
+from rich.color import ColorSystem
+from rich.style import Style
+
+from ladechat.export.cells import Screen, changes
 from ladechat.export.film import Frame, Size, title_of
 from ladechat.session.replay import Recording
 from ladechat.widgets.cells import shorten
@@ -10,11 +16,14 @@ from ladechat.widgets.cells import shorten
 CLEAN = "\x1b[?25l\x1b[2J\x1b[H"
 """A clear screen without a cursor, which the app's own start would have left."""
 LABEL_CELLS = 80
-SHOW_CURSOR = "\x1b[?25h"
+BRIDGED = 4
+"""Unchanged cells that are written once more: going over them by a position of the cursor would take as much."""
+RESET = "\x1b[0m"
+SHOW_CURSOR = f"{RESET}\x1b[?25h"
 
 
 def cast(recording: Recording, frames: Sequence[Frame], size: Size, *, speed: float, version: int) -> str:
-    """The lines of the file: a header, the frames, and markers where questions are asked.
+    """The lines of the file: a header, what changes from frame to frame, and markers where questions are asked.
 
     Args:
         recording: where the questions, and what was wrong with the file, are taken from.
@@ -31,8 +40,8 @@ def cast(recording: Recording, frames: Sequence[Frame], size: Size, *, speed: fl
             (recording.times[turn.position], "m", shorten(" ".join(turn.question.split()), LABEL_CELLS))
             for turn in recording.turns
         ),
-        (0.0, "o", CLEAN + first.output),  # a player shows it before it is started
-        *((frame.seconds, "o", frame.output) for frame in others),
+        (0.0, "o", CLEAN + drawn(None, first.screen)),  # a player shows it before it is started
+        *((after.seconds, "o", drawn(before.screen, after.screen)) for before, after in pairwise(frames)),
         (last, "o", SHOW_CURSOR),
     ]
     events.sort(key=lambda event: event[0])  # frames and markers stay in their order
@@ -40,6 +49,26 @@ def cast(recording: Recording, frames: Sequence[Frame], size: Size, *, speed: fl
         events.append((last, "x", "0"))
     lines = [_header(recording, size, version), *_timed(events, speed, relative=version == 3)]
     return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def drawn(before: Screen | None, after: Screen) -> str:
+    """What a terminal is sent that shows one screen, for it to show another."""
+    parts: list[str] = []
+    style: Style | None = None
+    for span in changes(before, after, BRIDGED):
+        parts.append(f"\x1b[{span.y + 1};{span.x + 1}H")
+        for cell in span.cells:
+            if cell.style != style:
+                style = cell.style
+                parts.append(_switched_to(style))
+            parts.append(cell.text)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _switched_to(style: Style) -> str:
+    """What makes a terminal write in a style, whatever it wrote in before."""
+    return RESET + style.render("·", color_system=ColorSystem.TRUECOLOR).partition("·")[0]
 
 
 def _header(recording: Recording, size: Size, version: int) -> dict[str, object]:

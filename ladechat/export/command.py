@@ -1,6 +1,7 @@
 """`ladechat export`: which file is made of a recording, and that it is written whole, over nothing, or not at all."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,10 @@ class Wanted:
     step: int | None
 
 
+Writer = Callable[[Recording, Wanted], str | bytes]
+"""Makes the content of a file."""
+
+
 def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: bool) -> list[str]:
     """Export a recording; what was wrong with it, in sentences.
 
@@ -52,9 +57,9 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
         raise Refused(f"{source} cannot be read: {error.strerror or error}.") from error
     try:
         _check_target(source, out, force)
-        content = WRITERS[format_name](recording, wanted).encode()
+        content = WRITERS[format_name](recording, wanted)
         _check_target(source, out, force)  # drawing may have taken minutes
-        replace_file(out, content, OWNER_ONLY)
+        replace_file(out, content.encode() if isinstance(content, str) else content, OWNER_ONLY)
     except OSError as error:
         raise Refused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
     return recording.notices
@@ -73,20 +78,46 @@ def _check_target(source: Path, out: Path, force: bool) -> None:
         raise Refused(f"There is no folder {out.parent}; make it first, or give another name.")
 
 
-def _cast(version: int) -> Callable[[Recording, Wanted], str]:
+def _cast(version: int) -> Writer:
     def write_cast(recording: Recording, wanted: Wanted) -> str:
         from ladechat.export.cast import cast
         from ladechat.export.film import Size, shoot
 
-        size, status = Size(*wanted.size), Status()
-        status.show("drawing each frame, which takes about as long as the session did")
-        try:
-            frames = shoot(recording, size)
-        finally:
-            status.clear()
-        return cast(recording, frames, size, speed=wanted.speed, version=version)
+        with _told("drawing") as progress:
+            frames = shoot(recording, Size(*wanted.size), progress)
+        return cast(recording, frames, Size(*wanted.size), speed=wanted.speed, version=version)
 
     return write_cast
+
+
+def _gif(recording: Recording, wanted: Wanted) -> bytes:
+    try:
+        from ladechat.export.gif import gif
+        from ladechat.export.glyphs import NoFont
+    except ImportError as error:
+        raise Refused("A GIF needs Pillow, which is not installed: pip install ladechat[gif] brings it.") from error
+    from ladechat.export.film import Size, shoot
+
+    with _told("drawing") as progress:
+        frames = shoot(recording, Size(*wanted.size), progress)
+    try:
+        with _told("painting") as progress:
+            return gif(frames, wanted.speed, progress)
+    except NoFont as error:
+        raise Refused(
+            "A GIF is painted in a monospaced font, and none was found here; install DejaVu Sans Mono "
+            "(Debian and Ubuntu: fonts-dejavu-core)."
+        ) from error
+
+
+@contextlib.contextmanager
+def _told(doing: str) -> Iterator[Callable[[float], None]]:
+    """Have it said on a terminal what is being done, and how much of it is."""
+    status = Status()
+    try:
+        yield lambda done: status.show(f"{doing} {done:.0%}")
+    finally:
+        status.clear()
 
 
 def _svg(recording: Recording, wanted: Wanted) -> str:
@@ -100,9 +131,10 @@ def _svg(recording: Recording, wanted: Wanted) -> str:
     return photograph(recording, Size(*wanted.size), wanted.step)
 
 
-WRITERS: Mapping[str, Callable[[Recording, Wanted], str]] = {
+WRITERS: Mapping[str, Writer] = {
     "cast": _cast(3),
     "cast2": _cast(2),
+    "gif": _gif,
     "html": lambda recording, _: html(talk_of(recording)),
     "svg": _svg,
     "md": lambda recording, _: markdown(talk_of(recording)),

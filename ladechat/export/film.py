@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import io
 import math
 import os
 import re
@@ -10,11 +9,10 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple
 
-from rich.console import Console
-from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
+from ladechat.export.cells import Screen, screen_of
 from ladechat.protocol import Step
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
@@ -28,6 +26,14 @@ SETTLING = 3
 FONTS = re.compile(r"@font-face\s*\{[^}]*\}\s*")
 
 
+Progress = Callable[[float], None]
+"""Is told how much is done, from 0 to 1."""
+
+
+def silent(_: float) -> None:
+    """Progress that nobody wants to hear of."""
+
+
 class Size(NamedTuple):
     """Of a screen, in cells."""
 
@@ -36,28 +42,10 @@ class Size(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What a terminal is sent at a moment of the session."""
+    """What is on the screen from a moment of the session on."""
 
     seconds: float
-    output: str
-
-
-class CapturingDriver(HeadlessDriver):
-    """Keeps what a terminal would be sent, until it is taken."""
-
-    _written = ""
-
-    @property
-    def is_headless(self) -> bool:
-        return False  # the app draws nothing for one that is
-
-    def write(self, data: str) -> None:
-        self._written += data
-
-    def take(self) -> str:
-        """What has been written since the last call."""
-        taken, self._written = self._written, ""
-        return taken
+    screen: Screen
 
 
 class Interrupted(Exception):
@@ -83,11 +71,7 @@ class Film:
         self._now = 0.0
         self._screen = ReplayScreen(recording, lambda: self._now)
         self.app = LadechatApp(self._screen)
-        self.app.driver_class = CapturingDriver
         self.app.animation_level = "none"
-        self.app.console = Console(
-            file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False, safe_box=False
-        )
 
     async def run(self, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
         """Have the app run while `work` is done."""
@@ -102,22 +86,22 @@ class Film:
             done = True
             self.app.exit()
 
-        await self.app.run_async(size=self._size, auto_pilot=work_then_leave)
+        await self.app.run_async(headless=True, size=self._size, auto_pilot=work_then_leave)
         if not done:
             raise RuntimeError("The app ended before the recording did.")
 
-    async def frames(self, pilot: Pilot[object]) -> AsyncIterator[Frame]:
+    async def frames(self, pilot: Pilot[object], progress: Progress = silent) -> AsyncIterator[Frame]:
         """Play it through. The screen is as the frame shows it until the next is asked for."""
-        driver = self.app._driver
-        assert isinstance(driver, CapturingDriver)
-        driver.take()  # how the screen came about
-        self._screen.refresh()
+        shown: Screen | None = None
+        whole = self._recording.seconds
         for moment in moments(self._recording.times):
+            progress(min(moment / whole, 1.0) if whole else 1.0)
             self._now = moment
             self._screen.show_due()
             await self._settle(pilot)
-            if output := driver.take():
-                yield Frame(moment, output)
+            if (screen := screen_of(self.app)) != shown:
+                yield Frame(moment, screen)
+                shown = screen
 
     async def picture(self, pilot: Pilot[object], step: int | None) -> str:
         """The screen as SVG after a step, counted from 1 through the whole recording; None: at the end."""
@@ -136,12 +120,12 @@ class Film:
             await pilot.pause(0)
 
 
-def shoot(recording: Recording, size: Size) -> list[Frame]:
+def shoot(recording: Recording, size: Size, progress: Progress = silent) -> list[Frame]:
     """All frames of a recording, at its own pace."""
     frames: list[Frame] = []
 
     async def work(pilot: Pilot[object]) -> None:
-        frames.extend([frame async for frame in film.frames(pilot)])
+        frames.extend([frame async for frame in film.frames(pilot, progress)])
 
     with full_colour():
         film = Film(recording, size)

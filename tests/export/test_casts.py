@@ -16,6 +16,7 @@ from rich.style import Style
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
+from ladechat.export import cells
 from ladechat.export.cast import cast
 from ladechat.export.film import Film, Frame, Size, full_colour, moments, shoot
 from ladechat.palette import HUES
@@ -94,6 +95,11 @@ def lines_of(text: str) -> tuple[dict[str, Any], list[tuple[float, str, str]]]:
     return header, [(seconds, code, data) for seconds, code, data in events]
 
 
+def letter(seconds: float, text: str) -> Frame:
+    """A frame of a single cell."""
+    return Frame(seconds, ((cells.Cell(text, Style()),),))
+
+
 RECORDINGS: dict[str, Callable[[Path], Recording]] = {
     **{path.name: lambda _, path=path: Recording.read(path, 1.0) for path in (GOLDEN[1], GOLDEN[-1])},  # type: ignore[misc]
     "two turns": two_turns,
@@ -139,7 +145,7 @@ async def test_a_film_ends_with_what_a_replay_shows_in_the_end(tmp_path: Path) -
 
 def test_version_3_has_times_since_the_event_before_and_version_2_since_the_beginning(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
-    frames = [Frame(0.0, "a"), Frame(1.0004, "b"), Frame(2.0012, "c"), Frame(9.5, "d")]
+    frames = [letter(0.0, "a"), letter(1.0004, "b"), letter(2.0012, "c"), letter(9.5, "d")]
     _, relative = lines_of(cast(recording, frames, SIZE, speed=1.0, version=3))
     header, absolute = lines_of(cast(recording, frames, SIZE, speed=1.0, version=2))
     assert (header["version"], header["width"], header["height"]) == (2, *SIZE)
@@ -151,14 +157,14 @@ def test_version_3_has_times_since_the_event_before_and_version_2_since_the_begi
 
 def test_twice_the_speed_takes_half_the_time(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
-    frames = [Frame(0.0, "a"), Frame(16.0, "b")]
+    frames = [letter(0.0, "a"), letter(16.0, "b")]
     _, events = lines_of(cast(recording, frames, SIZE, speed=2.0, version=2))
     assert max(seconds for seconds, _, _ in events) == 8.0
 
 
 def test_questions_and_what_was_wrong_with_the_file_are_markers(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
-    _, events = lines_of(cast(recording, [Frame(0.0, "a"), Frame(20.0, "b")], SIZE, speed=1.0, version=2))
+    _, events = lines_of(cast(recording, [letter(0.0, "a"), letter(20.0, "b")], SIZE, speed=1.0, version=2))
     markers = [(seconds, data) for seconds, code, data in events if code == "m"]
     assert [data for _, data in markers] == [*recording.notices, "漢字 and Ünï?", "Again?"]
     assert [seconds for seconds, _ in markers[1:]] == [recording.times[turn.position] for turn in recording.turns]
@@ -179,7 +185,7 @@ def test_colours_do_not_depend_on_the_terminal_here(
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
     recording = Recording.read(two_turns(tmp_path).path, 0.0)
-    output = "".join(frame.output for frame in shoot(recording, SIZE))
+    output = cast(recording, shoot(recording, SIZE), SIZE, speed=1.0, version=2)
     red, green, blue = (int(HUES[True][2][at : at + 2], 16) for at in (1, 3, 5))
     assert f"38;2;{red};{green};{blue}" in output
     assert dict(os.environ) == before
