@@ -1,7 +1,7 @@
 """A film as asciicast, for asciinema and its players: version 3 (relative times), or 2 (absolute, for older ones)."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -9,45 +9,36 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from ladechat.export.cells import Screen, changes
-from ladechat.export.film import Frame, Size, title_of
-from ladechat.session.replay import Recording
-from ladechat.widgets.cells import shorten
+from ladechat.export.film import Reel
 
 CLEAN = "\x1b[?25l\x1b[2J\x1b[H"
 """A clear screen without a cursor, which the app's own start would have left."""
-LABEL_CELLS = 80
 BRIDGED = 4
 """Unchanged cells that are written once more: going over them by a position of the cursor would take as much."""
 RESET = "\x1b[0m"
 SHOW_CURSOR = f"{RESET}\x1b[?25h"
 
 
-def cast(recording: Recording, frames: Sequence[Frame], size: Size, *, speed: float, version: int) -> str:
-    """The lines of the file: a header, what changes from frame to frame, and markers where questions are asked.
+def cast(reel: Reel, *, speed: float, version: int) -> str:
+    """The lines of the file: a header, what changes from frame to frame, and markers.
 
     Args:
-        recording: where the questions, and what was wrong with the file, are taken from.
-        frames: as they were drawn.
-        size: of the screen they were drawn on.
+        reel: the film.
         speed: 2 is twice as fast.
         version: of asciicast, 2 or 3.
     """
-    first, *others = frames
+    first, *others = reel.frames
     last = others[-1].seconds if others else first.seconds
     events = [
-        *((0.0, "m", shorten(notice, LABEL_CELLS)) for notice in recording.notices),
-        *(
-            (recording.times[turn.position], "m", shorten(" ".join(turn.question.split()), LABEL_CELLS))
-            for turn in recording.turns
-        ),
+        *((seconds, "m", text) for seconds, text in reel.markers),
         (0.0, "o", CLEAN + drawn(None, first.screen)),  # a player shows it before it is started
-        *((after.seconds, "o", drawn(before.screen, after.screen)) for before, after in pairwise(frames)),
+        *((after.seconds, "o", drawn(before.screen, after.screen)) for before, after in pairwise(reel.frames)),
         (last, "o", SHOW_CURSOR),
     ]
     events.sort(key=lambda event: event[0])  # frames and markers stay in their order
     if version == 3:
         events.append((last, "x", "0"))
-    lines = [_header(recording, size, version), *_timed(events, speed, relative=version == 3)]
+    lines = [_header(reel, version), *_timed(events, speed, relative=version == 3)]
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
@@ -71,11 +62,11 @@ def _switched_to(style: Style) -> str:
     return RESET + style.render("·", color_system=ColorSystem.TRUECOLOR).partition("·")[0]
 
 
-def _header(recording: Recording, size: Size, version: int) -> dict[str, object]:
-    title = title_of(recording)
+def _header(reel: Reel, version: int) -> dict[str, object]:
+    columns, rows = reel.size
     if version == 2:
-        return {"version": 2, "width": size.columns, "height": size.rows, "title": title}
-    return {"version": 3, "term": {"cols": size.columns, "rows": size.rows, "type": "xterm-256color"}, "title": title}
+        return {"version": 2, "width": columns, "height": rows, "title": reel.title}
+    return {"version": 3, "term": {"cols": columns, "rows": rows, "type": "xterm-256color"}, "title": reel.title}
 
 
 def _timed(events: Iterable[tuple[float, str, str]], speed: float, *, relative: bool) -> Iterable[list[object]]:

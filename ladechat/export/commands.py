@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
+from ladechat.export.formats import ENDINGS, FILMS, FORMATS, SIZE, ending
 from ladechat.options import fail, in_short
 from ladechat.terminal import say
 
-FORMATS = ("cast", "cast2", "gif", "html", "svg", "md", "json")
-"""The formats, by their names; those but `cast2` are also how a file's name ends."""
-FILMS = ("cast", "cast2", "gif")
-ENDINGS = "in .cast, .gif, .html, .svg, .md or .json"
-SIZE, LEAST_SIZE, MOST_SIZE = (120, 36), (40, 10), (400, 200)
+LEAST_SIZE, MOST_SIZE = (40, 10), (400, 200)
 SPEED_RANGE = (0.1, 100.0)
 IDLE_SECONDS, MOST_IDLE_SECONDS = 2.0, 86_400.0
 ONLY_FOR = {"--size": (*FILMS, "svg"), "--speed": FILMS, "--idle": FILMS, "--step": ("svg",)}
@@ -68,13 +65,12 @@ def export(
 def _format(out: Path, named: str | None) -> str:
     if named is not None and named not in FORMATS:
         fail(f"There is no format {named!r}; use --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    ending = out.suffix.lower().removeprefix(".")
-    if named is None and ending not in FORMATS:
+    if named is None and ending(out) not in FORMATS:
         fail(
             f"How {out} ends says no format; end it {ENDINGS}, or give --format "
             f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
         )
-    return named or ending
+    return named or ending(out)
 
 
 def _check_belongs(chosen: str, given: set[str]) -> None:

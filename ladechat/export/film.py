@@ -1,4 +1,4 @@
-"""The replay of a recording, drawn off-screen by the app itself, in a time of its own: as fast as it can be drawn."""
+"""A screen of the app, drawn off-screen by the app itself, in a time of its own: as fast as it can be drawn."""
 
 import asyncio
 import contextlib
@@ -6,17 +6,19 @@ import math
 import os
 import re
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
 from ladechat.export.cells import Screen, screen_of
 from ladechat.protocol import Step
+from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
-from ladechat.widgets.cells import printable
+from ladechat.widgets.cells import printable, shorten
 from ladechat.widgets.panel import Panel
 
 FRAMES_PER_SECOND = 15
@@ -24,7 +26,7 @@ FRAMES_PER_SECOND = 15
 SETTLING = 3
 """Rounds of layout and painting until nothing changes: text arrives, its scroll view grows, and scrolls to the end."""
 FONTS = re.compile(r"@font-face\s*\{[^}]*\}\s*")
-
+LABEL_CELLS = 80
 
 Progress = Callable[[float], None]
 """Is told how much is done, from 0 to 1."""
@@ -48,30 +50,59 @@ class Frame(NamedTuple):
     screen: Screen
 
 
+class Reel(NamedTuple):
+    """A film as it was drawn.
+
+    Attributes:
+        frames: in order; at least one.
+        size: of the screen.
+        title: of the film.
+        markers: what is noteworthy, and when.
+    """
+
+    frames: list[Frame]
+    size: Size
+    title: str
+    markers: list[tuple[float, str]]
+
+
 class Interrupted(Exception):
     """Nobody wants the film any more."""
 
 
-class Film:
-    """The replay off-screen.
+class Film(ABC):
+    """A screen that changes with time.
 
     Args:
-        recording: what is replayed.
+        screen: goes by the clock of the film, which is `self.now`.
         size: of the screen.
 
     Attributes:
         app: the app, while `run` is at work.
+        now: seconds since the beginning.
+        title: of the film.
         interrupted: set, it ends the work with `Interrupted`.
     """
 
-    def __init__(self, recording: Recording, size: Size) -> None:
-        self._recording = recording
+    def __init__(self, screen: ReplayScreen | RaceScreen, size: Size, title: str) -> None:
         self._size = size
+        self.now = 0.0
+        self.title = printable(title)
         self.interrupted = False
-        self._now = 0.0
-        self._screen = ReplayScreen(recording, lambda: self._now)
-        self.app = LadechatApp(self._screen)
+        self.app = LadechatApp(screen)
         self.app.animation_level = "none"
+
+    @abstractmethod
+    def moments(self) -> Iterator[float]:
+        """When a frame is drawn."""
+
+    @abstractmethod
+    async def show(self) -> None:
+        """Show what is to be seen now."""
+
+    @abstractmethod
+    def done(self) -> float:
+        """How much has been shown, from 0 to 1."""
 
     async def run(self, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
         """Have the app run while `work` is done."""
@@ -88,27 +119,24 @@ class Film:
 
         await self.app.run_async(headless=True, size=self._size, auto_pilot=work_then_leave)
         if not done:
-            raise RuntimeError("The app ended before the recording did.")
+            raise RuntimeError("The app ended before the film did.")
 
     async def frames(self, pilot: Pilot[object], progress: Progress = silent) -> AsyncIterator[Frame]:
         """Play it through. The screen is as the frame shows it until the next is asked for."""
         shown: Screen | None = None
-        whole = self._recording.seconds
-        for moment in moments(self._recording.times):
-            progress(min(moment / whole, 1.0) if whole else 1.0)
-            self._now = moment
-            self._screen.show_due()
+        for moment in self.moments():
+            self.now = moment
+            await self.show()
             await self._settle(pilot)
+            progress(self.done())
             if (screen := screen_of(self.app)) != shown:
                 yield Frame(moment, screen)
                 shown = screen
 
-    async def picture(self, pilot: Pilot[object], step: int | None) -> str:
-        """The screen as SVG after a step, counted from 1 through the whole recording; None: at the end."""
-        self._screen.go(position_of(self._recording, step))
+    async def picture(self, pilot: Pilot[object]) -> str:
+        """The screen as it is, as SVG."""
         await self._settle(pilot)
-        svg = self.app.export_screenshot(title=title_of(self._recording))
-        return FONTS.sub("", svg)  # they would be fetched from elsewhere
+        return FONTS.sub("", self.app.export_screenshot(title=self.title))  # they would be fetched from elsewhere
 
     async def _settle(self, pilot: Pilot[object]) -> None:
         """Until everything is painted."""
@@ -120,28 +148,67 @@ class Film:
             await pilot.pause(0)
 
 
-def shoot(recording: Recording, size: Size, progress: Progress = silent) -> list[Frame]:
-    """All frames of a recording, at its own pace."""
+AnyFilm = TypeVar("AnyFilm", bound=Film)
+
+
+class ReplayFilm(Film):
+    """The replay of a recording, at the pace of its session."""
+
+    def __init__(self, recording: Recording, size: Size) -> None:
+        self._recording = recording
+        self.screen = ReplayScreen(recording, lambda: self.now)
+        super().__init__(self.screen, size, f"ladechat · {recording.header.model}")
+
+    def moments(self) -> Iterator[float]:
+        return moments(self._recording.times)
+
+    async def show(self) -> None:
+        self.screen.show_due()
+
+    def done(self) -> float:
+        return self.screen.player.position / len(self._recording.events)
+
+
+def shoot(recording: Recording, size: Size, progress: Progress = silent) -> Reel:
+    """A recording as a film; its questions, and what was wrong with the file, are markers."""
+    notices = [(0.0, notice) for notice in recording.notices]
+    questions = [(recording.times[turn.position], turn.question) for turn in recording.turns]
+    markers = [(seconds, shorten(" ".join(text.split()), LABEL_CELLS)) for seconds, text in notices + questions]
+    return drawn(lambda: ReplayFilm(recording, size), size, markers, progress)
+
+
+def photograph(recording: Recording, size: Size, step: int | None) -> str:
+    """One screen of a recording as SVG: after a step, counted from 1 through all of it, or the last."""
+
+    async def go_there(film: ReplayFilm) -> None:
+        film.screen.go(position_of(recording, step))
+
+    return pictured(lambda: ReplayFilm(recording, size), go_there)
+
+
+def drawn(new_film: Callable[[], Film], size: Size, markers: list[tuple[float, str]], progress: Progress) -> Reel:
+    """All frames of a film, which is made where colours are full."""
     frames: list[Frame] = []
 
     async def work(pilot: Pilot[object]) -> None:
         frames.extend([frame async for frame in film.frames(pilot, progress)])
 
     with full_colour():
-        film = Film(recording, size)
+        film = new_film()
         _run(film, work)
-    return frames
+    return Reel(frames, size, film.title, markers)
 
 
-def photograph(recording: Recording, size: Size, step: int | None) -> str:
-    """One screen of a recording as SVG: after a step, or the last."""
+def pictured(new_film: Callable[[], AnyFilm], go_there: Callable[[AnyFilm], Awaitable[None]]) -> str:
+    """One screen of a film as SVG, where `go_there` leads."""
     pictures: list[str] = []
 
     async def work(pilot: Pilot[object]) -> None:
-        pictures.append(await film.picture(pilot, step))
+        await go_there(film)
+        pictures.append(await film.picture(pilot))
 
     with full_colour():
-        film = Film(recording, size)
+        film = new_film()
         _run(film, work)
     return pictures[0]
 
@@ -186,11 +253,6 @@ def moments(times: list[float]) -> Iterator[float]:
             yield moment / FRAMES_PER_SECOND
             before = moment
     yield (before + 1) / FRAMES_PER_SECOND
-
-
-def title_of(recording: Recording) -> str:
-    """The program and the model."""
-    return printable(f"ladechat · {recording.header.model}")
 
 
 def steps_in(recording: Recording) -> int:

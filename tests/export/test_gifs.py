@@ -71,7 +71,7 @@ def check_shows(picture: Image.Image, screen: Screen) -> None:
 
 def test_each_frame_of_a_gif_has_the_colours_of_the_apps_cells(tmp_path: Path) -> None:
     recording = Recording.read(GOLDEN[-1], 1.0)
-    frames = shoot(recording, SIZE)
+    frames = shoot(recording, SIZE).frames
     file = opened(gif(frames, 0.5))  # slow: no frame is left out
     assert file.n_frames == len(frames) > 5
     for number in {0, len(frames) // 2, len(frames) - 1}:
@@ -81,7 +81,7 @@ def test_each_frame_of_a_gif_has_the_colours_of_the_apps_cells(tmp_path: Path) -
 def test_wide_and_hostile_text_is_painted_as_the_app_shows_it(tmp_path: Path) -> None:
     for make in (two_turns, hostile):
         recording = Recording.read(make(tmp_path).path, 0.0)
-        frames = shoot(recording, SIZE)
+        frames = shoot(recording, SIZE).frames
         file = opened(gif(frames, 1.0))
         check_shows(pixels_of(file, file.n_frames - 1), frames[-1].screen)
 
