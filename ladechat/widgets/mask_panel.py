@@ -1,7 +1,5 @@
 """The attention mask of one pass: which of its slots see which, as in the method's figure, but of the pass just run."""
 
-from itertools import islice
-
 from rich.color import Color
 from rich.style import Style
 
@@ -21,9 +19,10 @@ TOKEN_CELLS = 12
 
 
 class MaskPanel(Panel):
-    """A row for each slot that asks, a column for each that is seen; two slots share a line of the screen.
+    """A row for each slot that asks, a column for each that is seen.
 
-    Beside each line stand the slots of its two rows. What was accepted wears the colour of the step.
+    Two slots share a line of the screen, unless there is room for all passes of the answer with one slot a line. Beside
+    each line stand its slots by name. What was accepted wears the colour of the step.
     """
 
     NAME = "attention mask"
@@ -31,13 +30,15 @@ class MaskPanel(Panel):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: protocol.Step | None = None
+        self._most = 1
 
     def show_step(self, step: protocol.Step) -> None:
         self._step = step
+        self._most = max(self._most, step.timing.slots)
         self.redraw()
 
     def clear(self) -> None:
-        self._step = None
+        self._step, self._most = None, 1
         self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -51,7 +52,11 @@ class MaskPanel(Panel):
             return [header, *self.sentence(self.explain(), width)]
         notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots))]
         notes = notes[: max(0, height - 4)]
-        room = min(2 * max(height - 1 - len(notes), 1), max(width, 1))
+        room = max(height - 1 - len(notes), 1)
+        # By the largest pass of the answer, so that the scale does not change from step to step.
+        if self._most <= room and 2 * self._most + LABEL_GAP + MIN_LABEL_CELLS <= width:
+            return [header, *self._large_picture(step, slots, width), *notes]
+        room = min(2 * room, max(width, 1))
         return [header, *self._picture(step, slots[:room], len(slots) - room, width), *notes]
 
     def explain(self) -> str:
@@ -95,20 +100,32 @@ class MaskPanel(Panel):
                 if first + 1 < size:
                     lower = colours[first + 1] if mask[first + 1] >> column & 1 else unseen
                 row.append((UPPER_HALF, Style(color=upper, bgcolor=lower)))
-            rows.append([*row, *self._labels(step, slots, first, width - size - LABEL_GAP)])
+            rows.append([*row, *self._labels(step, slots, range(first, min(first + 2, size)), width - size)])
         if left_out > 0 and rows:
             more = f"+{_count(left_out, 'slot')}"
             rows[-1] = [*rows[-1][: min(size, width - len(more) - 1)], (" " + more, self.muted)]
         return rows
 
-    def _labels(self, step: protocol.Step, slots: list[Slot], first: int, room: int) -> Row:
-        """The two slots of a line by name: their group where it begins, and their tokens."""
+    def _large_picture(self, step: protocol.Step, slots: list[Slot], width: int) -> list[Row]:
+        """A slot a line, two cells wide."""
+        unseen = Style(bgcolor=self._ink(UNSEEN_FADED))
+        rows: list[Row] = []
+        for index, (slot, seen) in enumerate(zip(slots, mask_of(slots), strict=True)):
+            filled = Style(bgcolor=self._colour(step, slot))
+            row: Row = [("  ", filled if seen >> column & 1 else unseen) for column in range(len(slots))]
+            rows.append([*row, *self._labels(step, slots, range(index, index + 1), width - 2 * len(slots))])
+        return rows
+
+    def _labels(self, step: protocol.Step, slots: list[Slot], shown: range, room: int) -> Row:
+        """The slots of a line by name: their group where it begins, and their tokens."""
+        room -= LABEL_GAP
         if room < MIN_LABEL_CELLS:
             return []
         row: Row = [(" " * LABEL_GAP, Style())]
-        for index, slot in islice(enumerate(slots), first, first + 2):
+        for index in shown:
+            slot = slots[index]
             begins = index == 0 or slots[index - 1].group != slot.group
-            gap = "  " if index > first else ""
+            gap = "  " if index > shown.start else ""
             label = gap + (f"{_name(step, slot)} " if begins else "")
             token = shorten(visible(slot.piece), min(TOKEN_CELLS, room - cell_len(label) - 1)) if slot.piece else ""
             if cell_len(label + token) > room:

@@ -41,8 +41,7 @@ class Slot(NamedTuple):
 def slots_of(step: protocol.Step) -> list[Slot]:
     """The slots of a step's pass, in their order there, as far as the event names them."""
     draft, window = step.draft, step.window
-    after = window.rows[0][0] if window and window.rows and window.rows[0] else step.pool.after if step.pool else ""
-    slots = [Slot(after, -1, None, LAST, "", True)]
+    slots = [Slot(_after(step), -1, None, LAST, "", True)]
     if draft is None:
         return slots
     rows = {} if window is None else _window_rows(draft, window)
@@ -57,6 +56,15 @@ def slots_of(step: protocol.Step) -> list[Slot]:
         accepted = draft.verdicts[node] == "accepted"
         slots.append(Slot(draft.pieces[node], parent + 1, row, branch, draft.sources[node], accepted))
     return slots
+
+
+def _after(step: protocol.Step) -> str:
+    """The last token before the step, where one of its views says it."""
+    if step.window is not None and step.window.rows and step.window.rows[0]:
+        return step.window.rows[0][0]
+    if step.pool is not None:
+        return step.pool.after
+    return "" if step.lens is None else step.lens.after
 
 
 def branches_of(slots: Sequence[Slot]) -> int:
@@ -79,7 +87,9 @@ def _window_rows(draft: protocol.DraftTree, window: protocol.WindowView) -> dict
     Row 0 is a chain from the last token, and each column hangs below its cell of row 0. Two cells with equal tokens
     below one slot share a slot, and so does a guess that begins like them.
     """
-    children = {(parent, token): i for i, (parent, token) in enumerate(zip(draft.parents, draft.token_ids, strict=True))}
+    children = {
+        (parent, token): i for i, (parent, token) in enumerate(zip(draft.parents, draft.token_ids, strict=True))
+    }
     found: dict[int, int] = {}
     above: list[int | None] = []
     for row, ids in enumerate(window.row_ids):

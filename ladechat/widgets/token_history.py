@@ -192,7 +192,9 @@ def sentences(history: TokenHistory) -> list[str]:
             f"{_passes(history.step - history.formed)} before."
         )
     if history.read is not None:
-        told.append(f"Its pseudo state read it from layer {history.read.layer} of {history.read.layers} on.")
+        layer, layers = history.read
+        since = f"from layer {layer} of {layers} on" if layer < layers else f"at the last layer only, {layer}"
+        told.append(f"Its pseudo state read it {since}.")
     told.append(_of_the_pass(history))
     return told
 

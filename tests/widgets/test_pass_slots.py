@@ -49,13 +49,7 @@ def passes(runner: TableRunner, decoder: Decoder) -> list[tuple[SlotTree, Step]]
 @pytest.mark.parametrize("decoder", ["lookahead", "jacobi", "suffix", "auto", "autoregressive"])
 def test_the_mask_is_that_of_the_pass(decoder: str, vocabulary: int) -> None:
     runner = random_table(vocabulary, seed=vocabulary)
-    made = {
-        "lookahead": lambda: registry.lookahead(runner, 5, 4, 5),
-        "jacobi": lambda: registry.jacobi(runner, 6),
-        "suffix": lambda: registry.suffix(runner),
-        "auto": lambda: registry.auto(runner, shared(free())),
-        "autoregressive": lambda: registry.autoregressive(runner),
-    }[decoder]()
+    made = registry.make(decoder, runner, shared(free, window=True))
     sizes = []
     for tree, event in passes(runner, made):
         slots, mask = slots_of(event), mask_of(slots_of(event))
