@@ -1,4 +1,4 @@
-"""The colours of steps, each with a cue that needs no colour, and the marks of verdicts. Used by widgets, ask and export."""
+"""The colours of steps, each with a cue that needs no colour, and the marks of verdicts."""
 
 import os
 from collections.abc import Mapping

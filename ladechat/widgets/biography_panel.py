@@ -9,7 +9,7 @@ from ladechat.widgets.panel import Panel, Row
 from ladechat.widgets.token_history import TokenHistory, last_drafted, sentences, token_history
 
 MOST_STEPS = 512
-"""Steps of the answer that are remembered. What a token came from lies a few passes back, so more would tell no more."""
+"""Steps of the answer that are remembered. What a token came from lies a few passes back."""
 
 
 class BiographyPanel(Panel):

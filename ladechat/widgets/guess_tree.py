@@ -1,6 +1,7 @@
 """The guesses of one step as a tree: what branches a draft tree has, and which guesses begin alike."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ladechat import protocol
@@ -28,7 +29,7 @@ def in_lines(guesses: Iterable[protocol.Candidate]) -> list[Line]:
     guesses = list(guesses)
     tried = _ordered([guess for guess in guesses if guess.tried], 0)
     ids = [guess.token_ids for guess in tried]
-    shared = [0, *(min(_common(one, other), len(other) - 1) for one, other in zip(ids, ids[1:], strict=False))]
+    shared = [0, *(min(_common(one, other), len(other) - 1) for one, other in pairwise(ids))]
     lines = [
         Line(guess, own, tuple(_forks_again(shared[index + 1 :], depth) for depth in range(own + 1)))
         for index, (guess, own) in enumerate(zip(tried, shared, strict=False))

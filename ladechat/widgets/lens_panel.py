@@ -60,7 +60,7 @@ class LensPanel(Panel):
         top = view.row_ids[-1]
         right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
         return (
-            f"Hidden transfer makes states of {len(top)} tokens ahead half-way up the model, at layer {view.layers[0]} of "
+            f"Hidden transfer makes states of {len(top)} tokens ahead half-way up, at layer {view.layers[0]} of "
             f"{view.layers[-1]}. A column shows what one of them reads at each layer; the last layer, on top, guesses. "
             f"Here {right} of {len(top)} guesses came true."
         )

@@ -169,7 +169,7 @@ def _size(step: protocol.Step, slots: list[Slot]) -> str:
 def _notes(step: protocol.Step, named: int) -> list[tuple[str, ...]]:
     """What the picture means, each in ever fewer words."""
     cached = f"{step.timing.cache_length:,}"
-    notes = [
+    notes: list[tuple[str, ...]] = [
         (
             "filled: the slot of this row sees that of the column · in colour: accepted",
             "filled: row sees column · in colour: accepted",

@@ -31,8 +31,10 @@ WINDOW = "window"
 class PoolPanel(Panel):
     """One guess a line: a mark for each of its tokens, the tokens, and where they came from.
 
-    What a guess shares with the lines above is not repeated: it forks off below the last token that they share. Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree that other drafters
-    have brought; for a decoder without a pool, all branches.
+    What a guess shares with the lines above is not repeated: it forks off below the last token that they share.
+
+    Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree that other
+    drafters have brought; for a decoder without a pool, all branches.
     """
 
     NAME = "drafts and n-gram pool"
@@ -128,7 +130,7 @@ class PoolPanel(Panel):
         room = width - marks - 1 - cell_len(source) - 1
         if shared >= len(above) or above[shared] + LEAST_TOKEN_CELLS > room:
             shared = 0
-        starts = above[:shared] + [above[shared] if shared else 0]
+        starts = [*above[:shared], above[shared] if shared else 0]
         row = [*self._marks(candidate, shared, marks), (_branch(line, shared, starts), self.muted)]
         used = starts[-1]
         for index, piece in enumerate(candidate.pieces[shared:], shared):

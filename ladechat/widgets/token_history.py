@@ -52,7 +52,7 @@ class TokenHistory:
         ahead: its place among them, from 1.
         tested: how many drafts the model judged in that pass.
         guesses: what the window guessed for its very place, oldest first.
-        formed: the step in which the window first completed the n-gram that it was accepted with, as far as it is known.
+        formed: the step in which the window first completed the n-gram that it was accepted with, as far as known.
         read: for hidden transfer, how its pseudo state came to it, where somebody looked.
     """
 

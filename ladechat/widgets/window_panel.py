@@ -80,9 +80,9 @@ class WindowPanel(Panel):
         cells = [(row + column, token) for row, ids in enumerate(view.row_ids) for column, token in enumerate(ids)]
         right = sum(self._came_true(position, token) is not None for position, token in cells)
         return (
-            f"Each pass guesses at W = {width} positions, with the guesses of the passes before in view: N − 1 = {ages} "
+            f"Each pass guesses at W = {width} positions, with those of the passes before in view: N − 1 = {ages} "
             f"rows, the oldest on top. In this pass {right} of its {len(cells) - 1} guesses stood where the model then "
-            f"put the same token. Down the stairs they form n-grams of up to N = {ages + 1} tokens, which go into the pool."
+            f"put the same token. Down the stairs they form n-grams of up to N = {ages + 1} tokens, for the pool."
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
