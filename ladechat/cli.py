@@ -23,6 +23,7 @@ from ladechat.bench.options import (
     numbers_by_hand,
 )
 from ladechat.export.commands import export
+from ladechat.export.formats import IDLE_SECONDS
 from ladechat.options import (
     USAGE_ERROR,
     Device,
@@ -144,8 +145,9 @@ def chat(
 def replay(
     file: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
     idle_limit: Annotated[
-        float | None, typer.Option("--idle-limit", "-i", help="Shorten pauses to that many seconds.", min=0.0)
-    ] = None,
+        float, typer.Option("--idle-limit", "-i", help="Shorten pauses to that many seconds.", min=0.0)
+    ] = IDLE_SECONDS,
+    real_time: Annotated[bool, typer.Option("--real-time", help="Leave pauses as long as they were.")] = False,
 ) -> None:
     """Show a recorded session, at its own pace or step by step."""
     gc.disable()  # until the first frame is shown, as in `chat`; looking through 200,000 events takes a second
@@ -153,7 +155,7 @@ def replay(
     from ladechat.session.replay import Recording
 
     try:
-        recording = Recording.read(file, idle_limit)
+        recording = Recording.read(file, None if real_time else idle_limit)
     except UnreadableRecording as error:
         fail(str(error))
     except OSError as error:
