@@ -8,12 +8,11 @@ from textual.widgets import TextArea
 
 from ladechat.keys import LEFT_OUT_WHILE_LOOKING, WALK_KEYS
 from ladechat.screens.pace_keys import PaceKeys, leave_out
-from ladechat.widgets.answer_steps import StepPointedAt
+from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.seek_bar import SeekBar
 
-NEVER_KNOWN = "How this answer came about is not known: it is from an earlier session."
 NO_LONGER_KEPT = "How this answer came about is no longer kept: later answers have taken its place."
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.binding import ActiveBinding
 
-from ladechat.keys import LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
+from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
 from ladechat.screens.session_screen import SessionScreen
 
 
@@ -71,4 +71,4 @@ class PaceKeys(SessionScreen):
 
     def _keys_that_act(self) -> Iterable[str]:
         """Keys of the screen that are not typed while the prompt is empty."""
-        return [binding.key for binding in PACE_KEYS] if self._session.asking else []
+        return [EXPLAIN_KEY, *(binding.key for binding in PACE_KEYS if self._session.asking)]

@@ -12,6 +12,8 @@ from ladechat.widgets.arrangement import Arrangement
 MOST_BYTES = 64 * 1024 * 1024
 """Of all answers but the latest: some 60,000 steps of `auto`."""
 
+NEVER_KNOWN = "How this answer came about is not known: it is from an earlier session."
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode_step = msgspec.msgpack.Decoder(Step).decode
 _decode_choice = msgspec.msgpack.Decoder(PolicyChoice).decode
