@@ -53,9 +53,26 @@ PACE_KEYS = (
 )
 """They act while an answer is under way, and are typed like others where the prompt is not empty."""
 
+WALK_KEYS = ("left", "right", "home", "end")
+"""While one looks back they walk through the steps, and move no cursor until something is typed."""
+
+LOOK_KEYS = (
+    Binding("escape", "leave_steps", "Newest", id="leave_steps", tooltip="From looking back to the newest state."),
+    Binding(
+        "left,ctrl+b", "look_back", "Back", id="look_back", tooltip="Look back, step by step; Ctrl+B while typing too."
+    ),
+    Binding("right", "look_on", "On", id="look_on", tooltip="One step on, while looking back."),
+    Binding("home", "first_step", "First step", show=False, id="first_step", tooltip="To the answer's first step."),
+    Binding("end", "last_step", "Last step", show=False, id="last_step", tooltip="To the answer's last step."),
+)
+"""They act while one looks back. Each comes before another key that means something else at other times."""
+
 APP_KEYS = (
+    LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
-    *PACE_KEYS,
+    PACE_KEYS[0],
+    *LOOK_KEYS[1:],
+    *PACE_KEYS[1:],
     SHARED_KEYS[0],
     Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Plain decoding, or the decoder before."),
     SHARED_KEYS[1],
@@ -99,6 +116,9 @@ APP_KEYS = (
 
 LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "look", "record")
 """The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
+LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
+"""The same, while one looks back."""
+
 CONVERSATIONS_KEYS = (
     Binding("enter", "open", "Open", priority=True, id="open", tooltip="Go on with this conversation."),
     Binding("enter", "take_title", "Take title", priority=True, id="take_title", tooltip="Give it this title."),
