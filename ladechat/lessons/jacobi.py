@@ -36,29 +36,27 @@ def _first_block(run: Run) -> str:
     if step.window is None:
         return brought(run)
     return (
-        "The row −1 is what went into this pass: the last token and the guesses after it. The row 'new' is what the "
-        f"model answered below each. The first answer, {quoted(step.window.fresh[0])}, is the model's own token: it "
-        "stands on text alone, so it is right. The others stand on guesses; they go into the next pass."
+        "The row −1 went into this pass: the last token, at +0, and guesses. The row 'new' is what the model answered "
+        f"after each of them, so it stands one place further right. Its first token, {quoted(step.window.fresh[0])}, "
+        "was answered to text alone: it is the model's own, and right. The others were answered to guesses."
     )
 
 
-def displaced(run: Run) -> int | None:
-    """How far too far ahead the block of the pass before had the token that has come now; None if it had not."""
-    if run.passes < 2 or run.steps[-2].window is None:
-        return None
-    before = run.steps[-2]
-    assert before.window is not None
-    due = len(before.token_ids) + 1
-    row = before.window.row_ids[0]
-    return next((place - due for place in range(due + 1, len(row)) if row[place] == run.last.token_ids[0]), None)
+def refused(run: Run) -> bool:
+    """Was the first guess of the block refused?"""
+    window = run.last.window
+    return window is not None and len(window.row_ids[0]) > 1 and window.row_ids[0][1] != run.last.token_ids[0]
 
 
-def _right_word_wrong_place(run: Run) -> str:
-    far = displaced(run) or 0
+def _another_text(run: Run) -> str:
+    window = run.last.window
+    if window is None:
+        return brought(run)
+    guess, own = window.rows[0][1], run.last.pieces[0]
     return (
-        f"{quoted(run.last.pieces[0])} has come now. The block of the pass before had that token too, {far} "
-        f"position{'s' * (far != 1)} too far ahead: the right word at the wrong place. Jacobi decoding has no memory, "
-        "so the guess was lost."
+        f"The guess at +1 was {quoted(guess)}, but the model says {quoted(own)}: refused. All that is answered right "
+        f"of it continues a text with {quoted(guess)} in it, so it is seldom right. Where it is, as a word that comes "
+        "later, Jacobi decoding has no memory to keep it in."
     )
 
 
@@ -89,7 +87,7 @@ SCENE = Scene(
     cards=(
         Say(BEGINNING),
         Look(at_step(3), _first_block),
-        Look(lambda run: displaced(run) is not None, _right_word_wrong_place),
+        Look(lambda run: run.passes >= 5 and refused(run), _another_text),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass),
         Look(at_end, _whole),
         Task(TASK, "window", set_to("window", "W", 12, 64), _longer),

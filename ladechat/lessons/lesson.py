@@ -11,8 +11,8 @@ from ladechat.lessons.scene import Card, Look, Predict, Run, Say, Scene, Task
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
 
 MISSED = (
-    "What this card is about did not come up in this answer. That depends on the settings and on the machine. "
-    "Go on: the rest of the scene does not need it."
+    "What this card is about did not come up in this answer. That depends on the settings and on the machine. Go on: "
+    "the rest of the scene does not need it."
 )
 LEFT_BEHIND = "You were past this card already. To do it now, move the slider, then press Enter."
 

@@ -11,7 +11,7 @@ BEGINNING = (
 QUESTION = "The answer is not at its end yet. How many passes will all of it take, by plain decoding?"
 TASK = (
     "With a temperature of 0 the likeliest token is taken; above it tokens are drawn by their probabilities. Move the "
-    "slider T above 0, and ask again. Does that break the chain?"
+    "slider T to 1, and ask again. Does that break the chain?"
 )
 END = (
     "One pass, one token: each token has to wait for the one before it. In the scenes that follow, passes take "
@@ -37,7 +37,7 @@ def _whole(run: Run) -> str:
 
 
 def _warmer(settings: Settings) -> str:
-    return "" if settings.temperature > 0 else "T is 0 now; move it above 0."
+    return "" if settings.temperature >= 0.9 else f"T is {settings.temperature:g} now; move it to 1."
 
 
 def _drawn(before: Run, after: Run) -> str:

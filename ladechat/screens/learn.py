@@ -32,7 +32,7 @@ from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.sliders import ParameterSlider, SamplingSlider, Sliders
-from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript import Transcript
 
@@ -41,6 +41,7 @@ STEPS_PER_SECOND = 8.0
 MOST_NEW_TOKENS = 64
 ROWS_FOR_ALL_PANELS = 36
 """On a lower terminal only the panel that a card is about has room."""
+PAUSED = "paused between two passes"
 ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
 
 
@@ -232,6 +233,7 @@ class LearnScreen(Screen[None]):
         if seen != self._seen:
             self._seen = seen
             self._place_focus()
+            self._say_whether_paused()
             self.refresh_bindings()
 
     def _show_panel(self, wanted: str) -> None:
@@ -270,6 +272,12 @@ class LearnScreen(Screen[None]):
             return f"Enter: next scene, {SCENES[self._progress.number + 1].title}"
         right, made = self._progress.right, self._progress.made
         return f"Enter leaves · {right} of {made} predictions came true"
+
+    def _say_whether_paused(self) -> None:
+        """In the status line, while an answer is under way."""
+        lesson = self.lesson
+        if lesson.runs and lesson.runs[-1].settings is not None and not lesson.runs[-1].ended:
+            self._presenter.say(ANSWERING if lesson.page.phase is Phase.RUNNING else PAUSED)
 
     def _place_focus(self) -> None:
         """A task's slider takes the arrow keys; with any other card they turn pages."""
