@@ -230,20 +230,18 @@ class Lesson:
 
     def _return_to_goal(self) -> None:
         """Where the reader has been before, cards go by without being asked for."""
-        page = self._pages[-1]
-        if self.reached >= self._goal:
-            return
-        if isinstance(page.card, Predict):
-            if not self._choices:
-                self._goal = self.reached
-                return
+        page, before_goal = self._pages[-1], self.reached < self._goal
+        if isinstance(page.card, Predict) and self._choices:  # at the goal too: nobody is to predict what they know
             self.choose(self._choices.pop(0))
-        elif isinstance(page.card, Task):
-            page.phase, page.text = Phase.TOLD, LEFT_BEHIND
-        if page.phase is Phase.TOLD:
-            self._open()
-        else:
             self.hurried = True
+        elif isinstance(page.card, Predict):
+            self._goal = self.reached
+        elif isinstance(page.card, Task) and before_goal:
+            page.phase, page.text = Phase.TOLD, LEFT_BEHIND
+        if before_goal:
+            self.hurried = True
+            if page.phase is Phase.TOLD:
+                self._open()
 
     def _look(self) -> None:
         """Has the card under way come to what it waits for?"""

@@ -48,8 +48,8 @@ def _rate(run: Run) -> float:
 
 def _whole(run: Run) -> str:
     return (
-        f"{_rate(run):.2f} tokens a pass: {run.sum}. It varies with the text: what repeats, such as code and lists, is "
-        "guessed better."
+        f"{_rate(run):.2f} tokens a pass, or {run.sum}. It varies with the text: what repeats, such as code and lists, "
+        "is guessed better."
     )
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
@@ -10,6 +11,8 @@ from platformdirs import user_data_path
 from ladechat.files import replace_file
 from ladechat.lessons.scenes import SCENES
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
 PRIVATE = 0o600
 DAMAGED = "The file that says how far you were cannot be read, so the lessons begin anew."
 
@@ -17,16 +20,16 @@ DAMAGED = "The file that says how far you were cannot be read, so the lessons be
 class Score(msgspec.Struct, frozen=True):
     """Predictions of a scene: those that came true, and all."""
 
-    right: int
-    made: int
+    right: Count
+    made: Count
 
 
 class Progress(msgspec.Struct, frozen=True):
     """The scene by its name, the card that was reached in it, what was predicted there; and all scores."""
 
     scene: str = SCENES[0].name
-    card: int = 0
-    choices: list[int] = []
+    card: Count = 0
+    choices: list[Count] = []
     scores: dict[str, Score] = {}
 
     @property

@@ -18,7 +18,7 @@ from textual.widgets import Footer
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress, ProgressFile, Score
-from ladechat.lessons.scene import Predict, Scene, Task
+from ladechat.lessons.scene import SPEED, Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, Event, Header, Loading, Ready
@@ -241,7 +241,8 @@ class LearnScreen(Screen[None]):
         low = self.app.size.height < ROWS_FOR_ALL_PANELS
         self._side.restore(self._side.arrangement)
         for panel in self._side.query(Panel):
-            panel.display = panel.id == wanted or (panel.display and not low)
+            among_others = panel.display or panel.id == SPEED  # which every decoder has
+            panel.display = panel.id == wanted or (among_others and not low)
 
     def _hint(self) -> str:
         lesson, page = self.lesson, self.lesson.page
