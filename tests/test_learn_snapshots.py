@@ -20,8 +20,8 @@ Prepare = Callable[[Pilot[int]], Awaitable[None]]
 pytestmark = pytest.mark.full
 SIZES = [(80, 24), (120, 40), (200, 60)]
 NAMES = ["80x24", "120x40", "200x60"]
-PREDICTED = Progress("window", 2, [0])
-"""In the scene on the window, where a prediction has been answered."""
+PREDICTED = Progress("pool", 2, [0])
+"""In the scene on the pool, where a prediction has been answered."""
 
 
 def lessons() -> LadechatApp:

@@ -46,7 +46,7 @@ def _layers(run: Run) -> str:
     return (
         f"A column for each position ahead, a row for each layer. At layer {lens.layers[0]} the pseudo states read "
         f"{quoted(*low)}; at the last one, which guesses, {quoted(*top)}. ✓ above a column: that guess came true. The "
-        f"likeliest guesses become drafts. {brought(run)}"
+        f"few likeliest of each column become drafts, so one may come true that is not shown. {brought(run)}"
     )
 
 

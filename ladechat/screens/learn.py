@@ -41,6 +41,8 @@ STEPS_PER_SECOND = 8.0
 MOST_NEW_TOKENS = 64
 ROWS_FOR_ALL_PANELS = 36
 """On a lower terminal only the panel that a card is about has room."""
+LOADS = "The model is being loaded. The question is asked as soon as it is there …"
+ANSWERS = "The model answers, pass by pass …"
 PAUSED = "paused between two passes"
 ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
 
@@ -227,7 +229,7 @@ class LearnScreen(Screen[None]):
         number, count = self._progress.number + 1, len(SCENES)
         choices = card.choices if isinstance(card, Predict) else ()
         place = f"scene {number} of {count} · card {lesson.place + 1} of {len(scene.cards)}"
-        text = page.text or "The model answers, pass by pass …"
+        text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
         self._box.show((scene.title, place), text, self._hint(), choices, page.choice, page.outcome)
         seen = (lesson, lesson.place, page.phase)
         if seen != self._seen:

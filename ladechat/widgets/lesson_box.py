@@ -22,7 +22,7 @@ class LessonBox(Panel, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    LessonBox:focus > .panel--title { color: $accent; }
+    LessonBox:focus > .panel--title { color: $text-accent; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -58,7 +58,7 @@ class LessonBox(Panel, can_focus=True):
         empty: list[Row] = [[] for _ in range(height - 2 - len(body))]
         title, place = self.heading
         head = self.header(width, (title,), (place,))
-        return [head, *body, *empty, [(shorten(self.hint, width), self.muted)]]
+        return [head, *body, *empty, [(shorten(self.hint, width), Style())]]
 
     def _body(self, width: int) -> list[Row]:
         lines: list[Row] = [[(line, Style())] for line in textwrap.wrap(self.text, max(width, 1))]

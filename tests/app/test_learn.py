@@ -20,10 +20,10 @@ from ladechat.session.single_questions import SingleQuestions
 from ladechat.widgets.lesson_box import LessonBox
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.slider import Slider
+from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, wait_until
 from tests.fake_engine import FakeEngine
-
 
 SHORT = "The pool keeps what the window has written."
 
@@ -160,6 +160,17 @@ async def test_an_engine_that_ends_is_said_and_f5_goes_on_with_the_scene() -> No
         await wait_until(pilot, lambda: room.engines[1].steps_done == 5)
         await room.told(pilot)
         assert room.place == ("one_token", 1) and room.box.text.startswith("5 passes")
+
+
+async def test_while_the_model_loads_the_card_says_so() -> None:
+    room = Room(FakeEngine(hold_loading=True))
+    async with room.app.run_test(size=(80, 24)) as pilot:
+        await wait_until(pilot, lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"))
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: room.box.text.startswith("The model is being loaded."))
+        room.engines[0].finish_loading()
+        await room.told(pilot)
+        assert room.box.text.startswith("5 passes")
 
 
 async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
