@@ -23,6 +23,7 @@ from ladechat.bench.options import (
     numbers_by_hand,
 )
 from ladechat.export.commands import export
+from ladechat.learn import learn
 from ladechat.options import (
     USAGE_ERROR,
     Device,
@@ -85,6 +86,7 @@ def _refusals_made_visible() -> Iterator[None]:
 app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(train_commands, name="train")
 app.command()(race)
+app.command()(learn)
 
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
 Record = Annotated[

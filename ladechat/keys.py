@@ -173,3 +173,23 @@ RACE_KEYS = (
     ),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
+
+LEARN_KEYS = (
+    Binding("enter,space", "go_on", "Go on", key_display="Enter", id="go_on", tooltip="To the next card, or hurry."),
+    Binding("left,backspace", "back", "Back", key_display="←", id="back", tooltip="To the card before."),
+    Binding("1", "answer(0)", "Predict", key_display="1–4", id="answer_1", tooltip="Predict the first."),
+    Binding("2", "answer(1)", "Predict", show=False, id="answer_2", tooltip="Predict the second."),
+    Binding("3", "answer(2)", "Predict", show=False, id="answer_3", tooltip="Predict the third."),
+    Binding("4", "answer(3)", "Predict", show=False, id="answer_4", tooltip="Predict the fourth."),
+    Binding("n", "next_scene", "Next scene", id="next_scene", tooltip="To the next scene."),
+    Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
+    Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
+    Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the answer."),
+    Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the answer."),
+    Binding("f4", "app.switch_look", "Look", show=False, id="learn_look", tooltip=SHARED_KEYS[1].tooltip),
+    Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
+    Binding(
+        "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."
+    ),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
+)

@@ -49,7 +49,7 @@ def test_importing_the_ui_imports_no_torch(module: str) -> None:
     assert not loaded & {"torch", "transformers", "numpy", "tokenizers", "huggingface_hub"}
 
 
-@pytest.mark.parametrize("module", ["cli", "ask", "bench.command", "export.command"])
+@pytest.mark.parametrize("module", ["cli", "ask", "learn", "bench.command", "export.command"])
 def test_importing_a_command_imports_no_screen_and_no_torch(module: str) -> None:
     assert not modules_loaded_by(f"import ladechat.{module}") & {"textual", "torch", "transformers"}
 

@@ -28,6 +28,7 @@ SEEN = (
     ("how much to draft", "Of auto: what a step costs by its slots, and how many tokens it should bring."),
     ("speed", "Tokens a pass, passes saved, and how long it took; × compares with plain decoding."),
     ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
+    ("more of it", "Ctrl+P, Learn how it works: seven scenes of a minute, on the real engine; or ladechat learn."),
 )
 """What is on the screen, by its name there."""
 
