@@ -45,7 +45,7 @@ def test_importing_the_ui_imports_no_torch(module: str) -> None:
     assert not loaded & {"torch", "transformers", "numpy", "tokenizers", "huggingface_hub"}
 
 
-@pytest.mark.parametrize("module", ["cli", "ask", "bench.command", "export.command"])
+@pytest.mark.parametrize("module", ["cli", "ask", "bench.command", "export.command", "serve.commands"])
 def test_importing_a_command_imports_no_screen_and_no_torch(module: str) -> None:
     assert not modules_loaded_by(f"import ladechat.{module}") & {"textual", "torch", "transformers"}
 
@@ -66,7 +66,7 @@ def test_importing_the_server_imports_no_torch() -> None:
 def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["plot"], *extras["quantize"], *extras["gguf"]]
+    needed = [*project["dependencies"], *extras["plot"], *extras["quantize"], *extras["gguf"], *extras["serve"]]
     needed = [line for line in needed if not line.startswith("accelerate")]  # which transformers imports
     declared = {line.partition(">")[0].replace("-", "_") for line in needed}
     assert third_party_imports() == declared
