@@ -1,6 +1,6 @@
 """Draws the app for a browser tab: packets on standard input and output, as Textual's web driver has them."""
 
-from textual import messages
+from textual import events, messages
 from textual.driver import Driver
 from textual.drivers.web_driver import WebDriver
 
@@ -10,6 +10,11 @@ class PageDriver(WebDriver):
 
     deliver_binary = Driver.deliver_binary
     """A picture of the screen is saved on this machine, as in a terminal; nothing is sent to the browser."""
+
+    def start_application_mode(self) -> None:
+        """Begin with keys for the app, as a terminal does: the page says so before anybody listens."""
+        super().start_application_mode()
+        self._app.call_later(self._app.post_message, events.AppFocus())
 
     def run_input_thread(self) -> None:
         """Pass on what comes, and leave when nothing can come any more."""

@@ -64,9 +64,9 @@ async def hues(page: Page, left: float, right: float) -> set[str]:
 
 
 async def until_coloured(page: Page) -> None:
-    """Wait for steps in several hues in the conversation, which is on the left, and in the panels beside it."""
+    """Wait for steps in several hues in the conversation, which is on the left, and for one in the panels beside it."""
     for _ in range(DEADLINE_SECONDS * 2):
-        if min(len(await hues(page, 0.0, 0.5)), len(await hues(page, 0.6, 1.0))) >= 3:
+        if len(await hues(page, 0.0, 0.5)) >= 3 and await hues(page, 0.6, 1.0):
             return
         await asyncio.sleep(0.5)
     raise AssertionError(f"the hues {await hues(page, 0.0, 0.5)} and {await hues(page, 0.6, 1.0)} were seen")
