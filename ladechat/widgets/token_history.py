@@ -188,7 +188,7 @@ def sentences(history: TokenHistory) -> list[str]:
     told += _of_the_window(history)
     if history.formed is not None:
         told.append(
-            f"Its n-gram first stood in a column of the window in step {history.formed + 1}, "
+            f"Its n-gram first stood in the window in step {history.formed + 1}, "
             f"{_passes(history.step - history.formed)} before."
         )
     if history.read is not None:

@@ -64,6 +64,10 @@ async def test_f10_shows_one_thing_at_a_time_and_then_all_again() -> None:
         stage.engine.release(3)
         await pilot.pause(0.1)
         assert visible(stage) == {"mask", "speed"}, "steps do not change it"
+        await pilot.resize_terminal(60, 16)
+        await pilot.press("question_mark")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
+        assert "F2 shows them" in explained(stage), "nothing is beside the conversation that could be explained"
 
 
 async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed() -> None:
@@ -93,12 +97,3 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
         await pilot.press("escape")
         await wait_until(pilot, lambda: stage.app.screen is stage.screen)
         assert stage.prompt == "Why?"
-
-
-async def test_without_panels_the_explanation_says_how_to_see_them() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(60, 16)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("question_mark")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
-        assert "F2 shows them" in explained(stage)

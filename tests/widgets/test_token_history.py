@@ -40,7 +40,7 @@ def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
             "For its place the window first guessed ‹e›, 2 passes before and 3 tokens ahead, "
             "and changed it once in 1 more pass: right from step 3 on."
         ),
-        "Its n-gram first stood in a column of the window in step 3, 1 pass before.",
+        "Its n-gram first stood in the window in step 3, 1 pass before.",
         "The pass judged 2 drafts at once and gave 3 tokens: 2 passes saved.",
     ]
 
@@ -53,7 +53,7 @@ def test_a_right_guess_that_was_given_up_again_is_not_said_to_be_right_at_the_en
     assert [guess.piece for guess in history.guesses] == ["d", "y"]
     told = " ".join(sentences(history))
     assert "right for a time, not at the end" in told and "from step" not in told
-    assert history.formed is None and "column" not in told, "no column held c d"
+    assert history.formed is None and "n-gram first" not in told, "no column held c d"
 
 
 def test_the_models_own_token_is_no_draft() -> None:
@@ -120,7 +120,7 @@ def test_it_claims_nothing_that_the_events_do_not_show(
     assert history.read is None or history.origin == "hidden_transfer"
     told = sentences(history)
     assert 1 <= len(told) <= 5
-    assert ("column" in " ".join(told)) == (history.formed is not None)
+    assert ("n-gram first" in " ".join(told)) == (history.formed is not None)
     assert ("For its place" in " ".join(told)) == bool(history.guesses)
 
 
