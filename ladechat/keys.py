@@ -1,5 +1,7 @@
 """Every key of the app, once: what binds it, the footer, the command palette and docs/keys.md all read these tables."""
 
+from dataclasses import replace
+
 from textual.binding import Binding
 
 EXPLAIN_KEY = "question_mark"
@@ -51,9 +53,26 @@ PACE_KEYS = (
 )
 """They act while an answer is under way, and are typed like others where the prompt is not empty."""
 
+WALK_KEYS = ("left", "right", "home", "end")
+"""While one looks back they walk through the steps, and move no cursor until something is typed."""
+
+LOOK_KEYS = (
+    Binding("escape", "leave_steps", "Newest", id="leave_steps", tooltip="From looking back to the newest state."),
+    Binding(
+        "left,ctrl+b", "look_back", "Back", id="look_back", tooltip="Look back, step by step; Ctrl+B while typing too."
+    ),
+    Binding("right", "look_on", "On", id="look_on", tooltip="One step on, while looking back."),
+    Binding("home", "first_step", "First step", show=False, id="first_step", tooltip="To the answer's first step."),
+    Binding("end", "last_step", "Last step", show=False, id="last_step", tooltip="To the answer's last step."),
+)
+"""They act while one looks back. Each comes before another key that means something else at other times."""
+
 APP_KEYS = (
+    LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
-    *PACE_KEYS,
+    PACE_KEYS[0],
+    *LOOK_KEYS[1:],
+    *PACE_KEYS[1:],
     SHARED_KEYS[0],
     Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Plain decoding, or the decoder before."),
     SHARED_KEYS[1],
@@ -97,6 +116,9 @@ APP_KEYS = (
 
 LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "look", "record")
 """The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
+LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
+"""The same, while one looks back."""
+
 CONVERSATIONS_KEYS = (
     Binding("enter", "open", "Open", priority=True, id="open", tooltip="Go on with this conversation."),
     Binding("enter", "take_title", "Take title", priority=True, id="take_title", tooltip="Give it this title."),
@@ -112,17 +134,23 @@ CONVERSATIONS_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
+_STEP = Binding.Group("Step", compact=True)
+_SPEED = Binding.Group("Speed", compact=True)
+_TURN = Binding.Group("Turn", compact=True)
+
 REPLAY_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
-    Binding("right", "step_forward", "Step", id="step_forward", tooltip="One step on."),
-    Binding("left", "step_back", "Back", id="step_back", tooltip="One step back."),
-    Binding("n", "next_turn", "Next", id="next_turn", tooltip="To the next question."),
-    Binding("p", "previous_turn", "Prev", id="previous_turn", tooltip="To the question before."),
-    Binding("plus,up", "faster", "Faster", show=False, id="faster", tooltip="Faster."),
-    Binding("minus,down", "slower", "Slower", show=False, id="slower", tooltip="Slower."),
+    Binding("right", "step_forward", "Step", group=_STEP, id="step_forward", tooltip="One step on."),
+    Binding("left", "step_back", "Back", group=_STEP, id="step_back", tooltip="One step back."),
+    Binding("n", "next_turn", "Next turn", group=_TURN, id="next_turn", tooltip="To the next question."),
+    Binding("p", "previous_turn", "Previous turn", group=_TURN, id="previous_turn", tooltip="To the question before."),
+    Binding("plus,up", "faster", "Faster", group=_SPEED, key_display="+", id="faster", tooltip="Faster."),
+    Binding("minus,down", "slower", "Slower", group=_SPEED, key_display="-", id="slower", tooltip="Slower."),
     Binding("home", "to_start", "To the beginning", show=False, id="to_start", tooltip="To the beginning."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end of the recording."),
-    *SHARED_KEYS,
+    SHARED_KEYS[0],
+    replace(SHARED_KEYS[1], show=False),
+    *SHARED_KEYS[2:],
     Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
     Binding("q", "app.quit", "Quit", id="quit", tooltip="Leave."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),

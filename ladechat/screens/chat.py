@@ -14,7 +14,7 @@ from textual.widgets import Footer
 from ladechat.keys import APP_KEYS
 from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
 from ladechat.screens.kept_conversations import KeptConversations
-from ladechat.screens.pace_keys import PaceKeys
+from ladechat.screens.looking_back import LookingBack
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
 from ladechat.screens.view import FRAMES_PER_SECOND, commands
@@ -35,7 +35,7 @@ from ladechat.widgets.too_small import TooSmall
 QUIT_SECONDS = 2.0
 
 
-class ChatScreen(PaceKeys, KeptConversations):
+class ChatScreen(LookingBack, KeptConversations):
     """What the user says to a session, and what the session shows.
 
     Args:

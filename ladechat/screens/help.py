@@ -19,6 +19,7 @@ from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP
 NAME_CELLS = 19
 SEEN = (
     ("a colour", "One forward pass of the model: these tokens came together. Plain ones came alone."),
+    ("underlined, bold", "A token that was drafted. The last of a step is mostly the model's own: its colour alone."),
     ("Jacobi window", "Guesses at W positions ahead, of the last N − 1 passes; down the stairs they read as n-grams."),
     ("pseudo states", "Hidden transfer: what each guess reads at every layer, up to the last one, which counts."),
     ("n-gram pool, drafts", "What was guessed for this pass. ✓ the model agreed, ✗ it did not, · it was not asked."),

@@ -5,7 +5,7 @@ from rich.style import Style
 
 from ladechat import protocol
 from ladechat.widgets.cells import cell_len, shorten, visible
-from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import LAST, Slot, branches_of, mask_of, slots_of
 
 UPPER_HALF = "▀"
@@ -18,7 +18,7 @@ MIN_LABEL_CELLS = 12
 TOKEN_CELLS = 12
 
 
-class MaskPanel(Panel):
+class MaskPanel(StepPanel):
     """A row for each slot that asks, a column for each that is seen.
 
     Two slots share a line of the screen, unless there is room for all passes of the answer with one slot a line. Beside
@@ -29,20 +29,18 @@ class MaskPanel(Panel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._step: protocol.Step | None = None
         self._most = 1
 
     def show_step(self, step: protocol.Step) -> None:
-        self._step = step
+        super().show_step(step)
         self._most = max(self._most, step.timing.slots)
-        self.redraw()
 
     def clear(self) -> None:
-        self._step, self._most = None, 1
-        self.redraw()
+        super().clear()
+        self._most = 1
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("attention mask of this pass", "attention mask", "mask")
+        titles = self.titles("attention mask of this pass", "attention mask", "mask")
         step = self._step
         if step is None:
             return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
