@@ -113,7 +113,7 @@ def test_the_protocol_page_has_no_message_that_does_not_exist() -> None:
 
 KEY_NAMES = {"escape": "Esc", "up": "↑", "down": "↓", "left": "←", "right": "→"}
 KEY_NAMES |= {"pageup": "Page Up", "pagedown": "Page Down", "plus": "+", "minus": "-"}
-KEY_NAMES |= {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?"}
+KEY_NAMES |= {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?", "slash": "/"}
 PLACES: dict[str, type[DOMNode]] = {
     "Anywhere": ChatScreen,
     "In a replay": ReplayScreen,
