@@ -12,12 +12,15 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from ladechat.clipboard import keep
+from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.explain import ExplainScreen
 from ladechat.screens.help import HelpScreen
+from ladechat.screens.learn import LearnScreen
+from ladechat.screens.learn_from_chat import lesson_session
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.view import ConversationView, welcome
@@ -35,6 +38,8 @@ from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
 from ladechat.widgets.flow import safe
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
+
+Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
 
 class LadechatApp(App[int], inherit_bindings=False):
@@ -56,7 +61,7 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def __init__(
         self,
-        opening: ChatScreen | ReplayScreen | RaceScreen,
+        opening: Opening,
         session: EngineSession | None = None,
         settings_file: SettingsFile | None = None,
     ) -> None:
@@ -85,8 +90,8 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     @property
     def _view(self) -> ConversationView:
-        """The conversation. A race has none, and no key for it."""
-        assert not isinstance(self._opening, RaceScreen)
+        """The conversation. A race and lessons have none, and no key for it."""
+        assert not isinstance(self._opening, RaceScreen | LearnScreen)
         return self._opening.view
 
     def action_page_up(self) -> None:
@@ -111,7 +116,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     def action_help(self) -> None:
         """Explain what is on the screen."""
         opening = self._opening
-        if not isinstance(opening, RaceScreen):
+        if not isinstance(opening, RaceScreen | LearnScreen):
             keys = [one for one in opening.BINDINGS if isinstance(one, Binding)]
             self.push_screen(HelpScreen(keys, self._view.presenter.decoders.values()))
 
@@ -136,7 +141,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette lists."""
         yield from super().get_system_commands(screen)
-        if isinstance(screen, ChatScreen | ReplayScreen | RaceScreen):
+        if isinstance(screen, Opening):
             yield from screen.commands()
 
     # --- for all screens ----------------------------------------------------------------------------------------------
@@ -235,6 +240,12 @@ def run_replay(recording: Recording) -> int:
 def run_race(measuring: Measuring) -> int:
     """Measure decoders and show their race; the exit code."""
     return _run(LadechatApp(RaceScreen(measuring), settings_file=SettingsFile()))
+
+
+def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> int:
+    """Teach, from where the reader has come to; the exit code. Without a file, nothing is kept."""
+    session = lesson_session()
+    return _run(LadechatApp(LearnScreen(session, progress, file, notice), session))
 
 
 def _run(app: LadechatApp) -> int:

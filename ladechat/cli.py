@@ -23,6 +23,7 @@ from ladechat.bench.options import (
     numbers_by_hand,
 )
 from ladechat.export.commands import export
+from ladechat.learn import learn
 from ladechat.options import (
     USAGE_ERROR,
     Device,
@@ -43,11 +44,12 @@ from ladechat.options import (
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.race import race
+from ladechat.serve.commands import serve
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, missing_streams, replace_missing_streams, shown
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, in_page, missing_streams, replace_missing_streams, shown
 from ladechat.train.commands import app as train_commands
 
 RECORD = "--record"
@@ -87,6 +89,7 @@ def _refusals_made_visible() -> Iterator[None]:
 app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(train_commands, name="train")
 app.command()(race)
+app.command()(learn)
 
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
 Record = Annotated[
@@ -180,6 +183,7 @@ def replay(
 
 
 app.command()(export)
+app.command()(serve)
 
 
 @app.command()
@@ -312,12 +316,12 @@ def tune(
 
 def in_terminal() -> bool:
     """Is there a screen to draw on, and a keyboard?"""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return in_page() or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 def drawn_in_terminal() -> bool:
     """Is what Textual draws seen there?"""
-    return sys.stderr.isatty()
+    return in_page() or sys.stderr.isatty()
 
 
 def _check_screen() -> None:

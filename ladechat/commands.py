@@ -81,6 +81,7 @@ COMMANDS = (
     *_of_drawing(),
     SlashCommand("settings", "All that can be set, with explanations.", "settings", title="Settings …"),
     SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
+    SlashCommand("learn", "How it works, in seven scenes of a minute.", "learn"),
     SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
 )
 

@@ -15,8 +15,9 @@ from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Event, Ready
 from ladechat.screens.kept_conversations import KeptConversations
+from ladechat.screens.learn_from_chat import LearnFromChat
+from ladechat.screens.looking_back import LookingBack
 from ladechat.screens.model_choice import Engines, ModelChoice
-from ladechat.screens.pace_keys import PaceKeys
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
 from ladechat.screens.slash_commands import SlashCommands
@@ -36,7 +37,7 @@ from ladechat.widgets.too_small import TooSmall
 QUIT_SECONDS = 2.0
 
 
-class ChatScreen(PaceKeys, KeptConversations, ModelChoice, SlashCommands):
+class ChatScreen(LookingBack, KeptConversations, LearnFromChat, ModelChoice, SlashCommands):
     """What the user says to a session, and what the session shows.
 
     Args:
@@ -203,6 +204,7 @@ class ChatScreen(PaceKeys, KeptConversations, ModelChoice, SlashCommands):
     def commands(self) -> Iterable[SystemCommand]:
         """For the command palette: the actions of all keys, those of other commands, and every decoder."""
         yield from commands(self.app, self, APP_KEYS)
+        yield self.learn_command()
         for one in COMMANDS:
             if one.title:
                 yield SystemCommand(one.title, one.help, partial(self.app.run_action, one.action, self))

@@ -1,9 +1,11 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.reactive import reactive
@@ -13,8 +15,10 @@ from textual.strip import Strip
 
 from ladechat import protocol
 from ladechat.palette import Palette
+from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.cells import cell_len, printable
 from ladechat.widgets.flow import PLAIN, Flow, Ink, Line
+from ladechat.widgets.formatting import is_own
 from ladechat.widgets.strips import strip_of
 
 INDENT = 2
@@ -22,6 +26,10 @@ MARGIN = 1
 WIDTH_BEFORE_LAYOUT = 80
 """What a conversation that is there before its first layout is wrapped to: one cell a line would take long."""
 NEW_BELOW = " ↓ more below · End "
+BELOW_MARK = " ↓ more below "
+"""While a step is marked, when the key means its last step."""
+ROWS_ABOVE_MARK = 3
+"""Lines that stay in view above a step that is scrolled to."""
 
 Kind = Literal["user", "model", "notice"]
 
@@ -43,20 +51,21 @@ class Block:
         head = [Line([(self.name, Ink("user" if self.kind == "user" else "label"))])] if self.name else []
         return [*head, *(Line([(" " * INDENT, PLAIN), *line.runs], line.joint) for line in self._flow.lines), Line()]
 
-    def append(self, text: str, ink: Ink) -> None:
-        """Add text at the end. A message begins with its first visible character."""
-        self.written += text
-        if not any(part for part, _ in self._parts):
-            text = text.lstrip()
-        if text:
-            self._parts.append((text, ink))
-            self._flow.append(text, ink)
+    def append(self, parts: Iterable[tuple[str, Ink]]) -> None:
+        """Add texts at the end, in one go. A message begins with its first visible character."""
+        coming: list[tuple[str, Ink]] = []
+        for text, ink in parts:
+            self.written += text
+            shown = text if self._parts or coming else text.lstrip()
+            if shown:
+                coming.append((shown, ink))
+        self._parts += coming
+        self._flow.extend(coming)
 
     def wrap(self, width: int) -> None:
         """Wrap everything anew."""
         self._flow = Flow(width)
-        for text, ink in self._parts:
-            self._flow.append(text, ink)
+        self._flow.extend(self._parts)
 
 
 class Transcript(ScrollView, can_focus=True):
@@ -73,6 +82,7 @@ class Transcript(ScrollView, can_focus=True):
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--selected { background: $foreground; color: $background; }
     Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
+    Transcript > .transcript--marked { background: $primary; color: $background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "transcript--label",
@@ -81,6 +91,7 @@ class Transcript(ScrollView, can_focus=True):
         "transcript--alert",
         "transcript--selected",
         "transcript--below",
+        "transcript--marked",
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
@@ -96,6 +107,8 @@ class Transcript(ScrollView, can_focus=True):
         self._last_start = 0
         self._strips: dict[int, Strip] = {}
         self._wrapped_width = 0
+        self._marked: tuple[int, int] | None = None
+        self._followed = True
 
     def on_mount(self) -> None:
         self.anchor()
@@ -112,7 +125,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
-        self._blocks[-1].append(text, ink)
+        self._blocks[-1].append([(text, ink)])
         self._update_last(self._last_start)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
@@ -123,8 +136,11 @@ class Transcript(ScrollView, can_focus=True):
         if not self._blocks or self._blocks[-1].kind != "model":
             self.start("model")
         for step in steps:
-            ink = Ink("step", step.index, len(step.token_ids))
-            self._blocks[-1].append("".join(step.pieces), ink)
+            tokens = len(step.token_ids)
+            self._blocks[-1].append(
+                (piece, Ink("step", step.turn, step.index, tokens, token, is_own(step, token)))
+                for token, piece in enumerate(step.pieces)
+            )
         self._update_last(self._last_start)
 
     def last_answer(self) -> str:
@@ -165,7 +181,7 @@ class Transcript(ScrollView, can_focus=True):
     def _update_last(self, start: int) -> None:
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
-        if at_end and not self.is_vertical_scrollbar_grabbed:
+        if at_end and not self.is_vertical_scrollbar_grabbed and self._marked is None:
             self.anchor()
         old, new = self._lines[start:], self._blocks[-1].lines if self._blocks else []
         same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
@@ -218,7 +234,7 @@ class Transcript(ScrollView, can_focus=True):
         width = self.size.width
         if y == self.size.height - 1 and not self.follows_end:
             style = self.get_component_rich_style("transcript--below")
-            shown = NEW_BELOW[:width]
+            shown = NEW_BELOW[:width] if self._marked is None else BELOW_MARK[:width]
             left = (width - cell_len(shown)) // 2
             pad = self.rich_style
             return strip_of([Segment(" " * left, pad), Segment(shown, style)], width, pad)
@@ -234,7 +250,8 @@ class Transcript(ScrollView, can_focus=True):
 
     def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
         base = self.rich_style
-        segments = [Segment(text, base + self._style(ink)) for text, ink in self._lines[place].runs]
+        runs = (Segment(text, base + self._style(ink)) for text, ink in self._lines[place].runs)
+        segments = list(Segment.simplify(runs))
         span = selection.get_span(place) if selection else None
         if span is not None:
             start, end = span
@@ -244,10 +261,51 @@ class Transcript(ScrollView, can_focus=True):
 
     def _style(self, ink: Ink) -> Style:
         if ink.kind == "step":
-            return self.palette.step(ink.step, ink.tokens)
-        if ink.kind == "plain":
+            style = self.palette.step(ink.step, ink.tokens, own=ink.own)
+            if (ink.turn, ink.step) == self._marked:  # where terminals are too light for bold, the style is reversed
+                marked = "marked" if self.palette.colour else "selected"
+                style += self.get_component_rich_style(f"transcript--{marked}") + Style(reverse=False)
+            return style
+        if ink.kind in ("plain", "answer"):
             return Style()
         return self.get_component_rich_style(f"transcript--{ink.kind}")
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def mark(self, turn: int, step: int) -> None:
+        """Mark the tokens of a step, and bring them into view. What comes meanwhile does not scroll them away."""
+        if self._marked is None:
+            self._followed = self.follows_end
+            self.anchor(False)
+        self._marked = turn, step
+        self._redraw()
+        place = next((y for y in range(len(self._lines) - 1, -1, -1) if self._shows_marked(y)), None)
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
+        if place is not None and not top <= place < top + height:
+            self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
+
+    def unmark(self) -> None:
+        """Mark nothing any more, and go on where the view was."""
+        if self._marked is not None:
+            self._marked = None
+            self._redraw()
+            if self._followed:
+                self.anchor()
+
+    def _shows_marked(self, y: int) -> bool:
+        return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in self._lines[y].runs)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a token points at its step. Behind a drag that selected text it means nothing else."""
+        offset = event.get_content_offset(self)
+        if offset is None or self.text_selection is not None:
+            return
+        y = self.scroll_offset.y + offset.y
+        ink = _ink_at(self._lines[y], offset.x) if y < len(self._lines) else PLAIN
+        if ink.kind == "step":
+            self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
+        elif ink.kind == "answer":
+            self.post_message(StepPointedAt(None, 0, 0))
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
@@ -267,6 +325,15 @@ class Transcript(ScrollView, can_focus=True):
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
+
+
+def _ink_at(line: Line, cell: int) -> Ink:
+    """The ink of what stands in a cell of a line."""
+    for text, ink in line.runs:
+        cell -= cell_len(text)
+        if cell < 0:
+            return ink
+    return PLAIN
 
 
 def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
