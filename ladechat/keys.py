@@ -134,6 +134,32 @@ CONVERSATIONS_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
+_LIST_KEYS = (
+    Binding("up", "move('cursor_up')", "Up", show=False, id="up", tooltip="The one above."),
+    Binding("down", "move('cursor_down')", "Down", show=False, id="down", tooltip="The one below."),
+    Binding("pageup", "move('page_up')", "Page up", show=False, id="page_up", tooltip="A page up."),
+    Binding("pagedown", "move('page_down')", "Page down", show=False, id="page_down", tooltip="A page down."),
+    Binding("escape", "leave", "Close", id="leave", tooltip="Back to the chat."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
+)
+
+MODELS_KEYS = (
+    Binding("enter", "take", "Use it", priority=True, id="take", tooltip="Load this model."),
+    *_LIST_KEYS,
+)
+
+SETTINGS_KEYS = (
+    Binding("enter", "take", "Set", priority=True, id="take", tooltip="Set it to what was typed; switch on or off."),
+    Binding("ctrl+s", "save", "Save", id="save", tooltip="Begin with these settings the next time."),
+    *_LIST_KEYS,
+)
+
+SYSTEM_KEYS = (
+    Binding("ctrl+s", "take", "Take it", id="take", tooltip="Tell the model this from the next question on."),
+    Binding("escape", "leave", "Leave", id="leave", tooltip="Leave it as it was."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
+)
+
 _STEP = Binding.Group("Step", compact=True)
 _SPEED = Binding.Group("Speed", compact=True)
 _TURN = Binding.Group("Turn", compact=True)
