@@ -48,7 +48,8 @@ class MaskPanel(StepPanel):
         header = self.header(width, titles, [_size(step, slots), f"{step.timing.slots} slots", ""])
         if len(slots) == 1:
             return [header, *self.sentence(self.explain(), width)]
-        notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots))]
+        accepted = "in colour" if self.palette.colour else "strongest"
+        notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots), accepted)]
         notes = notes[: max(0, height - 4)]
         room = max(height - 1 - len(notes), 1)
         # By the largest pass of the answer, so that the scale does not change from step to step.
@@ -69,14 +70,16 @@ class MaskPanel(StepPanel):
         window = sum(slot.row is not None for slot in slots)
         parts = ["the last token"]
         if window:
-            parts.append(f"{window} guesses of the Jacobi window")
+            parts.append(f"{_count(window, 'guess')} of the Jacobi window")
         if guesses := len(slots) - 1 - window:
-            parts.append(f"{guesses} drafted tokens")
+            parts.append(_count(guesses, "drafted token"))
         text = (
             f"{_count(len(slots), 'slot')} went through the model at once: {_listed(parts)}. Each sees itself, what it "
-            f"follows in its own branch, and the {cached}; no other branch. So {_count(branches_of(slots), 'branch')} "
-            "share one pass, and each gets the answer that it would get alone."
+            f"follows in its own branch, and the {cached}; no other branch."
         )
+        if branches_of(slots) > 1:
+            together = _branches(slots, "the window", " and ")
+            text += f" So {together} had one pass together, and each slot got the answer that it would get alone."
         if any(slot.source == "hidden_transfer" for slot in slots):
             text += " Pseudo states, which enter between two layers, are not drawn."
         return text
@@ -161,16 +164,24 @@ def _name(step: protocol.Step, slot: Slot) -> str:
 
 
 def _size(step: protocol.Step, slots: list[Slot]) -> str:
-    return f"{_count(step.timing.slots, 'slot')} · {_count(branches_of(slots), 'branch')}"
+    together = _branches(slots, "window", " + ")
+    return _count(step.timing.slots, "slot") + (f" · {together}" if together else "")
 
 
-def _notes(step: protocol.Step, named: int) -> list[tuple[str, ...]]:
-    """What the picture means, each in ever fewer words."""
+def _branches(slots: list[Slot], window: str, joined: str) -> str:
+    """What shares the pass: the Jacobi window, which is one branch by itself, and so many others."""
+    has_window = any(slot.row is not None for slot in slots)
+    others = branches_of(slots) - has_window
+    return joined.join([*[window] * has_window, *[_count(others, "branch")] * bool(others)])
+
+
+def _notes(step: protocol.Step, named: int, accepted: str) -> list[tuple[str, ...]]:
+    """What the picture means, each in ever fewer words. `accepted` says how what was accepted looks."""
     cached = f"{step.timing.cache_length:,}"
     notes: list[tuple[str, ...]] = [
         (
-            "filled: the slot of this row sees that of the column · in colour: accepted",
-            "filled: row sees column · in colour: accepted",
+            f"filled: the slot of this row sees that of the column · {accepted}: accepted",
+            f"filled: row sees column · {accepted}: accepted",
             "filled: row sees column",
         ),
         (
@@ -186,7 +197,7 @@ def _notes(step: protocol.Step, named: int) -> list[tuple[str, ...]]:
 
 
 def _count(number: int, thing: str) -> str:
-    plural = "es" if thing.endswith("ch") else "s"
+    plural = "es" if thing.endswith(("ch", "s")) else "s"
     return f"{number:,} {thing}{plural * (number != 1)}"
 
 

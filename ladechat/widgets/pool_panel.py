@@ -9,6 +9,7 @@ from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Row, StepPanel, longest
+from ladechat.widgets.pass_slots import slots_of
 
 WIDE = 44
 """From this many cells on, a candidate's source is written out, and whether it was tried."""
@@ -63,8 +64,12 @@ class PoolPanel(StepPanel):
             return "Shows what is guessed, from the first step on."
         if step.draft is None and step.pool is None:
             return "Nothing was guessed for this pass: it took the last token alone."
-        nodes = 0 if step.draft is None else len(step.draft.token_ids)
-        text = f"This pass verified {nodes} drafted token{'s' * (nodes != 1)}, of which the step kept those marked ✓."
+        draft = step.draft
+        nodes = 0 if draft is None else len(draft.token_ids)
+        kept = 0 if draft is None else draft.verdicts.count("accepted")
+        cells = sum(slot.row is not None for slot in slots_of(step))
+        own = f", {cells} of them cells of the Jacobi window" if cells else ""
+        text = f"This pass had {nodes} drafted token{'s' * (nodes != 1)} in it{own}; the step kept {kept}, marked ✓."
         if step.pool is not None:
             text += (
                 f" The pool holds {step.pool.ngrams:,} n-grams, and had a guess in {step.pool.hits:,} of "

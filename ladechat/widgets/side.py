@@ -209,10 +209,10 @@ class SidePanels(Vertical):
         self._apply()
 
     def explanations(self) -> list[tuple[str, str]]:
-        """Each panel that is on the screen by its name, and what it says of itself; then the sliders."""
+        """Each panel and slider that is on the screen by its name, and what it says of itself."""
         panels = [(panel.NAME, panel.explain()) for panel in self.query(Panel) if panel.region.area]
-        sliders = self.query_one(Sliders).parameter_sliders
-        return [*panels, *((f"{one.label.strip()} = {one.value}", one.parameter.help) for one in sliders)]
+        sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
+        return [*panels, *(_explained(one.label.strip(), one.value, one.parameter.help) for one in sliders)]
 
     def _apply(self) -> None:
         looked_at, panels = self.looked_at, self.shown is View.PANELS
@@ -257,3 +257,9 @@ class SidePanels(Vertical):
     def watch_palette(self, palette: Palette) -> None:
         for panel in self.query(Panel):
             panel.palette = palette
+
+
+def _explained(label: str, value: object, text: str) -> tuple[str, str]:
+    """A slider with its value, and its help without the label that is above it already."""
+    text = text.removeprefix(f"{label}: ")
+    return f"{label} = {value}", text[:1].upper() + text[1:]

@@ -108,11 +108,9 @@ class SpeedPanel(Panel):
 
     def verdict(self) -> list[str]:
         """The estimated speedup, and if that is no gain, why; in ever fewer words. Nothing for plain decoding."""
-        speedup, price, per_step = self.estimated_speedup, self.step_price, self.tokens_per_step
+        speedup, price, per_step = self._speedup, self.step_price, self.tokens_per_step
         if speedup is None or price is None or per_step is None or not self._looks_ahead:
             return []
-        if self._finished is not None and self._finished.estimated_speedup is not None:
-            speedup = self._finished.estimated_speedup
         short = f"≈{speedup:.1f}× plain decoding"
         if speedup >= GAIN:
             return [f"{short} by the clock (estimated)", f"{short} (estimated)", short]
@@ -121,8 +119,8 @@ class SpeedPanel(Panel):
 
     def advice(self) -> list[str]:
         """What to try where there is no gain, in ever fewer words."""
-        speedup, price, per_step = self.estimated_speedup, self.step_price, self.tokens_per_step
-        if speedup is None or price is None or per_step is None or speedup >= GAIN or not self._looks_ahead:
+        speedup, per_step = self._speedup, self.tokens_per_step
+        if speedup is None or per_step is None or speedup >= GAIN or not self._looks_ahead:
             return []
         if per_step < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
@@ -136,12 +134,18 @@ class SpeedPanel(Panel):
             return "Measures an answer from its first step on."
         passes = f"{self._steps:,} pass{'es' * (self._steps != 1)} gave {self._tokens:,} tokens"
         text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
-        if self.estimated_speedup is not None and self.step_price is not None and self._looks_ahead:
+        if self._speedup is not None and self.step_price is not None and self._looks_ahead:
             text += (
                 f" Here a step took as long as {self.step_price:.1f} plain ones, so the answer came about "
-                f"{self.estimated_speedup:.1f} times as fast as by plain decoding."
+                f"{self._speedup:.1f} times as fast as by plain decoding."
             )
         return f"{text} Each bar is a pass, as high as it gave tokens; those of one token are grey."
+
+    @property
+    def _speedup(self) -> float | None:
+        """The engine's own estimate for the whole answer, as soon as it is there."""
+        finished = self._finished
+        return self.estimated_speedup if finished is None else finished.estimated_speedup or self.estimated_speedup
 
     @property
     def _looks_ahead(self) -> bool:
