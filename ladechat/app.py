@@ -93,6 +93,14 @@ class LadechatApp(App[int], inherit_bindings=False):
         look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
         self.palette = replace(self.palette, look=look)
 
+    def action_switch_format(self) -> None:
+        """Answers as formatted Markdown, or as they were written, in the colours of steps."""
+        self._view.transcript.formatted = not self._view.transcript.formatted
+
+    def action_fold(self) -> None:
+        """Open long questions, or fold them."""
+        self._view.transcript.action_fold()
+
     def action_help(self) -> None:
         """Explain what is on the screen."""
         opening = self._opening

@@ -91,6 +91,22 @@ INKS: Mapping[tuple[Depth, bool], Inks] = {
 """By depth, and by whether the background is dark."""
 
 
+MARKUP: Mapping[str, tuple[Style, int | None]] = {
+    "heading": (Style(bold=True), 0),
+    "strong": (Style(bold=True), None),
+    "emphasis": (Style(italic=True), None),
+    "strong_emphasis": (Style(bold=True, italic=True), None),
+    "struck": (Style(strike=True), None),
+    "link": (Style(underline=True), 4),
+    "code": (Style(), 1),
+    "keyword": (Style(bold=True), 5),
+    "string": (Style(), 2),
+    "number": (Style(), 1),
+    "name": (Style(), 0),
+}
+"""How formatted text looks: a cue, and the hue of a step by its number."""
+
+
 class Look(StrEnum):
     """How steps are told apart."""
 
@@ -134,6 +150,13 @@ class Palette:
         """The style of a verdict; what was never judged is dim."""
         colour = self._inks.verdicts.get(verdict)
         return Style(dim=True) if colour is None else self._coloured(colour)
+
+    def markup(self, kind: str) -> Style:
+        """The style of a part of formatted text, by the name of its ink. Code in a line is reversed without colours."""
+        if kind == "code" and not self.colour:
+            return Style(reverse=True)
+        cue, hue = MARKUP.get(kind, (Style(), None))
+        return cue if hue is None else cue + self._coloured(self._inks.hues[hue % len(self._inks.hues)])
 
     @property
     def _inks(self) -> Inks:
