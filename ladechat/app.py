@@ -14,6 +14,7 @@ from ladechat.clipboard import keep
 from ladechat.palette import Look, Palette
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
+from ladechat.screens.explain import ExplainScreen
 from ladechat.screens.help import HelpScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
@@ -112,6 +113,14 @@ class LadechatApp(App[int], inherit_bindings=False):
         if not isinstance(opening, RaceScreen):
             keys = [one for one in opening.BINDINGS if isinstance(one, Binding)]
             self.push_screen(HelpScreen(keys, self._view.presenter.decoders.values()))
+
+    def action_explain(self) -> None:
+        """Explain each panel, with its numbers."""
+        self.push_screen(ExplainScreen(self._view.side.explanations()))
+
+    def action_switch_view(self) -> None:
+        """What of a step is shown beside the conversation."""
+        self._view.side.switch_view()
 
     def action_copy_answer(self) -> None:
         """Copy the last answer as the model wrote it."""

@@ -2,6 +2,9 @@
 
 from textual.binding import Binding
 
+EXPLAIN_KEY = "question_mark"
+"""It is typed like others where the prompt is not empty."""
+
 SHARED_KEYS = (
     Binding("f2", "app.toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
     Binding("f4", "app.switch_look", "Look", id="look", tooltip="A hue for each step, or blue for parallel ones."),
@@ -18,6 +21,28 @@ SHARED_KEYS = (
         tooltip="Answers as formatted Markdown, or in the colours of steps.",
     ),
     Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open long questions, or fold them."),
+    Binding(
+        EXPLAIN_KEY,
+        "app.explain",
+        "Explain",
+        show=False,
+        key_display="?",
+        id="explain",
+        tooltip="Explain each panel, with its numbers.",
+    ),
+    Binding(
+        "f10",
+        "app.switch_view",
+        "View",
+        show=False,
+        id="view",
+        tooltip="The attention mask alone, the biography of a token alone, all panels.",
+    ),
+)
+
+EXPLAIN_KEYS = (
+    Binding(f"escape,{EXPLAIN_KEY}", "close", "Close", id="close", tooltip="Back."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
 HELP_KEYS = (

@@ -1,4 +1,4 @@
-"""The colours of steps, sources and verdicts, each with a cue that needs no colour. Used by widgets, ask and export."""
+"""The colours of steps, each with a cue that needs no colour, and the marks of verdicts."""
 
 import os
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.style import Style
 
 VERDICT_MARKS = {"accepted": "✓", "rejected": "✗", "untested": "·"}
+_VERDICTS = {"accepted": Style(bold=True), "untested": Style(dim=True)}
 
 
 class Depth(StrEnum):
@@ -30,57 +31,22 @@ class Depth(StrEnum):
         return cls(found) if found in set(cls) else cls.TRUE
 
 
-@dataclass(frozen=True)
-class Inks:
-    """The colours for one background at one depth.
-
-    Args:
-        hues: of steps, in turn.
-        sources: by the name of the source.
-        verdicts: by the name of the verdict.
-    """
-
-    hues: tuple[str, ...]
-    sources: Mapping[str, str]
-    verdicts: Mapping[str, str]
-
-
 # At least 4.5:1 on the darkest and the lightest surface of the app's themes (WCAG 2 AA), and in an order in which
 # neighbours lie far apart for people with red-green blindness too: blue and amber first.
 HUES = {
     True: ("#6cb6ff", "#e3b341", "#5fd08a", "#ff95a8", "#56d4dd", "#c9a4ff"),
     False: ("#0a4f9e", "#7a4a00", "#155c2d", "#a01d42", "#085a63", "#5f33ad"),
 }
-_DARK = Inks(
-    HUES[True],
-    {"window": "#56d4dd", "prompt": "#e3b341", "accepted": "#c9a4ff", "earlier": "#6cb6ff"},
-    {"accepted": "#5fd08a", "rejected": "#ff95a8"},
-)
-_LIGHT = Inks(
-    HUES[False],
-    {"window": "#085a63", "prompt": "#7a4a00", "accepted": "#5f33ad", "earlier": "#0a4f9e"},
-    {"accepted": "#155c2d", "rejected": "#a01d42"},
-)
+_DARK = HUES[True]
+_LIGHT = HUES[False]
 # Brought down to 256 colours the light ones would be too light. These are in the cube of 256 as they stand.
-_LIGHT_256 = Inks(
-    ("#0000d7", "#870000", "#005f5f", "#af005f", "#005f00", "#870087"),
-    {"window": "#005f5f", "prompt": "#870000", "accepted": "#870087", "earlier": "#0000d7"},
-    {"accepted": "#005f00", "rejected": "#af005f"},
-)
+_LIGHT_256 = ("#0000d7", "#870000", "#005f5f", "#af005f", "#005f00", "#870087")
 # Of 16 colours, as rich names them, so that what is brought down is what is meant. Brought down, the hues above would
 # be four. On a dark background the six bright ones; on a light one no terminal's green, yellow or cyan can be read, and
 # blue, red and magenta with two cues by turns make six looks too.
-_DARK_16 = Inks(
-    ("#5555ff", "#ffff55", "#55ff55", "#ff5555", "#55ffff", "#ff55ff"),
-    {"window": "#55ffff", "prompt": "#ffff55", "accepted": "#ff55ff", "earlier": "#5555ff"},
-    {"accepted": "#55ff55", "rejected": "#ff5555"},
-)
-_LIGHT_16 = Inks(
-    ("#0000aa", "#aa0000", "#aa00aa"),
-    {"window": "#0000aa", "prompt": "#aa0000", "accepted": "#aa00aa", "earlier": "#000000"},
-    {"accepted": "#0000aa", "rejected": "#aa0000"},
-)
-INKS: Mapping[tuple[Depth, bool], Inks] = {
+_DARK_16 = ("#5555ff", "#ffff55", "#55ff55", "#ff5555", "#55ffff", "#ff55ff")
+_LIGHT_16 = ("#0000aa", "#aa0000", "#aa00aa")
+INKS: Mapping[tuple[Depth, bool], tuple[str, ...]] = {
     (Depth.TRUE, True): _DARK,
     (Depth.TRUE, False): _LIGHT,
     (Depth.EIGHT_BIT, True): _DARK,
@@ -88,7 +54,7 @@ INKS: Mapping[tuple[Depth, bool], Inks] = {
     (Depth.STANDARD, True): _DARK_16,
     (Depth.STANDARD, False): _LIGHT_16,
 }
-"""By depth, and by whether the background is dark."""
+"""The hues of steps, in turn: by depth, and by whether the background is dark."""
 
 
 MARKUP: Mapping[str, tuple[Style, int | None]] = {
@@ -138,29 +104,21 @@ class Palette:
         """
         if tokens < 2:
             return Style()
-        hues = self._inks.hues
+        hues = INKS[self.depth, self.dark]
         hue = hues[0] if self.look is Look.DEMO else hues[index % len(hues)]
         return self._cue(index) + self._coloured(hue)
 
-    def source(self, source: str) -> Style:
-        """The style of a source of n-grams; the model's own tokens are plain."""
-        return self._coloured(self._inks.sources.get(source))
-
     def verdict(self, verdict: str) -> Style:
-        """The style of a verdict; what was never judged is dim."""
-        colour = self._inks.verdicts.get(verdict)
-        return Style(dim=True) if colour is None else self._coloured(colour)
+        """The style of a verdict, whose mark has a shape of its own: hues are left to steps."""
+        return _VERDICTS.get(verdict, Style())
 
     def markup(self, kind: str) -> Style:
         """The style of a part of formatted text, by the name of its ink. Code in a line is reversed without colours."""
         if kind == "code" and not self.colour:
             return Style(reverse=True)
+        hues = INKS[self.depth, self.dark]
         cue, hue = MARKUP.get(kind, (Style(), None))
-        return cue if hue is None else cue + self._coloured(self._inks.hues[hue % len(self._inks.hues)])
-
-    @property
-    def _inks(self) -> Inks:
-        return INKS[self.depth, self.dark]
+        return cue if hue is None else cue + self._coloured(hues[hue % len(hues)])
 
     def _cue(self, index: int) -> Style:
         """Underlined, and by turns bold; where terminals draw bold in a lighter colour, too light here, reversed."""
@@ -169,5 +127,5 @@ class Palette:
         lightens = self.colour and self.depth is Depth.STANDARD and not self.dark
         return Style(reverse=True) if lightens else Style(bold=True)
 
-    def _coloured(self, colour: str | None) -> Style:
-        return Style(color=colour) if colour and self.colour else Style()
+    def _coloured(self, colour: str) -> Style:
+        return Style(color=colour) if self.colour else Style()

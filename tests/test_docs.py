@@ -20,6 +20,7 @@ from ladechat.bench.options import method_names
 from ladechat.cli import app
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.conversations import ConversationsScreen
+from ladechat.screens.explain import ExplainScreen
 from ladechat.screens.help import HelpScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
@@ -111,12 +112,13 @@ def test_the_protocol_page_has_no_message_that_does_not_exist() -> None:
 
 KEY_NAMES = {"escape": "Esc", "up": "↑", "down": "↓", "left": "←", "right": "→"}
 KEY_NAMES |= {"pageup": "Page Up", "pagedown": "Page Down", "plus": "+", "minus": "-"}
-KEY_NAMES |= {"left_square_bracket": "[", "right_square_bracket": "]"}
+KEY_NAMES |= {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?"}
 PLACES: dict[str, type[DOMNode]] = {
     "Anywhere": ChatScreen,
     "In a replay": ReplayScreen,
     "In a race": RaceScreen,
     "In the help": HelpScreen,
+    "In the explanations": ExplainScreen,
     "In the list of conversations": ConversationsScreen,
     "In the prompt": Prompt,
     "On a slider": Slider,

@@ -12,7 +12,7 @@ from textual.app import App
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from ladechat.palette import INKS, Depth, Look, Palette
+from ladechat.palette import INKS, VERDICT_MARKS, Depth, Look, Palette
 
 THEMES = {True: "textual-dark", False: "textual-light"}
 LOOKS = [Palette(dark=dark, look=look, depth=depth) for dark, look, depth in product((True, False), Look, Depth)]
@@ -68,11 +68,6 @@ def contrast(one: Color, other: Color) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def colours(depth: Depth, dark: bool) -> list[str]:
-    inks = INKS[depth, dark]
-    return [*inks.hues, *inks.sources.values(), *inks.verdicts.values()]
-
-
 @given(st.sampled_from(EVERYWHERE), st.integers(0, 100_000), st.integers(2, 16), st.integers(2, 16))
 def test_two_steps_in_a_row_differ_in_hue_and_in_cue(
     where: tuple[Depth, bool], index: int, tokens: int, more: int
@@ -91,12 +86,9 @@ def test_six_steps_in_a_row_all_look_different_in_the_colours_that_the_terminal_
     assert all(one != other for one, other in combinations(looks, 2))
 
 
-@pytest.mark.parametrize(("depth", "dark"), EVERYWHERE)
-def test_sources_differ_and_so_do_verdicts_in_the_colours_that_the_terminal_has(depth: Depth, dark: bool) -> None:
-    inks = INKS[depth, dark]
-    for kinds in (inks.sources, inks.verdicts):
-        looks = {seen(Style(color=colour), depth) for colour in kinds.values()}
-        assert len(looks) == len(kinds)
+def test_verdicts_differ_by_shape_and_have_no_hue() -> None:
+    assert len(set(VERDICT_MARKS.values())) == len(VERDICT_MARKS) == 3
+    assert all(Palette().verdict(name).color is None for name in VERDICT_MARKS)
 
 
 @pytest.mark.parametrize("palette", [*LOOKS, Palette(colour=False)])
@@ -121,9 +113,7 @@ def test_without_colour_no_style_has_any_and_cues_still_tell_neighbours_apart(
 ) -> None:
     palette = Palette(colour=False, look=look, depth=depth, dark=dark)
     steps = [palette.step(index, 2) for index in range(12)]
-    inks = INKS[depth, dark]
-    others = [palette.source(source) for source in inks.sources] + [palette.verdict(name) for name in inks.verdicts]
-    assert all(style.color is None and style.bgcolor is None for style in steps + others)
+    assert all(style.color is None and style.bgcolor is None for style in steps)
     assert all(cue(one) != cue(other) for one, other in pairwise(steps))
 
 
@@ -135,11 +125,6 @@ def test_no_color_is_honoured_whatever_it_says_unless_it_is_empty(
     if value is not None:
         monkeypatch.setenv("NO_COLOR", value)
     assert Palette.detect().colour is colour
-
-
-def test_a_source_and_a_verdict_without_a_colour_of_their_own_have_none() -> None:
-    assert Palette().source("model") == Style()
-    assert Palette().verdict("untested") == Style(dim=True)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +158,7 @@ def test_the_depth_is_the_one_that_textual_draws_in(
 def test_every_colour_can_be_read_on_the_surfaces_of_the_theme(depth: Depth, dark: bool, surface: str) -> None:
     theme = BUILTIN_THEMES[THEMES[dark]].to_color_system().generate()[surface]
     behind = Color(*drawn(theme, depth).get_truecolor())
-    low = {name: contrast(Color(*drawn(name, depth).get_truecolor()), behind) for name in colours(depth, dark)}
+    low = {name: contrast(Color(*drawn(name, depth).get_truecolor()), behind) for name in INKS[depth, dark]}
     assert {name: round(ratio, 2) for name, ratio in low.items() if ratio < 4.5} == {}
 
 
@@ -183,7 +168,7 @@ def test_every_colour_can_be_read_on_the_surfaces_of_the_theme(depth: Depth, dar
 def test_of_sixteen_colours_those_are_taken_that_can_be_read(dark: bool, surface: str, terminal: str) -> None:
     shown = [Color.parse(f"#{colour}") for colour in TERMINALS[terminal].split()]
     behind = shown[number(BUILTIN_THEMES[THEMES[dark]].to_color_system().generate()[surface])]
-    for colour in colours(Depth.STANDARD, dark):
+    for colour in INKS[Depth.STANDARD, dark]:
         # Bright blue is the darkest: no terminal's has 4.5:1, and without it there would be no six.
         least = 4.1 if number(colour) == 12 else 4.5
         assert contrast(shown[number(colour)], behind) >= least, colour

@@ -87,8 +87,9 @@ def test_in_a_pipe_it_is_a_table_and_the_seal() -> None:
     assert [row[1] for row in rows] == ["24"] * 4
     assert rows[0][2:4] == ["24", "1.00"] and rows[0][5] == "1.00×"
     assert int(rows[2][2]) < 24
+    assert int(rows[3][2]) > 24 / 4  # one that knew the answer would need two or three
     assert (empty, seal) == ("", "✓ 24 of 24 tokens identical")
-    assert passes.startswith("Passes saved of 24: hidden transfer ") and time.startswith("Measured speed, plain 1×: ")
+    assert passes.startswith("Passes saved of 24: ") and time.startswith("Measured speed, plain 1×: ")
 
 
 def test_a_model_that_is_not_there_is_a_failure_in_one_sentence() -> None:

@@ -34,6 +34,7 @@ SHAPE: dict[str, Any] = {
 
 
 @lru_cache(maxsize=32)
+@torch.inference_mode(False)  # whoever asks first: others may want gradients of it
 def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> PreTrainedModel:
     """A random decoder-only model whose greedy text does not settle into a loop at once."""
     torch.manual_seed(seed)
@@ -47,6 +48,7 @@ def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> Pr
 
 
 @lru_cache(maxsize=1)
+@torch.inference_mode(False)
 def demo_model() -> PreTrainedModel:
     """The bundled model, computed in float32."""
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()

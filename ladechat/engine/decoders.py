@@ -174,7 +174,10 @@ class Decoders:
             slots=round(expected.slots, 2),
             tokens=round(expected.tokens, 3),
             window=any(isinstance(drafter, WindowDrafter) and drafter.width for drafter in decoder.drafters),
-            costs=[PassCost(slots=size, ms=round(1000 * seconds, 3)) for size, seconds in costs.known().items()],
+            costs=[
+                PassCost(slots=size, ms=round(1000 * (seconds + (expected.besides if size > 1 else 0.0)), 3))
+                for size, seconds in costs.known().items()
+            ],
             expected=[
                 ExpectedTokens(slots=size, tokens=round(float(expected.by_slots[size - 1]), 3))
                 for size in costs.known()

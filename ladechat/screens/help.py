@@ -22,7 +22,9 @@ SEEN = (
     ("Jacobi window", "Guesses at W positions ahead, of the last N − 1 passes; down the stairs they read as n-grams."),
     ("pseudo states", "Hidden transfer: what each guess reads at every layer, up to the last one, which counts."),
     ("n-gram pool, drafts", "What was guessed for this pass. ✓ the model agreed, ✗ it did not, · it was not asked."),
-    ("how much to draft", "Of auto: what a pass costs by its slots, and how many tokens it should bring."),
+    ("attention mask", "Which slots of the pass see which: each its own branch alone. F10 shows it by itself."),
+    ("biography", "Where the latest accepted draft came from, and how often it was guessed before."),
+    ("how much to draft", "Of auto: what a step costs by its slots, and how many tokens it should bring."),
     ("speed", "Tokens a pass, passes saved, and how long it took; × compares with plain decoding."),
     ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
 )

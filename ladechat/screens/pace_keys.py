@@ -5,7 +5,7 @@ from typing import Any
 
 from textual.binding import ActiveBinding
 
-from ladechat.keys import LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
+from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
 from ladechat.screens.session_screen import SessionScreen
 
 
@@ -60,5 +60,5 @@ class PaceKeys(SessionScreen):
         if in_footer != self._in_footer:
             self._in_footer = in_footer
             keys = [binding.key for binding in PACE_KEYS] if session.asking else []
-            self._prompt.passed_on = frozenset(keys)
+            self._prompt.passed_on = frozenset([EXPLAIN_KEY, *keys])
             self.refresh_bindings()

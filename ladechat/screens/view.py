@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
+from textual import on
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -11,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Label
 
 from ladechat.palette import Palette
+from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
@@ -57,6 +59,10 @@ class ConversationView(Vertical):
 
     def on_mount(self) -> None:
         self.watch(self.app, "palette", self._show_palette)
+
+    @on(Panel.Asked)
+    async def _explain(self) -> None:
+        await self.app.run_action("app.explain")
 
     def _show_palette(self, palette: Palette) -> None:
         self.side.palette = self.transcript.palette = palette

@@ -47,11 +47,14 @@ class Expectation(NamedTuple):
         slots: of the chosen passes, a mean.
         tokens: expected of them, a mean.
         by_slots: (`MAX_DRAFTS` + 1,) tokens expected of the best pass of 1, 2 … slots, means.
+        besides: seconds that a step with drafts takes beyond a pass of its slots, a mean: for pseudo rows, and for the
+            drafters.
     """
 
     slots: float
     tokens: float
     by_slots: NDArray[np.float64]
+    besides: float
 
 
 class AdaptivePolicy:
@@ -67,7 +70,8 @@ class AdaptivePolicy:
 
     def __init__(self, costs: Costs) -> None:
         self.rates = AcceptanceRates()
-        self.expectation = Expectation(1.0, 1.0, np.ones(MAX_DRAFTS + 1))
+        self.expectation = Expectation(1.0, 1.0, np.ones(MAX_DRAFTS + 1), 0.0)
+        self._shown = 0
         self._costs = costs
         self._worth = HiddenWorth()
         self._carriers: Sequence[int] = ()
@@ -113,13 +117,15 @@ class AdaptivePolicy:
             self.rates.observe(proposal.nodes, outcome.tokens)
         # A machine that pauses once has not become slow.
         host = min(time.perf_counter() - self._began - seconds, seconds)
+        kind = _Kind.WITH_HIDDEN if self._carriers else _Kind.DRAFTING if self._drafting else _Kind.PLAIN
+        self._host.add(kind, host)
         if self._carriers:
-            self._host.add(_Kind.WITH_HIDDEN, host)
             without = float(self._costs.curve(slots)[-1])
             self._worth.cost(self._carriers, seconds, without, self._host.beyond(_Kind.WITH_HIDDEN, _Kind.DRAFTING))
         else:
-            self._host.add(_Kind.DRAFTING if self._drafting else _Kind.PLAIN, host)
             self._costs.observe(slots, seconds)
+        if self._drafting:
+            self._show_besides(self._worth.row_seconds * len(self._carriers) + self._host.beyond(kind, _Kind.PLAIN))
 
     def _best(self, least: int, chances: Sequence[float]) -> "_Best":
         """How many of the drafts to take, by falling chance, beside `least` slots that are in the pass in any case."""
@@ -167,14 +173,20 @@ class AdaptivePolicy:
         return _Grown(chances, list(without_hidden.values()))
 
     def _show(self, best: "_Best") -> None:
-        shown, part, expected = self.expectation, 1 / SHOWN_MEMORY, best.expected
+        self._shown = min(self._shown + 1, SHOWN_MEMORY)
+        shown, part, expected = self.expectation, 1 / self._shown, best.expected
         by_slots = np.full(len(shown.by_slots), expected[-1])
         by_slots[: len(expected)] = expected
         self.expectation = Expectation(
             shown.slots + (best.drafts + 1 - shown.slots) * part,
             shown.tokens + (best.tokens - shown.tokens) * part,
             shown.by_slots + (by_slots - shown.by_slots) * part,
+            shown.besides,
         )
+
+    def _show_besides(self, seconds: float) -> None:
+        shown = self.expectation
+        self.expectation = shown._replace(besides=shown.besides + (seconds - shown.besides) / self._shown)
 
 
 class _Grown(NamedTuple):

@@ -31,6 +31,11 @@ class HiddenWorth:
         self._saved, self._rows, self._rest = _Mean(), _Mean(), 0.0
         self._trial, self._pause, self._waiting = TRIAL, FIRST_PAUSE, 0
 
+    @property
+    def row_seconds(self) -> float:
+        """What a pass takes longer for the rows of one slot."""
+        return self._rows.value
+
     def carriers(self, leaf: NDArray[np.float64]) -> list[int]:
         """The slots that should carry rows in the next pass.
 

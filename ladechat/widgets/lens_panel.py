@@ -26,6 +26,8 @@ class LensPanel(Panel):
     column stands whether the guess came true, and a token that the step then emitted wears the colour of the step.
     """
 
+    NAME = "pseudo states"
+
     @dataclass
     class Seen(Message):
         """The panel has come onto the screen, or has gone from it: what it shows is worked out only for eyes."""
@@ -49,6 +51,19 @@ class LensPanel(Panel):
     def clear(self) -> None:
         self._step = None
         self.redraw()
+
+    def explain(self) -> str:
+        """What is read at which layer, and what came true."""
+        view = None if self._step is None else self._step.lens
+        if self._step is None or view is None:
+            return _why_none(self._step)
+        top = view.row_ids[-1]
+        right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
+        return (
+            f"Hidden transfer makes states of {len(top)} tokens ahead half-way up, at layer {view.layers[0]} of "
+            f"{view.layers[-1]}. A column shows what one of them reads at each layer; the last layer, on top, guesses. "
+            f"Here {right} of {len(top)} guesses came true."
+        )
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("pseudo states, layer by layer", "pseudo states")

@@ -3,12 +3,15 @@
 import asyncio
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.geometry import Region
+from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
@@ -36,7 +39,14 @@ class Panel(Widget):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"panel--title", "panel--muted"}
 
+    NAME: ClassVar[str] = ""
+    """What it is called where it is explained."""
+
     palette: reactive[Palette] = reactive(Palette)
+
+    @dataclass
+    class Asked(Message):
+        """Somebody clicked on the title: what does this show?"""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -47,6 +57,15 @@ class Panel(Widget):
     def rows(self, width: int, height: int) -> list[Row]:
         """What to draw in `width` × `height` cells, from the top. Too much is cut, too little is filled up."""
         raise NotImplementedError
+
+    def explain(self) -> str:
+        """What it shows, in two or three sentences with the numbers that it shows now; "" for what needs none."""
+        return ""
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on the title asks for the explanation."""
+        if not event.y and self.explain():
+            self.post_message(self.Asked())
 
     def redraw(self) -> None:
         """Repaint soon: at once, or a frame after the last time."""

@@ -1,4 +1,4 @@
-"""How much the adaptive policy drafts, and why: what a pass costs by its slots, and how many tokens it should bring."""
+"""How much the adaptive policy drafts, and why: what a step costs by its slots, and how many tokens it should bring."""
 
 import math
 from collections.abc import Sequence
@@ -26,9 +26,11 @@ Curve = Sequence[tuple[float, float]]
 class PolicyPanel(Panel):
     """One column of cells for a number of slots (logarithmic), one row for a height.
 
-    Dots show the cost of a pass, in passes of one slot; circles the tokens that it is expected to bring. A plain pass
+    Dots show the cost of a step, in plain steps; circles the tokens that it is expected to bring. A plain step
     brings one token, so where the circles lie above the dots, drafting pays, and most where the gap is widest.
     """
+
+    NAME = "how much to draft"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -42,6 +44,20 @@ class PolicyPanel(Panel):
     def clear(self) -> None:
         self._choice = None
         self.redraw()
+
+    def explain(self) -> str:
+        """What was chosen, and what it rests on."""
+        choice = self._choice
+        text = "auto drafts as many tokens as bring the most tokens per second on this machine."
+        if choice is None or not choice.costs or choice.costs[0].ms <= 0:
+            return text
+        if choice.slots < NOTHING_DRAFTED:
+            return f"{text} Now no draft is worth its slots, so it decodes plainly."
+        price = _at([(float(one.slots), one.ms / choice.costs[0].ms) for one in choice.costs], choice.slots)
+        return (
+            f"{text} Lately a pass had {_slots(choice)}: such a step costs {price:.1f} plain ones and should bring "
+            f"{choice.tokens:.1f} tokens. Where the circles lie above the dots, drafting pays."
+        )
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("how much to draft", "drafting")
@@ -93,9 +109,9 @@ class PolicyPanel(Panel):
 
 
 LEGENDS = (
-    f"{COST} cost of a pass, in plain passes   {TOKENS} tokens it should bring",
-    f"{COST} cost, in plain passes  {TOKENS} tokens expected",
-    f"{COST} cost of a pass  {TOKENS} tokens it brings",
+    f"{COST} cost of a step, in plain steps   {TOKENS} tokens it should bring",
+    f"{COST} cost, in plain steps  {TOKENS} tokens expected",
+    f"{COST} cost of a step  {TOKENS} tokens it brings",
     f"{COST} cost  {TOKENS} tokens",
 )
 """What the signs mean, the longest that fits."""
@@ -107,7 +123,7 @@ def _in_words(choice: PolicyChoice, price: float) -> list[str]:
         return ["no draft is worth its slots now", "nothing drafted"]
     slots = f"{TAKEN} {_slots(choice)}"
     window = "  with the Jacobi window" if choice.window else ""
-    whole = f"{slots}: a pass costs {price:.1f} plain ones and should bring {choice.tokens:.1f} tokens"
+    whole = f"{slots}: a step costs {price:.1f} plain ones and should bring {choice.tokens:.1f} tokens"
     short = f"{slots}: costs {price:.1f}×, should bring {choice.tokens:.1f} tokens"
     shorter = f"{slots}: {choice.tokens:.1f} tokens at {price:.1f}× cost"
     return [whole + window, whole, short + window, short, shorter, slots]

@@ -7,6 +7,7 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
+from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Panel, Row, longest
 
 WIDE = 44
@@ -14,6 +15,15 @@ WIDE = 44
 MOST_SOURCE_CELLS = 16
 NARROW_PART = 5
 """In fewer cells, one of so many is for the beginning of the source: window, prompt, accept, recycl …"""
+LEAST_TOKEN_CELLS = 4
+"""A fork with less room for its token is drawn as a line of its own."""
+LEGEND_ROWS = 10
+"""From this height on, there is a line that says what the marks mean."""
+LEGENDS = (
+    "✓ accepted · ✗ refused · · never judged · – not tried",
+    "✓ accepted ✗ refused · not judged",
+    "✓ accepted ✗ refused",
+)
 WINDOW = "window"
 """The source of the window's own branches."""
 
@@ -21,9 +31,13 @@ WINDOW = "window"
 class PoolPanel(Panel):
     """One guess a line: a mark for each of its tokens, the tokens, and where they came from.
 
-    Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree that other drafters
-    have brought; for a decoder without a pool, all branches.
+    What a guess shares with the lines above is not repeated: it forks off below the last token that they share.
+
+    Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree that other
+    drafters have brought; for a decoder without a pool, all branches.
     """
+
+    NAME = "drafts and n-gram pool"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -46,23 +60,42 @@ class PoolPanel(Panel):
         self._tested.clear()
         self.redraw()
 
+    def explain(self) -> str:
+        """What was guessed, and how often guesses came true."""
+        step = self._step
+        if step is None:
+            return "Shows what is guessed, from the first step on."
+        if step.draft is None and step.pool is None:
+            return "Nothing was guessed for this pass: it took the last token alone."
+        nodes = 0 if step.draft is None else len(step.draft.token_ids)
+        text = f"This pass verified {nodes} drafted token{'s' * (nodes != 1)}, of which the step kept those marked ✓."
+        if step.pool is not None:
+            text += (
+                f" The pool holds {step.pool.ngrams:,} n-grams, and had a guess in {step.pool.hits:,} of "
+                f"{step.pool.lookups:,} steps: an n-gram that begins with the last token."
+            )
+        tested, accepted = self._tested.total(), self._accepted.total()
+        return f"{text} In this answer the model judged {tested:,} drafted tokens and agreed with {accepted:,}."
+
     def rows(self, width: int, height: int) -> list[Row]:
         step = self._step
         if step is None:
             return [self.header(width, ("drafts",), [""]), *self.sentence("Fills with the first step.", width)]
         plain = step.draft is None and step.pool is None and not self._tested
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
+        if height >= LEGEND_ROWS and not plain:
+            footer.insert(0, [(longest(width, LEGENDS), self.muted)])
         room = height - 1 - len(footer)
         pool = step.pool
         if pool is None:
-            branches = [] if step.draft is None else _branches(step.draft, [])
-            header = self.header(width, ("drafts",), [_more(len(branches) - room)])
+            drafted = [] if step.draft is None else branches(step.draft, [])
+            header = self.header(width, ("drafts",), [_more(len(drafted) - room)])
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
-            return [header, *self._guesses("", branches, room, width), *footer]
+            return [header, *self._guesses("", drafted, room, width), *footer]
         rate = f"{pool.hits / pool.lookups:.0%}".replace("%", " %") if pool.lookups else "–"
         facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} · hit {rate}", f"hit {rate}"]
-        others = [] if step.draft is None else _branches(step.draft, pool.candidates)
+        others = [] if step.draft is None else branches(step.draft, pool.candidates)
         if step.window is not None:  # its branches are seen where it is drawn
             others = [branch for branch in others if branch.source != WINDOW]
         titles = ("n-gram pool and other drafts", "pool and drafts") if others else ("n-gram pool", "pool")
@@ -74,29 +107,34 @@ class PoolPanel(Panel):
         after = f" after ‹{after}›" if after else ""
         if not guesses:
             return _filled([[(shorten(f"nothing known{after}", width), self.muted)]], height)
-        shown = guesses[: max(height - bool(after), 0)]
+        shown = in_lines(guesses)[: max(height - bool(after), 0)]
         more = _more(len(guesses) - len(shown))
         key = shorten(f"{after[1:]}:", width - len(more) - 1)
         title: Row = [(key, self.muted), (more.rjust(width - cell_len(key)), self.muted)]
-        marks = min(max((len(each.pieces) for each in shown), default=0), width // 3)
-        rows = [self._candidate(each, marks, width) for each in shown]
+        marks = min(max((len(line.guess.pieces) for line in shown), default=0), width // 3)
+        rows: list[Row] = []
+        starts: list[int] = []
+        for line in shown:
+            row, starts = self._line(line, starts, marks, width)
+            rows.append(row)
         return _filled([*([title] if after else []), *rows], height)
 
-    def _candidate(self, candidate: protocol.Candidate, marks: int, width: int) -> Row:
-        """One line: a mark for each token, in `marks` cells; the tokens; where they came from."""
-        source = _in_words(candidate.source)
-        source = (
-            shorten(source, MOST_SOURCE_CELLS)
-            if width >= WIDE
-            else visible(source[: max(1, width // NARROW_PART)].strip())
-        )
-        if not candidate.tried and width >= WIDE:
-            source = f"not tried · {source}"
+    def _line(self, line: Line, above: list[int], marks: int, width: int) -> tuple[Row, list[int]]:
+        """One line: a mark for each token, in `marks` cells; the tokens; where they came from.
+
+        `above` are the cells at which tokens of the lines above begin, and the one behind them would. Returns them for
+        the line below too.
+        """
+        candidate, shared = line.guess, line.shared
+        source = self._source(candidate, width)
         room = width - marks - 1 - cell_len(source) - 1
-        row = self._marks(candidate, marks)
-        used = 0
-        for index, piece in enumerate(candidate.pieces):
-            gap = " " if index else ""
+        if shared >= len(above) or above[shared] + LEAST_TOKEN_CELLS > room:
+            shared = 0
+        starts = [*above[:shared], above[shared] if shared else 0]
+        row = [*self._marks(candidate, shared, marks), (_branch(line, shared, starts), self.muted)]
+        used = starts[-1]
+        for index, piece in enumerate(candidate.pieces[shared:], shared):
+            gap = " " if index > shared else ""
             more = " …" if index < len(candidate.pieces) - 1 else ""
             text = gap + visible(piece)
             whole = cell_len(text + more) <= room - used
@@ -105,9 +143,17 @@ class PoolPanel(Panel):
             used += cell_len(text)
             if not whole:
                 break
+            starts.append(used + 1)
         row.append((" " * (room - used + 1), Style()))
-        row.append((source, self.palette.source(candidate.source) if candidate.tried else self.muted))
-        return row
+        return [*row, (source, self.muted)], starts
+
+    def _source(self, candidate: protocol.Candidate, width: int) -> str:
+        """Where a guess came from, and whether it was tried, as far as there is room."""
+        source = _in_words(candidate.source)
+        if width < WIDE:
+            return visible(source[: max(1, width // NARROW_PART)].strip())
+        source = shorten(source, MOST_SOURCE_CELLS)
+        return source if candidate.tried else f"not tried · {source}"
 
     def _token_style(self, candidate: protocol.Candidate, index: int) -> Style:
         if self._step is None or not candidate.tried:
@@ -116,12 +162,14 @@ class PoolPanel(Panel):
             return self.palette.step(self._step.index, len(self._step.token_ids))
         return Style()
 
-    def _marks(self, candidate: protocol.Candidate, cells: int) -> Row:
+    def _marks(self, candidate: protocol.Candidate, shared: int, cells: int) -> Row:
+        """What became of each token; those that are shared with the lines above have their marks there."""
         if not candidate.tried:
             return [("–" * min(cells, 1), self.muted), (" " * (cells - min(cells, 1) + 1), Style())]
         verdicts = self._verdicts(candidate)
         shown = verdicts if len(verdicts) <= cells else verdicts[: max(cells - 1, 0)]
         row: Row = [(VERDICT_MARKS[verdict], self.palette.verdict(verdict)) for verdict in shown]
+        row[:shared] = [(" ", Style())] * min(shared, len(row))
         if len(shown) < len(verdicts):
             row.append(("…", self.muted))
         return [*row, (" " * (cells - len(row) + 1), Style())]
@@ -130,7 +178,7 @@ class PoolPanel(Panel):
         """Token by token: after those that matched, what the draft tree says of the next; none further was judged."""
         after_match: list[protocol.Verdict] = ["untested"] * (len(candidate.token_ids) - candidate.matched)
         if after_match and self._step is not None and self._step.draft is not None:
-            after_match[0] = _verdict(self._step.draft, candidate.token_ids[: candidate.matched + 1])
+            after_match[0] = verdict_of(self._step.draft, candidate.token_ids[: candidate.matched + 1])
         matched: list[protocol.Verdict] = ["accepted"] * candidate.matched
         return matched + after_match
 
@@ -154,42 +202,15 @@ def _in_words(source: str) -> str:
     return source.replace("_", " ")
 
 
-def _branches(draft: protocol.DraftTree, known: list[protocol.Candidate]) -> list[protocol.Candidate]:
-    """The branches of a draft tree from the last token to each leaf, but for those that are a part of `known` ones."""
-    inner = set(draft.parents)
-    shown = {tuple(each.token_ids[:end]) for each in known if each.tried for end in range(1, len(each.token_ids) + 1)}
-    branches: list[protocol.Candidate] = []
-    for leaf in range(len(draft.token_ids)):
-        if leaf in inner:
-            continue
-        path = [leaf]
-        while 0 <= (parent := draft.parents[path[0]]) < path[0]:
-            path.insert(0, parent)
-        ids = [draft.token_ids[node] for node in path]
-        if tuple(ids) not in shown:
-            branches.append(
-                protocol.Candidate(
-                    token_ids=ids,
-                    pieces=[draft.pieces[node] for node in path],
-                    source=draft.sources[leaf],
-                    tried=True,
-                    matched=sum(draft.verdicts[node] == "accepted" for node in path),
-                )
-            )
-    return branches
-
-
-def _verdict(draft: protocol.DraftTree, path: list[int]) -> protocol.Verdict:
-    """What became of the node at the end of a path of tokens from the root; `untested` if it was not in the tree."""
-    node = -1
-    children = {
-        (parent, token): i for i, (parent, token) in enumerate(zip(draft.parents, draft.token_ids, strict=True))
-    }
-    for token in path:
-        if (node, token) not in children:
-            return "untested"
-        node = children[node, token]
-    return draft.verdicts[node]
+def _branch(line: Line, shared: int, starts: list[int]) -> str:
+    """What stands before the first token of a line: where it forks off, and where later lines will."""
+    cells = [" "] * starts[-1]
+    for depth in range(1, shared):
+        if line.forks[depth]:
+            cells[starts[depth] - 1] = "│"
+    if shared:
+        cells[starts[shared] - 1] = "├" if line.forks[shared] else "└"
+    return "".join(cells)
 
 
 def _filled(rows: list[Row], height: int) -> list[Row]:

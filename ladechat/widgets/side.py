@@ -1,16 +1,20 @@
 """What stands beside the conversation: the panels, and the sliders."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
+from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo, PolicyChoice, Settings, Step, TurnFinished, Value
+from ladechat.widgets.biography_panel import BiographyPanel
 from ladechat.widgets.formatting import info_of
 from ladechat.widgets.lens_panel import LensPanel
+from ladechat.widgets.mask_panel import MaskPanel
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.policy_panel import PolicyPanel
 from ladechat.widgets.pool_panel import PoolPanel
@@ -25,6 +29,22 @@ LENS_FRAME_ROWS = 3
 """Rows of the panel of pseudo states besides its layers: header, positions, legend."""
 TRANSFER = "transfer"
 """What a decoder needs that has pseudo states."""
+ROOMY_COLUMNS, ROOMY_ROWS = 64, 40
+"""With so much room, the mask stands beside the pool, and the biography below both."""
+
+
+class View(StrEnum):
+    """What of a step is shown: its panels, which have the others too where there is room, or one thing alone."""
+
+    PANELS = "panels"
+    MASK = "mask"
+    BIOGRAPHY = "biography"
+
+    @property
+    def next(self) -> "View":
+        """The one after this, in turn."""
+        views = list(View)
+        return views[(views.index(self) + 1) % len(views)]
 
 
 class Arrangement(NamedTuple):
@@ -88,13 +108,18 @@ class SidePanels(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.arrangement = Arrangement()
+        self.shown = View.PANELS
         self._decoder: DecoderInfo | None = None
+        self._roomy = False
 
     def compose(self) -> ComposeResult:
         yield PolicyPanel(id="policy")
         yield WindowPanel(id="window")
         yield LensPanel(id="lens")
-        yield PoolPanel(id="pool")
+        with Horizontal(id="pass"):
+            yield PoolPanel(id="pool")
+            yield MaskPanel(id="mask")
+        yield BiographyPanel(id="biography")
         yield SpeedPanel(id="speed")
         yield Sliders(id="sliders")
 
@@ -104,6 +129,8 @@ class SidePanels(Vertical):
             self.query_one(WindowPanel).show_step(step)
             self.query_one(LensPanel).show_step(step)
             self.query_one(PoolPanel).show_step(step)
+            self.query_one(MaskPanel).show_step(step)
+            self.query_one(BiographyPanel).show_step(step)
             self.query_one(SpeedPanel).show_step(step)
             self.arrangement = self.arrangement.after_step(step)
         self._apply()
@@ -137,16 +164,40 @@ class SidePanels(Vertical):
         self.arrangement = arrangement
         self._apply()
 
+    def switch_view(self) -> None:
+        """Show the next thing alone, or all panels again."""
+        self.shown = self.shown.next
+        self._apply()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """What there is room for follows from the size alone."""
+        width, height = self.content_size
+        self._roomy = width >= ROOMY_COLUMNS and height >= ROOMY_ROWS
+        self._apply()
+
+    def explanations(self) -> list[tuple[str, str]]:
+        """Each panel that is on the screen by its name, and what it says of itself; then the sliders."""
+        panels = [(panel.NAME, panel.explain()) for panel in self.query(Panel) if panel.region.area]
+        sliders = self.query_one(Sliders).parameter_sliders
+        return [*panels, *((f"{one.label.strip()} = {one.value}", one.parameter.help) for one in sliders)]
+
     def _apply(self) -> None:
-        self.query_one(PolicyPanel).display = self._decoder is not None and self._decoder.by_hand is not None
+        now, panels = self.arrangement, self.shown is View.PANELS
+        more = panels and self._roomy and now.drafts
+        self.set_class(more, "-roomy")
+        by_itself = self._decoder is not None and self._decoder.by_hand is not None
+        self.query_one(PolicyPanel).display = panels and by_itself
         window = self.query_one(WindowPanel)
-        window.display = self.arrangement.window
-        window.styles.height = self.arrangement.window_rows + WINDOW_FRAME_ROWS
+        window.display = panels and now.window
+        window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
         lens = self.query_one(LensPanel)
-        lens.display = self.arrangement.lens
-        lens.styles.height = self.arrangement.lens_rows + LENS_FRAME_ROWS
-        self.query_one(PoolPanel).display = self.arrangement.drafts
-        self.query_one(SpeedPanel).set_class(not self.arrangement.drafts, "-alone")
+        lens.display = panels and now.lens
+        lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
+        drafts = self.query_one(PoolPanel).display = panels and now.drafts
+        mask = self.query_one(MaskPanel).display = more or self.shown is View.MASK
+        self.query_one("#pass").display = drafts or mask
+        self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
+        self.query_one(SpeedPanel).set_class(panels and not now.drafts, "-alone")
 
     def clear(self) -> None:
         """Forget the turn, and begin to count anew."""
@@ -155,6 +206,8 @@ class SidePanels(Vertical):
         self.query_one(WindowPanel).clear()
         self.query_one(LensPanel).clear()
         self.query_one(PoolPanel).clear()
+        self.query_one(MaskPanel).clear()
+        self.query_one(BiographyPanel).clear()
         self.query_one(SpeedPanel).clear()
 
     def reset(self) -> None:

@@ -33,6 +33,8 @@ class SpeedPanel(Panel):
     by the time that the steps took.
     """
 
+    NAME = "speed"
+
     context_length: reactive[int | None] = reactive(None)
     """Tokens that prompt and answer may have together; None while no model has said it."""
 
@@ -111,6 +113,30 @@ class SpeedPanel(Panel):
         why = "few drafts accepted" if per_step < FEW_TOKENS else f"a step costs {price:.1f}× plain"
         return [f"{short} by the clock: {why}", f"{short}: {why}", f"≈{speedup:.1f}×: {why}", f"≈{speedup:.1f}× plain"]
 
+    def advice(self) -> list[str]:
+        """What to try where there is no gain, in ever fewer words."""
+        speedup, price, per_step = self.estimated_speedup, self.step_price, self.tokens_per_step
+        if speedup is None or price is None or per_step is None or speedup >= GAIN or not self._looks_ahead:
+            return []
+        if per_step < FEW_TOKENS:
+            return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
+        if self._last is not None and self._last.window is not None:
+            return ["try smaller W, N and G: fewer slots, a cheaper step", "smaller W, N, G: a cheaper step"]
+        return ["on a GPU, more slots cost hardly more"]
+
+    def explain(self) -> str:
+        """What was saved on any machine, and what the clock of this one says."""
+        if self._last is None:
+            return "Measures an answer from its first step on."
+        passes = f"{self._steps:,} pass{'es' * (self._steps != 1)} gave {self._tokens:,} tokens"
+        text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
+        if self.estimated_speedup is not None and self.step_price is not None and self._looks_ahead:
+            text += (
+                f" Here a step took as long as {self.step_price:.1f} plain ones, so the answer came about "
+                f"{self.estimated_speedup:.1f} times as fast as by plain decoding."
+            )
+        return f"{text} Each bar is a pass, as high as it gave tokens; those of one token are grey."
+
     @property
     def _looks_ahead(self) -> bool:
         last = self._last
@@ -122,7 +148,9 @@ class SpeedPanel(Panel):
         titles = ("speed · tokens per pass", "speed")
         if self._last is None:
             return [self.header(width, titles, [""]), *self.sentence("Measured from the first step on.", width)]
-        notes = [longest(width, self.verdict()), self._fullness(width, height), longest(width, self._cost())]
+        tall = height >= TALL
+        notes = [longest(width, self.verdict()), longest(width, self.advice()) if tall else ""]
+        notes += [self._fullness(width, height), longest(width, self._cost())]
         notes = [text for text in notes if text][: max(0, height - 3)]
         rows = [self.header(width, titles, self._passes(), Style(bold=True)), self._figures(width)]
         rows += self._chart(width, max(0, height - len(rows) - len(notes)))

@@ -49,6 +49,8 @@ class WindowPanel(Panel):
     very position where this step then emitted it wears the colour of the step.
     """
 
+    NAME = "Jacobi window"
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: protocol.Step | None = None
@@ -66,6 +68,22 @@ class WindowPanel(Panel):
         self._step = self._paid_off = None
         self._formed.clear()
         self.redraw()
+
+    def explain(self) -> str:
+        """What the window guesses, and how many of its guesses this pass bore out."""
+        if self._step is None:
+            return "Guesses at positions ahead, from the first step on."
+        view = self._step.window
+        if view is None or not view.rows:
+            return _why_none(self._step)
+        width, ages = len(view.fresh), len(view.rows)
+        cells = [(row + column, token) for row, ids in enumerate(view.row_ids) for column, token in enumerate(ids)]
+        right = sum(self._came_true(position, token) is not None for position, token in cells)
+        return (
+            f"Each pass guesses at W = {width} positions, with those of the passes before in view: N − 1 = {ages} "
+            f"rows, the oldest on top. In this pass {right} of its {len(cells) - 1} guesses stood where the model then "
+            f"put the same token. Down the stairs they form n-grams of up to N = {ages + 1} tokens, for the pool."
+        )
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("Jacobi window", "window")

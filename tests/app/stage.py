@@ -83,7 +83,7 @@ class Stage:
     @property
     def pace_has_keys(self) -> bool:
         """Are Space and its like no characters now?"""
-        return bool(self.app.query_one(Prompt).passed_on)
+        return "space" in self.app.query_one(Prompt).passed_on
 
     @property
     def activity(self) -> str:

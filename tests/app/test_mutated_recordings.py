@@ -84,13 +84,12 @@ async def replay(folder: Path, seed: int) -> None:
 
 
 @pytest.mark.timeout(60 * HUNG_SECONDS)
-@pytest.mark.parametrize("first", [0, 50, 100])
-async def test_150_mutated_recordings_are_refused_or_played(tmp_path: Path, first: int) -> None:
-    assert await play(tmp_path, range(first, first + 50), (100, 40)) > 25
+async def test_50_mutated_recordings_are_refused_or_played(tmp_path: Path) -> None:
+    assert await play(tmp_path, range(50), (100, 40)) > 25
 
 
 @pytest.mark.timeout(HUNG_SECONDS * 6)
-@pytest.mark.parametrize("seed", range(1000, 1006))
+@pytest.mark.parametrize("seed", range(1001, 1003))
 async def test_a_mutated_recording_can_be_walked_through(tmp_path: Path, seed: int) -> None:
     await replay(tmp_path, seed)
 
@@ -103,6 +102,6 @@ async def test_2400_mutated_recordings_are_refused_or_played(tmp_path: Path, siz
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(2000, 2060))
+@pytest.mark.parametrize("seed", [1000, *range(1003, 1060)])
 async def test_many_mutated_recordings_can_be_walked_through(tmp_path: Path, seed: int) -> None:
     await replay(tmp_path, seed)

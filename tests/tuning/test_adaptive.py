@@ -277,11 +277,22 @@ def test_what_is_expected_can_be_shown() -> None:
     policy = AdaptivePolicy(MadeUpCosts(moderate))
     for _ in range(300):
         step(policy, [Proposal([node(ROOT, THE, 0.8), node(0, CAT, 0.5), node(1, SAT, 0.01)])], [NEVER])
-    slots, tokens, by_slots = policy.expectation
+    slots, tokens, by_slots, _ = policy.expectation
     assert len(by_slots) == MAX_DRAFTS + 1
     assert by_slots[0] == pytest.approx(1)
     assert (np.diff(by_slots) >= -1e-9).all()
     assert 1 <= slots <= 4 and 1 <= tokens <= by_slots[-1] + 1e-9
+
+
+def test_what_is_shown_counts_the_rows_of_hidden_states_and_is_right_from_the_first_step_on() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(free))
+    proposals = [from_hidden([THE, CAT], 0.9, "rows")]
+    carriers = [len(step(policy, proposals, [THE, CAT], row_seconds=0.25)[1].carriers or ()) for _ in range(5)]
+    assert policy.expectation.slots == 3
+    assert policy.expectation.besides == pytest.approx(0.25 * sum(carriers) / 5) != 0
+    without = AdaptivePolicy(MadeUpCosts(free))
+    step(without, [chain([THE, CAT], 0.9)], [THE, CAT])
+    assert without.expectation.slots == 3 and without.expectation.besides < 0.1
 
 
 # --- pauses -----------------------------------------------------------------------------------------------------------

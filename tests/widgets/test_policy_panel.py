@@ -28,8 +28,8 @@ async def test_the_choice_is_told_in_words_and_its_axes_are_named() -> None:
     async with Host(panel, 80, 13).run_test():
         text = lines(panel)
         assert text[0].endswith("9 slots a pass")
-        assert text[-1] == f"{TAKEN} 9 slots: a pass costs 1.4 plain ones and should bring 2.1 tokens"
-        assert text[-2] == f"{COST} cost of a pass, in plain passes   {TOKENS} tokens it should bring"
+        assert text[-1] == f"{TAKEN} 9 slots: a step costs 1.4 plain ones and should bring 2.1 tokens"
+        assert text[-2] == f"{COST} cost of a step, in plain steps   {TOKENS} tokens it should bring"
         assert text[-3].split() == ["slots", "1", "4", "16", "64"]
         assert sum(line.count(TAKEN) for line in text[1:-3]) == 1
 

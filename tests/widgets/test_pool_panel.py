@@ -30,8 +30,8 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
         assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams · hit 61 %"
         assert shown[1] == "after ‹·pool›:"
         assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"]
-        assert shown[3].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
-        assert shown[4].split() == ["✓✓✓", "·keeps", "·n", "-grams", "accepted"]
+        assert shown[3].split() == ["✓", "└-grams", "accepted"]
+        assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
         assert shown[5].split() == ["–", "·was", "·full", "not", "tried", "·", "accepted"]
 
 
@@ -41,7 +41,30 @@ async def test_what_matched_wears_the_style_of_the_step_and_the_rest_does_not() 
         assert style_of(panel, "keeps").color == Palette().step(3, 4).color
         assert style_of(panel, "n").color == style_of(panel, "keeps").color
         assert style_of(panel, "-gram").color != style_of(panel, "keeps").color
-        assert style_of(panel, "window").color == Palette().source("window").color
+        hues = {Palette().step(index, 2).color for index in range(6)}
+        assert style_of(panel, "window").color not in hues, "hues are left to steps"
+
+
+async def test_guesses_that_begin_alike_are_drawn_as_a_tree() -> None:
+    panel = PoolPanel()
+    known = [
+        candidate(["a", "b", "c"], "suffix", matched=3),
+        candidate(["x"], "prompt"),
+        candidate(["a", "b", "d"], "suffix", matched=2),
+        candidate(["a", "e", "f"], "recycling", matched=1),
+        candidate(["a", "b", "c", "g"], "suffix", matched=3),
+    ]
+    panel.show_step(step(["a", "b", "c", "."], pool=pool_view("the", known)))
+    async with Host(panel, 50, 12).run_test():
+        shown = lines(panel)
+        assert [line[:16].rstrip() for line in shown[2:7]] == [
+            "✓✓✓  a b c",
+            "   ✗  │ │ └g",
+            "  ✗   │ └d",
+            " ✗·   └e f",
+            "✗    x",
+        ]
+        assert shown[-2].startswith("✓ accepted"), "the marks are explained where there is room"
 
 
 async def test_a_narrow_panel_keeps_marks_tokens_and_the_beginning_of_the_source() -> None:
@@ -49,7 +72,8 @@ async def test_a_narrow_panel_keeps_marks_tokens_and_the_beginning_of_the_source
     async with Host(panel, 28, 6).run_test():
         shown = lines(panel)
         assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "…", "windo"]
-        assert shown[3].split() == ["✗··", "·is", "·a", "·dict", "promp"]
+        assert shown[3].split() == ["✓", "└-grams", "accep"]
+        assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "promp"]
 
 
 async def test_a_token_that_was_never_in_the_tree_is_not_called_refused() -> None:
@@ -124,8 +148,8 @@ async def test_without_a_pool_the_branches_of_the_draft_tree_are_shown_and_count
         assert shown[:4] == [
             ["drafts"],
             ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"],
+            ["✓", "└-grams", "accepted"],
             ["✗··", "·is", "·a", "·dict", "prompt"],
-            ["✓✓✓", "·keeps", "·n", "-grams", "accepted"],
         ]
         assert lines(panel)[-1].startswith("3 of 5 tested draft tokens accepted")
 
@@ -138,7 +162,7 @@ async def test_beside_the_pool_stand_the_branches_of_other_drafters() -> None:
     async with Host(panel, 60, 9).run_test():
         shown = lines(panel)
         assert shown[0].startswith("n-gram pool and other drafts")
-        assert [line.split()[-1] for line in shown[2:7]] == ["window", "prompt", "accepted", "accepted", "suffix"]
+        assert [line.split()[-1] for line in shown[2:7]] == ["window", "accepted", "prompt", "suffix", "accepted"]
 
 
 async def test_a_damaged_tree_ends_a_branch_instead_of_turning_in_a_circle() -> None:

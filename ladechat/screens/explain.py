@@ -1,0 +1,41 @@
+"""What each panel shows, in the panel's own words and with the numbers that are in it now."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Static
+
+from ladechat.keys import EXPLAIN_KEYS
+from ladechat.widgets.cells import printable
+
+NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
+
+
+class ExplainScreen(ModalScreen[None]):
+    """Explains what stands beside the conversation.
+
+    Args:
+        explanations: names and texts.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(EXPLAIN_KEYS)
+
+    def __init__(self, explanations: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._explanations = explanations or [("panels", NOTHING)]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            for name, text in self._explanations:
+                yield Static(Content(printable(name)), classes="heading")
+                yield Static(Content(printable(text)))
+        yield Footer(compact=True)
+
+    def action_close(self) -> None:
+        """Back to the screen below."""
+        self.dismiss()

@@ -1,0 +1,67 @@
+"""The biography of one token of the answer, in sentences."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from ladechat import protocol
+from ladechat.widgets.cells import visible
+from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.token_history import TokenHistory, last_drafted, sentences, token_history
+
+MOST_STEPS = 512
+"""Steps of the answer that are remembered. What a token came from lies a few passes back."""
+
+
+class BiographyPanel(Panel):
+    """Of the token that was chosen, or else of the latest one that a draft foresaw."""
+
+    NAME = "biography of a token"
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._steps: deque[protocol.Step] = deque(maxlen=MOST_STEPS)
+        self._chosen: TokenHistory | None = None
+
+    def show_step(self, step: protocol.Step) -> None:
+        self._steps.append(step)
+        self.redraw()
+
+    def show_token(self, steps: Sequence[protocol.Step], place: int) -> None:
+        """Tell of this token until `follow` or `clear`: number `place` of the answer that has these steps."""
+        self._chosen = token_history(steps, place)
+        self.redraw()
+
+    def follow(self) -> None:
+        """Tell of the latest one again."""
+        self._chosen = None
+        self.redraw()
+
+    def clear(self) -> None:
+        self._steps.clear()
+        self.follow()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        titles = ("biography of a token", "biography")
+        history = self._history()
+        if history is None:
+            return [self.header(width, titles, [""]), *self.sentence(self.explain(), width)]
+        row = self.header(width, titles, [f"‹{visible(history.piece)}›", ""])
+        style = self.palette.step(history.step, history.emitted) if history.drafted else self.title_style
+        if len(row) == 3:
+            row[-1] = (row[-1][0], style)
+        return [row, *(line for text in sentences(history) for line in self.sentence(text, width))]
+
+    def explain(self) -> str:
+        """What is known of the token, or why there is none."""
+        history = self._history()
+        if history is None and (not self._steps or self._steps[-1].draft is not None):
+            return "Tells where an accepted draft came from, as soon as there is one."
+        if history is None:
+            return "Plain decoding: no token was guessed before its pass."
+        return " ".join([f"‹{visible(history.piece)}›:", *sentences(history)])
+
+    def _history(self) -> TokenHistory | None:
+        if self._chosen is not None:
+            return self._chosen
+        place = last_drafted(self._steps)
+        return None if place is None else token_history(list(self._steps), place)

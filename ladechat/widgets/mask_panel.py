@@ -1,0 +1,197 @@
+"""The attention mask of one pass: which of its slots see which, as in the method's figure, but of the pass just run."""
+
+from rich.color import Color
+from rich.style import Style
+
+from ladechat import protocol
+from ladechat.widgets.cells import cell_len, shorten, visible
+from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.pass_slots import LAST, Slot, branches_of, mask_of, slots_of
+
+UPPER_HALF = "▀"
+UNSEEN_FADED = 0.9
+WINDOW_FADED = 0.55
+BRANCHES_FADED = (0.15, 0.4)
+"""Branches have two shades by turns, so that neighbours differ; the hue of the step is left to what was accepted."""
+LABEL_GAP = 2
+MIN_LABEL_CELLS = 12
+TOKEN_CELLS = 12
+
+
+class MaskPanel(Panel):
+    """A row for each slot that asks, a column for each that is seen.
+
+    Two slots share a line of the screen, unless there is room for all passes of the answer with one slot a line. Beside
+    each line stand its slots by name. What was accepted wears the colour of the step.
+    """
+
+    NAME = "attention mask"
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._step: protocol.Step | None = None
+        self._most = 1
+
+    def show_step(self, step: protocol.Step) -> None:
+        self._step = step
+        self._most = max(self._most, step.timing.slots)
+        self.redraw()
+
+    def clear(self) -> None:
+        self._step, self._most = None, 1
+        self.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        titles = ("attention mask of this pass", "attention mask", "mask")
+        step = self._step
+        if step is None:
+            return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
+        slots = slots_of(step)
+        header = self.header(width, titles, [_size(step, slots), f"{step.timing.slots} slots", ""])
+        if len(slots) == 1:
+            return [header, *self.sentence(self.explain(), width)]
+        notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots))]
+        notes = notes[: max(0, height - 4)]
+        room = max(height - 1 - len(notes), 1)
+        # By the largest pass of the answer, so that the scale does not change from step to step.
+        if self._most <= room and 2 * self._most + LABEL_GAP + MIN_LABEL_CELLS <= width:
+            return [header, *self._large_picture(step, slots, width), *notes]
+        room = min(2 * room, max(width, 1))
+        return [header, *self._picture(step, slots[:room], len(slots) - room, width), *notes]
+
+    def explain(self) -> str:
+        """What the picture shows, with the numbers of this pass."""
+        step = self._step
+        if step is None:
+            return "Shows which slots of a pass see which, from the first step on."
+        slots = slots_of(step)
+        cached = f"{step.timing.cache_length:,} tokens of the text before"
+        if len(slots) == 1:
+            return f"One slot, the last token, which sees itself and the {cached}: there is nothing else in this pass."
+        window = sum(slot.row is not None for slot in slots)
+        parts = ["the last token"]
+        if window:
+            parts.append(f"{window} guesses of the Jacobi window")
+        if guesses := len(slots) - 1 - window:
+            parts.append(f"{guesses} drafted tokens")
+        text = (
+            f"{_count(len(slots), 'slot')} went through the model at once: {_listed(parts)}. Each sees itself, what it "
+            f"follows in its own branch, and the {cached}; no other branch. So {_count(branches_of(slots), 'branch')} "
+            "share one pass, and each gets the answer that it would get alone."
+        )
+        if any(slot.source == "hidden_transfer" for slot in slots):
+            text += " Pseudo states, which enter between two layers, are not drawn."
+        return text
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def _picture(self, step: protocol.Step, slots: list[Slot], left_out: int, width: int) -> list[Row]:
+        """Two slots a line: the upper half of a cell belongs to the first, the lower half to the second."""
+        mask, size = mask_of(slots), len(slots)
+        colours = [self._colour(step, slot) for slot in slots]
+        unseen = self._ink(UNSEEN_FADED)
+        background = self.colors[2].rich_color
+        rows: list[Row] = []
+        for first in range(0, size, 2):
+            row: Row = []
+            for column in range(size):
+                upper = colours[first] if mask[first] >> column & 1 else unseen
+                lower = background
+                if first + 1 < size:
+                    lower = colours[first + 1] if mask[first + 1] >> column & 1 else unseen
+                row.append((UPPER_HALF, Style(color=upper, bgcolor=lower)))
+            rows.append([*row, *self._labels(step, slots, range(first, min(first + 2, size)), width - size)])
+        if left_out > 0 and rows:
+            more = f"+{_count(left_out, 'slot')}"
+            rows[-1] = [*rows[-1][: min(size, width - len(more) - 1)], (" " + more, self.muted)]
+        return rows
+
+    def _large_picture(self, step: protocol.Step, slots: list[Slot], width: int) -> list[Row]:
+        """A slot a line, two cells wide."""
+        unseen = Style(bgcolor=self._ink(UNSEEN_FADED))
+        rows: list[Row] = []
+        for index, (slot, seen) in enumerate(zip(slots, mask_of(slots), strict=True)):
+            filled = Style(bgcolor=self._colour(step, slot))
+            row: Row = [("  ", filled if seen >> column & 1 else unseen) for column in range(len(slots))]
+            rows.append([*row, *self._labels(step, slots, range(index, index + 1), width - 2 * len(slots))])
+        return rows
+
+    def _labels(self, step: protocol.Step, slots: list[Slot], shown: range, room: int) -> Row:
+        """The slots of a line by name: their group where it begins, and their tokens."""
+        room -= LABEL_GAP
+        if room < MIN_LABEL_CELLS:
+            return []
+        row: Row = [(" " * LABEL_GAP, Style())]
+        for index in shown:
+            slot = slots[index]
+            begins = index == 0 or slots[index - 1].group != slot.group
+            gap = "  " if index > shown.start else ""
+            label = gap + (f"{_name(step, slot)} " if begins else "")
+            token = shorten(visible(slot.piece), min(TOKEN_CELLS, room - cell_len(label) - 1)) if slot.piece else ""
+            if cell_len(label + token) > room:
+                break
+            room -= cell_len(label + token)
+            style = self.palette.step(step.index, len(step.token_ids)) if _is_accepted(slot) else Style()
+            row += [(label, self.muted), *self.token(token, style)]
+        return row
+
+    def _colour(self, step: protocol.Step, slot: Slot) -> Color:
+        """Of what a slot sees."""
+        if _is_accepted(slot):
+            return self.palette.step(step.index, len(step.token_ids)).color or self._ink(0.0)
+        if slot.branch == LAST or slot.row is not None:
+            return self._ink(WINDOW_FADED)
+        return self._ink(BRANCHES_FADED[slot.branch % 2])
+
+    def _ink(self, faded: float) -> Color:
+        colour = self.faded(faded).color
+        assert colour is not None
+        return colour
+
+
+def _is_accepted(slot: Slot) -> bool:
+    return slot.accepted and slot.branch != LAST
+
+
+def _name(step: protocol.Step, slot: Slot) -> str:
+    """The group of a slot: a branch by its number, a row of the window as the panel of the window names it."""
+    if slot.branch == LAST:
+        return "last"
+    if slot.row is None or step.window is None:
+        return f"branch {slot.branch + 1}"
+    return f"row −{len(step.window.rows) - slot.row}"
+
+
+def _size(step: protocol.Step, slots: list[Slot]) -> str:
+    return f"{_count(step.timing.slots, 'slot')} · {_count(branches_of(slots), 'branch')}"
+
+
+def _notes(step: protocol.Step, named: int) -> list[tuple[str, ...]]:
+    """What the picture means, each in ever fewer words."""
+    cached = f"{step.timing.cache_length:,}"
+    notes: list[tuple[str, ...]] = [
+        (
+            "filled: the slot of this row sees that of the column · in colour: accepted",
+            "filled: row sees column · in colour: accepted",
+            "filled: row sees column",
+        ),
+        (
+            f"every slot sees the {cached} tokens before them too, and no other branch",
+            f"and all see the {cached} tokens before",
+            f"+ {cached} tokens before",
+        ),
+    ]
+    if step.timing.slots > named:
+        missing = f"{step.timing.slots - named} of the slots"
+        notes.insert(0, (f"{missing} are not named in this recording", f"{missing} are not named"))
+    return notes
+
+
+def _count(number: int, thing: str) -> str:
+    plural = "es" if thing.endswith("ch") else "s"
+    return f"{number:,} {thing}{plural * (number != 1)}"
+
+
+def _listed(parts: list[str]) -> str:
+    """Parts as a list in a sentence: a, b and c."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

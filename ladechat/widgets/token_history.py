@@ -1,0 +1,237 @@
+"""The biography of a token: where it was guessed before the model chose it. It holds only what step events prove."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from ladechat import protocol
+from ladechat.widgets.cells import visible
+
+MODEL = "model"
+OF_THE_POOL = {
+    "window": "an n-gram of the Jacobi window",
+    "prompt": "an n-gram of the prompt",
+    "accepted": "an n-gram of the text so far",
+    "earlier": "an n-gram of an earlier answer",
+}
+"""What brought a draft, where it was the pool, or a branch of the window itself."""
+
+
+class Guess(NamedTuple):
+    """What the Jacobi window guessed for the place of the token, in one step.
+
+    Attributes:
+        step: the index of that step.
+        ahead: how many tokens after that step's last token.
+        token, piece: what it guessed.
+    """
+
+    step: int
+    ahead: int
+    token: int
+    piece: str
+
+
+class Read(NamedTuple):
+    """How a pseudo state came to its guess: after how many layers it first read the token, of how many."""
+
+    layer: int
+    layers: int
+
+
+@dataclass(frozen=True)
+class TokenHistory:
+    """What led to one token of an answer.
+
+    Attributes:
+        token, piece: its id and its text.
+        step: the step that emitted it.
+        origin: the source of the draft that foresaw it; `MODEL` for what no draft had to foresee.
+        emitted: how many tokens the step emitted.
+        ahead: its place among them, from 1.
+        tested: how many drafts the model judged in that pass.
+        guesses: what the window guessed for its very place, oldest first.
+        formed: the step in which the window first completed the n-gram that it was accepted with, as far as known.
+        read: for hidden transfer, how its pseudo state came to it, where somebody looked.
+    """
+
+    token: int
+    piece: str
+    step: int
+    origin: str
+    emitted: int
+    ahead: int
+    tested: int
+    guesses: tuple[Guess, ...]
+    formed: int | None
+    read: Read | None
+
+    @property
+    def drafted(self) -> bool:
+        return self.origin != MODEL
+
+    @property
+    def saved(self) -> int:
+        """Passes that its step saved against plain decoding."""
+        return self.emitted - 1
+
+
+def token_history(steps: Sequence[protocol.Step], place: int) -> TokenHistory | None:
+    """What `steps`, those of one answer in order, tell of its token number `place`, from 0; None if they lack it.
+
+    The first steps may be missing: `place` counts from the first token of the first step, and what came before it is
+    not known.
+    """
+    before: list[int] = []  # tokens emitted before each step
+    done = 0
+    for number, step in enumerate(steps):
+        before.append(done)
+        done += len(step.token_ids)
+        if place < done:
+            return _history(steps[: number + 1], before, place) if place >= 0 else None
+    return None
+
+
+def last_drafted(steps: Sequence[protocol.Step]) -> int | None:
+    """The place of the last token that a draft foresaw, in the latest step that has one."""
+    end = sum(len(step.token_ids) for step in steps)
+    for step in reversed(steps):
+        end -= len(step.token_ids)
+        drafted = [index for index, origin in enumerate(step.origins) if origin != MODEL]
+        if drafted:
+            return end + drafted[-1]
+    return None
+
+
+def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> TokenHistory:
+    step = steps[-1]
+    index = place - before[-1]
+    verdicts = [] if step.draft is None else step.draft.verdicts
+    return TokenHistory(
+        token=step.token_ids[index],
+        piece=step.pieces[index],
+        step=step.index,
+        origin=step.origins[index],
+        emitted=len(step.token_ids),
+        ahead=index + 1,
+        tested=sum(verdict != "untested" for verdict in verdicts),
+        guesses=tuple(_guesses(steps[:-1], before, place)),
+        formed=_formed(steps, index),
+        read=_read(step, index) if step.origins[index] == "hidden_transfer" else None,
+    )
+
+
+def _guesses(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> list[Guess]:
+    """What each pass wrote for this place: column c of its fresh row stands N − 1 + c after its last token."""
+    found = []
+    for step, done in zip(steps, before, strict=False):
+        window = step.window
+        ahead = place - done + 1
+        column = ahead - (len(window.rows) if window else 0)
+        if window and 0 <= column < len(window.fresh_ids):
+            found.append(Guess(step.index, ahead, window.fresh_ids[column], window.fresh[column]))
+    return found
+
+
+def _formed(steps: Sequence[protocol.Step], index: int) -> int | None:
+    """The first step whose window completed the n-gram of the last step's accepted drafts, up to this token.
+
+    Every suffix of a column is an n-gram of the pool, from the step after on.
+    """
+    step = steps[-1]
+    window, origins = step.window, step.origins[: index + 1]
+    if window is None or not window.row_ids or not window.row_ids[0] or set(origins) != {"window"}:
+        return None
+    ngram = (window.row_ids[0][0], *step.token_ids[: index + 1])
+    for earlier in steps[:-1]:
+        view = earlier.window
+        if view is not None and any(_ends_hold(column, ngram) for column in _columns(view)):
+            return earlier.index
+    return None
+
+
+def _columns(view: protocol.WindowView) -> Sequence[tuple[int, ...]]:
+    """The columns of a window, each with what the pass wrote below it."""
+    return list(zip(*view.row_ids, view.fresh_ids, strict=False))
+
+
+def _ends_hold(column: tuple[int, ...], ngram: tuple[int, ...]) -> bool:
+    """Whether one of the suffixes of a column begins with the n-gram."""
+    length = len(ngram)
+    return any(column[start : start + length] == ngram for start in range(len(column) - length + 1))
+
+
+def _read(step: protocol.Step, index: int) -> Read | None:
+    """The lowest layer from which on all layers read the token."""
+    view = step.lens
+    if view is None:
+        return None
+    lowest: int | None = None
+    for layer, ids in zip(reversed(view.layers), reversed(view.row_ids), strict=True):
+        if ids[index : index + 1] != [step.token_ids[index]]:
+            break
+        lowest = layer
+    return None if lowest is None else Read(lowest, view.layers[-1])
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def sentences(history: TokenHistory) -> list[str]:
+    """The biography in two to five plain sentences, the end first: it is what the others are about."""
+    if not history.drafted:
+        told = [f"The model's own token in step {history.step + 1}, the last of {_tokens(history.emitted)}: no draft."]
+        return [*told, *_of_the_window(history)]
+    source = OF_THE_POOL.get(history.origin, f"drafted by {history.origin.replace('_', ' ')}")
+    told = [f"Accepted in step {history.step + 1} as token {history.ahead} of {history.emitted}: {source}."]
+    told += _of_the_window(history)
+    if history.formed is not None:
+        told.append(
+            f"Its n-gram was a window column first in step {history.formed + 1}, "
+            f"{_passes(history.step - history.formed)} before."
+        )
+    if history.read is not None:
+        layer, layers = history.read
+        since = f"from layer {layer} of {layers} on" if layer < layers else f"at the last layer only, {layer}"
+        told.append(f"Its pseudo state read it {since}.")
+    told.append(_of_the_pass(history))
+    return told
+
+
+def _of_the_window(history: TokenHistory) -> list[str]:
+    """What the window guessed for the very place of the token."""
+    guesses = history.guesses
+    if not guesses:
+        return []
+    first = guesses[0]
+    changed = sum(one.token != other.token for one, other in pairwise(guesses))
+    right = next((one for one in guesses if one.token == history.token), None)
+    text = (
+        f"The window first guessed ‹{visible(first.piece)}› for its place, {_passes(history.step - first.step)} before "
+        f"and {_tokens(first.ahead)} ahead"
+    )
+    if len(guesses) > 1:
+        text += f", and changed it {_times(changed)} in {len(guesses) - 1} more" if changed else ", and kept to it"
+    if right is None:
+        return [f"{text}: never right."]
+    return [f"{text}: right." if right == first else f"{text}: right from step {right.step + 1} on."]
+
+
+def _of_the_pass(history: TokenHistory) -> str:
+    judged = f"The pass judged {history.tested} draft{'s' * (history.tested != 1)} at once"
+    if not history.saved:
+        return f"{judged} and saved none."
+    return f"{judged} and gave {_tokens(history.emitted)}: {_passes(history.saved)} saved."
+
+
+def _tokens(number: int) -> str:
+    return f"{number} token{'s' * (number != 1)}"
+
+
+def _passes(number: int) -> str:
+    return f"{number} pass{'es' * (number != 1)}"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
