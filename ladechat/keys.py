@@ -1,5 +1,7 @@
 """Every key of the app, once: what binds it, the footer, the command palette and docs/keys.md all read these tables."""
 
+from dataclasses import replace
+
 from textual.binding import Binding
 
 EXPLAIN_KEY = "question_mark"
@@ -121,17 +123,23 @@ CONVERSATIONS_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
+_STEP = Binding.Group("Step", compact=True)
+_SPEED = Binding.Group("Speed", compact=True)
+_TURN = Binding.Group("Turn", compact=True)
+
 REPLAY_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
-    Binding("right", "step_forward", "Step", id="step_forward", tooltip="One step on."),
-    Binding("left", "step_back", "Back", id="step_back", tooltip="One step back."),
-    Binding("n", "next_turn", "Next", id="next_turn", tooltip="To the next question."),
-    Binding("p", "previous_turn", "Prev", id="previous_turn", tooltip="To the question before."),
-    Binding("plus,up", "faster", "Faster", show=False, id="faster", tooltip="Faster."),
-    Binding("minus,down", "slower", "Slower", show=False, id="slower", tooltip="Slower."),
+    Binding("right", "step_forward", "Step", group=_STEP, id="step_forward", tooltip="One step on."),
+    Binding("left", "step_back", "Back", group=_STEP, id="step_back", tooltip="One step back."),
+    Binding("n", "next_turn", "Next turn", group=_TURN, id="next_turn", tooltip="To the next question."),
+    Binding("p", "previous_turn", "Previous turn", group=_TURN, id="previous_turn", tooltip="To the question before."),
+    Binding("plus,up", "faster", "Faster", group=_SPEED, key_display="+", id="faster", tooltip="Faster."),
+    Binding("minus,down", "slower", "Slower", group=_SPEED, key_display="-", id="slower", tooltip="Slower."),
     Binding("home", "to_start", "To the beginning", show=False, id="to_start", tooltip="To the beginning."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end of the recording."),
-    *SHARED_KEYS,
+    SHARED_KEYS[0],
+    replace(SHARED_KEYS[1], show=False),
+    *SHARED_KEYS[2:],
     Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
     Binding("q", "app.quit", "Quit", id="quit", tooltip="Leave."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),

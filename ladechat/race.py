@@ -1,13 +1,18 @@
 """`ladechat race`: decoders side by side on one question, on a terminal as a show, in a pipe as a table."""
 
 import asyncio
+import contextlib
 import gc
 import signal
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ladechat.export.command import Refused, check_target, run_race
+from ladechat.export.formats import OF_A_RACE, ending
 from ladechat.options import USAGE_ERROR, check_length, fail, option_of, with_engine_options
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
@@ -38,6 +43,11 @@ def race(
     ] = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="The longest answer, in tokens.")] = None,
     system: Annotated[str | None, typer.Option(help="A system message: how the model should behave.")] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Make a film of the race, .cast or .gif, or a picture of its end, .svg."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
 ) -> None:
     """Have several decoders answer one question, and watch them side by side (docs/race.md)."""
     check_length(max_new_tokens)
@@ -53,8 +63,40 @@ def race(
         fail(wrong)
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=question))
+    _check_export(export, force)
     measuring = Measuring(LiveEngine(engine.command()), messages, names, max_new_tokens)
-    raise typer.Exit(_on_screen(measuring) if _in_terminal() else _in_pipe(measuring))
+    if export is None and _in_terminal():
+        raise typer.Exit(_on_screen(measuring))
+    code = _in_pipe(measuring)
+    if export is not None and not code:
+        _export(measuring, export, force)
+    raise typer.Exit(code)
+
+
+def _check_export(out: Path | None, force: bool) -> None:
+    """Refuse what cannot be written, before anything is measured."""
+    if out is None:
+        if force:
+            fail("--force overwrites what --export names; give both, or leave it out.")
+        return
+    if ending(out) not in OF_A_RACE:
+        fail(f"{out} is no name for a race; end it in .cast, .gif or .svg.")
+    with _refusals():
+        check_target(out, force=force)
+
+
+def _export(measuring: Measuring, out: Path, force: bool) -> None:
+    with _refusals():
+        run_race(measuring, out, force=force)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Say why nothing is exported, and leave."""
+    try:
+        yield
+    except Refused as error:
+        fail(str(error))
 
 
 def _refuse_what_is_of_one_answer(context: typer.Context) -> None:

@@ -39,6 +39,10 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+MODULES = {"markdown-it-py": "markdown_it", "pillow": "PIL"}
+"""What is imported of a package by another name than its own."""
+
+
 @pytest.mark.parametrize("module", ["app", "cli", "screens.chat", "session.live", "catalog", "protocol"])
 def test_importing_the_ui_imports_no_torch(module: str) -> None:
     loaded = modules_loaded_by(f"import ladechat.{module}")
@@ -66,7 +70,10 @@ def test_importing_the_server_imports_no_torch() -> None:
 def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["plot"], *extras["quantize"], *extras["gguf"]]
+    needed = [
+        *project["dependencies"],
+        *(line for name in ("gguf", "gif", "plot", "quantize") for line in extras[name]),
+    ]
     needed = [line for line in needed if not line.startswith("accelerate")]  # which transformers imports
-    declared = {line.partition(">")[0].replace("-", "_") for line in needed}
+    declared = {MODULES.get(name, name) for name in (line.partition(">")[0].replace("-", "_") for line in needed)}
     assert third_party_imports() == declared

@@ -1,52 +1,72 @@
 """A film as asciicast, for asciinema and its players: version 3 (relative times), or 2 (absolute, for older ones)."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
 
-from ladechat.export.film import Frame, Size, title_of
-from ladechat.session.replay import Recording
-from ladechat.widgets.cells import shorten
+from rich.color import ColorSystem
+from rich.style import Style
+
+from ladechat.export.cells import Screen, changes
+from ladechat.export.film import Reel
 
 CLEAN = "\x1b[?25l\x1b[2J\x1b[H"
 """A clear screen without a cursor, which the app's own start would have left."""
-LABEL_CELLS = 80
-SHOW_CURSOR = "\x1b[?25h"
+BRIDGED = 4
+"""Unchanged cells that are written once more: going over them by a position of the cursor would take as much."""
+RESET = "\x1b[0m"
+SHOW_CURSOR = f"{RESET}\x1b[?25h"
 
 
-def cast(recording: Recording, frames: Sequence[Frame], size: Size, *, speed: float, version: int) -> str:
-    """The lines of the file: a header, the frames, and markers where questions are asked.
+def cast(reel: Reel, *, speed: float, version: int) -> str:
+    """The lines of the file: a header, what changes from frame to frame, and markers.
 
     Args:
-        recording: where the questions, and what was wrong with the file, are taken from.
-        frames: as they were drawn.
-        size: of the screen they were drawn on.
+        reel: the film.
         speed: 2 is twice as fast.
         version: of asciicast, 2 or 3.
     """
-    first, *others = frames
+    first, *others = reel.frames
     last = others[-1].seconds if others else first.seconds
     events = [
-        *((0.0, "m", shorten(notice, LABEL_CELLS)) for notice in recording.notices),
-        *(
-            (recording.times[turn.position], "m", shorten(" ".join(turn.question.split()), LABEL_CELLS))
-            for turn in recording.turns
-        ),
-        (0.0, "o", CLEAN + first.output),  # a player shows it before it is started
-        *((frame.seconds, "o", frame.output) for frame in others),
+        *((seconds, "m", text) for seconds, text in reel.markers),
+        (0.0, "o", CLEAN + drawn(None, first.screen)),  # a player shows it before it is started
+        *((after.seconds, "o", drawn(before.screen, after.screen)) for before, after in pairwise(reel.frames)),
         (last, "o", SHOW_CURSOR),
     ]
     events.sort(key=lambda event: event[0])  # frames and markers stay in their order
     if version == 3:
         events.append((last, "x", "0"))
-    lines = [_header(recording, size, version), *_timed(events, speed, relative=version == 3)]
+    lines = [_header(reel, version), *_timed(events, speed, relative=version == 3)]
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def _header(recording: Recording, size: Size, version: int) -> dict[str, object]:
-    title = title_of(recording)
+def drawn(before: Screen | None, after: Screen) -> str:
+    """What a terminal is sent that shows one screen, for it to show another."""
+    parts: list[str] = []
+    style: Style | None = None
+    for span in changes(before, after, BRIDGED):
+        parts.append(f"\x1b[{span.y + 1};{span.x + 1}H")
+        for cell in span.cells:
+            if cell.style != style:
+                style = cell.style
+                parts.append(_switched_to(style))
+            parts.append(cell.text)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _switched_to(style: Style) -> str:
+    """What makes a terminal write in a style, whatever it wrote in before."""
+    return RESET + style.render("·", color_system=ColorSystem.TRUECOLOR).partition("·")[0]
+
+
+def _header(reel: Reel, version: int) -> dict[str, object]:
+    columns, rows = reel.size
     if version == 2:
-        return {"version": 2, "width": size.columns, "height": size.rows, "title": title}
-    return {"version": 3, "term": {"cols": size.columns, "rows": size.rows, "type": "xterm-256color"}, "title": title}
+        return {"version": 2, "width": columns, "height": rows, "title": reel.title}
+    return {"version": 3, "term": {"cols": columns, "rows": rows, "type": "xterm-256color"}, "title": reel.title}
 
 
 def _timed(events: Iterable[tuple[float, str, str]], speed: float, *, relative: bool) -> Iterable[list[object]]:

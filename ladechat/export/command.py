@@ -1,17 +1,24 @@
 """`ladechat export`: which file is made of a recording, and that it is written whole, over nothing, or not at all."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ladechat.ask import Status
 from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
+from ladechat.export.formats import FILMS, SIZE, ending
 from ladechat.export.html import html
 from ladechat.export.markdown import markdown
 from ladechat.files import replace_file
+from ladechat.session.measuring import Measuring
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
+
+if TYPE_CHECKING:  # they know the app, which takes a while to import
+    from ladechat.export.film import Progress, Reel
 
 OWNER_ONLY = 0o600
 """As the recording: what was said is for others when its user hands it on."""
@@ -38,6 +45,10 @@ class Wanted:
     step: int | None
 
 
+Writer = Callable[[Recording, Wanted], str | bytes]
+"""Makes the content of a file."""
+
+
 def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: bool) -> list[str]:
     """Export a recording; what was wrong with it, in sentences.
 
@@ -50,21 +61,50 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
         raise Refused(str(error)) from error
     except OSError as error:
         raise Refused(f"{source} cannot be read: {error.strerror or error}.") from error
-    try:
-        _check_target(source, out, force)
-        content = WRITERS[format_name](recording, wanted).encode()
-        _check_target(source, out, force)  # drawing may have taken minutes
-        replace_file(out, content, OWNER_ONLY)
-    except OSError as error:
-        raise Refused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
+    if out.exists() and out.samefile(source):
+        raise Refused(f"{out} is the recording itself; give the export another name.")
+    write(out, lambda: WRITERS[format_name](recording, wanted), force=force)
     return recording.notices
 
 
-def _check_target(source: Path, out: Path, force: bool) -> None:
-    """Look whether the file may be written."""
+def run_race(measuring: Measuring, out: Path, *, force: bool) -> None:
+    """Export a race that has been measured.
+
+    Raises:
+        Refused: nothing was exported.
+    """
+    from ladechat.export.film import Size
+    from ladechat.export.race import photograph_race, shoot_race
+
+    size = Size(*SIZE)
+    if (format_name := ending(out)) == "svg":
+        write(out, lambda: photograph_race(measuring, size), force=force)
+    else:
+        write(out, lambda: _film(format_name, 1.0, lambda progress: shoot_race(measuring, size, progress)), force=force)
+
+
+def write(out: Path, content: Callable[[], str | bytes], *, force: bool) -> None:
+    """Write a file whole.
+
+    Raises:
+        Refused: nothing was written.
+    """
+    try:
+        check_target(out, force=force)
+        made = content()
+        check_target(out, force=force)  # drawing may have taken minutes
+        replace_file(out, made.encode() if isinstance(made, str) else made, OWNER_ONLY)
+    except OSError as error:
+        raise Refused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
+
+
+def check_target(out: Path, *, force: bool) -> None:
+    """Look whether the file may be written.
+
+    Raises:
+        Refused: it may not.
+    """
     if out.exists():
-        if out.samefile(source):
-            raise Refused(f"{out} is the recording itself; give the export another name.")
         if not out.is_file():
             raise Refused(f"{out} is no file, so nothing is put in its place; give the name of a file.")
         if not force:
@@ -73,20 +113,54 @@ def _check_target(source: Path, out: Path, force: bool) -> None:
         raise Refused(f"There is no folder {out.parent}; make it first, or give another name.")
 
 
-def _cast(version: int) -> Callable[[Recording, Wanted], str]:
-    def write_cast(recording: Recording, wanted: Wanted) -> str:
-        from ladechat.export.cast import cast
+def _replay(format_name: str) -> Writer:
+    """Writes the film of a recording."""
+
+    def write_film(recording: Recording, wanted: Wanted) -> str | bytes:
         from ladechat.export.film import Size, shoot
 
-        size, status = Size(*wanted.size), Status()
-        status.show("drawing each frame, which takes about as long as the session did")
-        try:
-            frames = shoot(recording, size)
-        finally:
-            status.clear()
-        return cast(recording, frames, size, speed=wanted.speed, version=version)
+        return _film(format_name, wanted.speed, lambda progress: shoot(recording, Size(*wanted.size), progress))
 
-    return write_cast
+    return write_film
+
+
+def _film(format_name: str, speed: float, shoot: "Callable[[Progress], Reel]") -> str | bytes:
+    """Draw a film, and make what was drawn a file of some format."""
+    if format_name == "gif":
+        return _gif(speed, shoot)
+    from ladechat.export.cast import cast
+
+    with _told("drawing") as progress:
+        reel = shoot(progress)
+    return cast(reel, speed=speed, version=2 if format_name == "cast2" else 3)
+
+
+def _gif(speed: float, shoot: "Callable[[Progress], Reel]") -> bytes:
+    try:
+        from ladechat.export.gif import gif
+        from ladechat.export.glyphs import NoFont
+    except ImportError as error:
+        raise Refused("A GIF needs Pillow, which is not installed: pip install ladechat[gif] brings it.") from error
+    with _told("drawing") as progress:
+        frames = shoot(progress).frames
+    try:
+        with _told("painting") as progress:
+            return gif(frames, speed, progress)
+    except NoFont as error:
+        raise Refused(
+            "A GIF is painted in a monospaced font, and none was found here; install DejaVu Sans Mono "
+            "(Debian and Ubuntu: fonts-dejavu-core)."
+        ) from error
+
+
+@contextlib.contextmanager
+def _told(doing: str) -> Iterator["Progress"]:
+    """Have it said on a terminal what is being done, and how much of it is."""
+    status = Status()
+    try:
+        yield lambda done: status.show(f"{doing} {done:.0%}")
+    finally:
+        status.clear()
 
 
 def _svg(recording: Recording, wanted: Wanted) -> str:
@@ -100,9 +174,8 @@ def _svg(recording: Recording, wanted: Wanted) -> str:
     return photograph(recording, Size(*wanted.size), wanted.step)
 
 
-WRITERS: Mapping[str, Callable[[Recording, Wanted], str]] = {
-    "cast": _cast(3),
-    "cast2": _cast(2),
+WRITERS: Mapping[str, Writer] = {
+    **{name: _replay(name) for name in FILMS},
     "html": lambda recording, _: html(talk_of(recording)),
     "svg": _svg,
     "md": lambda recording, _: markdown(talk_of(recording)),

@@ -6,23 +6,22 @@ from typing import Annotated
 
 import typer
 
+from ladechat.export.formats import ENDINGS, FILMS, FORMATS, SIZE, ending
 from ladechat.options import fail, in_short
 from ladechat.terminal import say
 
-FORMATS = ("cast", "cast2", "html", "svg", "md", "json")
-"""The formats, by their names; those but `cast2` are also how a file's name ends."""
-CASTS = ("cast", "cast2")
-SIZE, LEAST_SIZE, MOST_SIZE = (120, 36), (40, 10), (400, 200)
+LEAST_SIZE, MOST_SIZE = (40, 10), (400, 200)
 SPEED_RANGE = (0.1, 100.0)
 IDLE_SECONDS, MOST_IDLE_SECONDS = 2.0, 86_400.0
-ONLY_FOR = {"--size": (*CASTS, "svg"), "--speed": CASTS, "--idle": CASTS, "--step": ("svg",)}
+ONLY_FOR = {"--size": (*FILMS, "svg"), "--speed": FILMS, "--idle": FILMS, "--step": ("svg",)}
 """The formats that an option says something about."""
 
 
 def export(
     recording: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
     out: Annotated[
-        Path, typer.Argument(help="The file: .cast, .html, .svg, .md or .json.", metavar="OUT", show_default=False)
+        Path,
+        typer.Argument(help=f"The file, which ends {ENDINGS}.", metavar="OUT", show_default=False),
     ],
     format: Annotated[
         str | None,
@@ -32,11 +31,11 @@ def export(
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(help="Of the screen, for .cast and .svg.", show_default="120x36", metavar="COLUMNSxROWS"),
+        typer.Option(help="Of the screen, for .cast, .gif and .svg.", show_default="120x36", metavar="COLUMNSxROWS"),
     ] = None,
-    speed: Annotated[float | None, typer.Option(help="Of a .cast: 2 is twice as fast.", show_default="1")] = None,
+    speed: Annotated[float | None, typer.Option(help="Of a film: 2 is twice as fast.", show_default="1")] = None,
     idle: Annotated[
-        float | None, typer.Option(help="Seconds that pauses of a .cast are shortened to.", show_default="2")
+        float | None, typer.Option(help="Seconds that pauses of a film are shortened to.", show_default="2")
     ] = None,
     step: Annotated[
         int | None, typer.Option(help="The step that an .svg shows, from 1.", show_default="the last screen")
@@ -55,7 +54,7 @@ def export(
     from ladechat.export.command import Refused, Wanted, run
 
     try:
-        wanted = Wanted(cells, speed, idle if chosen in CASTS else None, step)
+        wanted = Wanted(cells, speed, idle if chosen in FILMS else None, step)
         notices = run(recording, out, chosen, wanted, force=force)
     except Refused as error:
         fail(str(error))
@@ -66,20 +65,25 @@ def export(
 def _format(out: Path, named: str | None) -> str:
     if named is not None and named not in FORMATS:
         fail(f"There is no format {named!r}; use --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    ending = out.suffix.lower().removeprefix(".")
-    if named is None and ending not in FORMATS:
+    if named is None and ending(out) not in FORMATS:
         fail(
-            f"How {out} ends says no format; end it in .cast, .html, .svg, .md or .json, or give --format "
+            f"How {out} ends says no format; end it {ENDINGS}, or give --format "
             f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
         )
-    return named or ending
+    return named or ending(out)
 
 
 def _check_belongs(chosen: str, given: set[str]) -> None:
     """An option that would change nothing is more likely a mistake than a wish."""
     for option, formats in ONLY_FOR.items():
         if option in given and chosen not in formats:
-            fail(f"{option} is for {' and '.join(formats)}, and says nothing about {chosen}; leave it out.")
+            fail(f"{option} is for {_listed(formats)}, and says nothing about {chosen}; leave it out.")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """With "and" before the last."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _size(text: str | None) -> tuple[int, int]:

@@ -1,24 +1,24 @@
-"""The replay of a recording, drawn off-screen by the app itself, in a time of its own: as fast as it can be drawn."""
+"""A screen of the app, drawn off-screen by the app itself, in a time of its own: as fast as it can be drawn."""
 
 import asyncio
 import contextlib
-import io
 import math
 import os
 import re
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from rich.console import Console
-from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
+from ladechat.export.cells import Screen, screen_of
 from ladechat.protocol import Step
+from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
-from ladechat.widgets.cells import printable
+from ladechat.widgets.cells import printable, shorten
 from ladechat.widgets.panel import Panel
 
 FRAMES_PER_SECOND = 15
@@ -26,6 +26,14 @@ FRAMES_PER_SECOND = 15
 SETTLING = 3
 """Rounds of layout and painting until nothing changes: text arrives, its scroll view grows, and scrolls to the end."""
 FONTS = re.compile(r"@font-face\s*\{[^}]*\}\s*")
+LABEL_CELLS = 80
+
+Progress = Callable[[float], None]
+"""Is told how much is done, from 0 to 1."""
+
+
+def silent(_: float) -> None:
+    """Progress that nobody wants to hear of."""
 
 
 class Size(NamedTuple):
@@ -36,58 +44,65 @@ class Size(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What a terminal is sent at a moment of the session."""
+    """What is on the screen from a moment of the session on."""
 
     seconds: float
-    output: str
+    screen: Screen
 
 
-class CapturingDriver(HeadlessDriver):
-    """Keeps what a terminal would be sent, until it is taken."""
+class Reel(NamedTuple):
+    """A film as it was drawn.
 
-    _written = ""
+    Attributes:
+        frames: in order; at least one.
+        size: of the screen.
+        title: of the film.
+        markers: what is noteworthy, and when.
+    """
 
-    @property
-    def is_headless(self) -> bool:
-        return False  # the app draws nothing for one that is
-
-    def write(self, data: str) -> None:
-        self._written += data
-
-    def take(self) -> str:
-        """What has been written since the last call."""
-        taken, self._written = self._written, ""
-        return taken
+    frames: list[Frame]
+    size: Size
+    title: str
+    markers: list[tuple[float, str]]
 
 
 class Interrupted(Exception):
     """Nobody wants the film any more."""
 
 
-class Film:
-    """The replay off-screen.
+class Film(ABC):
+    """A screen that changes with time.
 
     Args:
-        recording: what is replayed.
+        screen: goes by the clock of the film, which is `self.now`.
         size: of the screen.
 
     Attributes:
         app: the app, while `run` is at work.
+        now: seconds since the beginning.
+        title: of the film.
         interrupted: set, it ends the work with `Interrupted`.
     """
 
-    def __init__(self, recording: Recording, size: Size) -> None:
-        self._recording = recording
+    def __init__(self, screen: ReplayScreen | RaceScreen, size: Size, title: str) -> None:
         self._size = size
+        self.now = 0.0
+        self.title = printable(title)
         self.interrupted = False
-        self._now = 0.0
-        self._screen = ReplayScreen(recording, lambda: self._now)
-        self.app = LadechatApp(self._screen)
-        self.app.driver_class = CapturingDriver
+        self.app = LadechatApp(screen)
         self.app.animation_level = "none"
-        self.app.console = Console(
-            file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False, safe_box=False
-        )
+
+    @abstractmethod
+    def moments(self) -> Iterator[float]:
+        """When a frame is drawn."""
+
+    @abstractmethod
+    async def show(self) -> None:
+        """Show what is to be seen now."""
+
+    @abstractmethod
+    def done(self) -> float:
+        """How much has been shown, from 0 to 1."""
 
     async def run(self, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
         """Have the app run while `work` is done."""
@@ -102,29 +117,26 @@ class Film:
             done = True
             self.app.exit()
 
-        await self.app.run_async(size=self._size, auto_pilot=work_then_leave)
+        await self.app.run_async(headless=True, size=self._size, auto_pilot=work_then_leave)
         if not done:
-            raise RuntimeError("The app ended before the recording did.")
+            raise RuntimeError("The app ended before the film did.")
 
-    async def frames(self, pilot: Pilot[object]) -> AsyncIterator[Frame]:
+    async def frames(self, pilot: Pilot[object], progress: Progress = silent) -> AsyncIterator[Frame]:
         """Play it through. The screen is as the frame shows it until the next is asked for."""
-        driver = self.app._driver
-        assert isinstance(driver, CapturingDriver)
-        driver.take()  # how the screen came about
-        self._screen.refresh()
-        for moment in moments(self._recording.times):
-            self._now = moment
-            self._screen.show_due()
+        shown: Screen | None = None
+        for moment in self.moments():
+            self.now = moment
+            await self.show()
             await self._settle(pilot)
-            if output := driver.take():
-                yield Frame(moment, output)
+            progress(self.done())
+            if (screen := screen_of(self.app)) != shown:
+                yield Frame(moment, screen)
+                shown = screen
 
-    async def picture(self, pilot: Pilot[object], step: int | None) -> str:
-        """The screen as SVG after a step, counted from 1 through the whole recording; None: at the end."""
-        self._screen.go(position_of(self._recording, step))
+    async def picture(self, pilot: Pilot[object]) -> str:
+        """The screen as it is, as SVG."""
         await self._settle(pilot)
-        svg = self.app.export_screenshot(title=title_of(self._recording))
-        return FONTS.sub("", svg)  # they would be fetched from elsewhere
+        return FONTS.sub("", self.app.export_screenshot(title=self.title))  # they would be fetched from elsewhere
 
     async def _settle(self, pilot: Pilot[object]) -> None:
         """Until everything is painted."""
@@ -136,28 +148,67 @@ class Film:
             await pilot.pause(0)
 
 
-def shoot(recording: Recording, size: Size) -> list[Frame]:
-    """All frames of a recording, at its own pace."""
-    frames: list[Frame] = []
+AnyFilm = TypeVar("AnyFilm", bound=Film)
 
-    async def work(pilot: Pilot[object]) -> None:
-        frames.extend([frame async for frame in film.frames(pilot)])
 
-    with full_colour():
-        film = Film(recording, size)
-        _run(film, work)
-    return frames
+class ReplayFilm(Film):
+    """The replay of a recording, at the pace of its session."""
+
+    def __init__(self, recording: Recording, size: Size) -> None:
+        self._recording = recording
+        self.screen = ReplayScreen(recording, lambda: self.now)
+        super().__init__(self.screen, size, f"ladechat · {recording.header.model}")
+
+    def moments(self) -> Iterator[float]:
+        return moments(self._recording.times)
+
+    async def show(self) -> None:
+        self.screen.show_due()
+
+    def done(self) -> float:
+        return self.screen.player.position / len(self._recording.events)
+
+
+def shoot(recording: Recording, size: Size, progress: Progress = silent) -> Reel:
+    """A recording as a film; its questions, and what was wrong with the file, are markers."""
+    notices = [(0.0, notice) for notice in recording.notices]
+    questions = [(recording.times[turn.position], turn.question) for turn in recording.turns]
+    markers = [(seconds, shorten(" ".join(text.split()), LABEL_CELLS)) for seconds, text in notices + questions]
+    return drawn(lambda: ReplayFilm(recording, size), size, markers, progress)
 
 
 def photograph(recording: Recording, size: Size, step: int | None) -> str:
-    """One screen of a recording as SVG: after a step, or the last."""
+    """One screen of a recording as SVG: after a step, counted from 1 through all of it, or the last."""
+
+    async def go_there(film: ReplayFilm) -> None:
+        film.screen.go(position_of(recording, step))
+
+    return pictured(lambda: ReplayFilm(recording, size), go_there)
+
+
+def drawn(new_film: Callable[[], Film], size: Size, markers: list[tuple[float, str]], progress: Progress) -> Reel:
+    """All frames of a film, which is made where colours are full."""
+    frames: list[Frame] = []
+
+    async def work(pilot: Pilot[object]) -> None:
+        frames.extend([frame async for frame in film.frames(pilot, progress)])
+
+    with full_colour():
+        film = new_film()
+        _run(film, work)
+    return Reel(frames, size, film.title, markers)
+
+
+def pictured(new_film: Callable[[], AnyFilm], go_there: Callable[[AnyFilm], Awaitable[None]]) -> str:
+    """One screen of a film as SVG, where `go_there` leads."""
     pictures: list[str] = []
 
     async def work(pilot: Pilot[object]) -> None:
-        pictures.append(await film.picture(pilot, step))
+        await go_there(film)
+        pictures.append(await film.picture(pilot))
 
     with full_colour():
-        film = Film(recording, size)
+        film = new_film()
         _run(film, work)
     return pictures[0]
 
@@ -202,11 +253,6 @@ def moments(times: list[float]) -> Iterator[float]:
             yield moment / FRAMES_PER_SECOND
             before = moment
     yield (before + 1) / FRAMES_PER_SECOND
-
-
-def title_of(recording: Recording) -> str:
-    """The program and the model."""
-    return printable(f"ladechat · {recording.header.model}")
 
 
 def steps_in(recording: Recording) -> int:

@@ -5,7 +5,7 @@ import contextlib
 import gc
 import textwrap
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from rich.style import Style
@@ -27,6 +27,7 @@ from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import describe_loading, duration
 from ladechat.widgets.lane import LaneHead, LaneView, Standing
 from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
@@ -68,13 +69,15 @@ class RaceScreen(Screen[None]):
     """Measures, then plays what was measured along one of two clocks.
 
     Args:
-        measuring: not started yet.
+        measuring: not started yet; or at its end, and then it is only shown.
+        clock: seconds that pass, for who shows it in another time than this one.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(RACE_KEYS)
 
-    def __init__(self, measuring: Measuring) -> None:
+    def __init__(self, measuring: Measuring, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._clock = clock
         self.measuring = measuring
         self.track: Track | None = None
         """Where in the race one is; None while it is measured."""
@@ -98,12 +101,13 @@ class RaceScreen(Screen[None]):
         self._question.say(safe(" ".join(self.measuring.question.split())))
         self._transport.focus()
         self.watch(self.app, "palette", self._show_palette)
-        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.set_interval(1 / FRAMES_PER_SECOND, self.frame)
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
         gc.enable()
-        self._measured = asyncio.create_task(self.measuring.run())
+        if self.measuring.running:
+            self._measured = asyncio.create_task(self.measuring.run())
 
     async def on_unmount(self) -> None:
         """However the screen is left, the engine ends first."""
@@ -118,7 +122,8 @@ class RaceScreen(Screen[None]):
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
-    async def _frame(self) -> None:
+    async def frame(self) -> None:
+        """Show how things stand."""
         if not self.is_running:
             return
         if len(self._lanes) < len(self.measuring.lanes):
@@ -131,7 +136,7 @@ class RaceScreen(Screen[None]):
             self._begin()
         else:
             moving = self.track.playing
-            self.track.advance(time.monotonic())
+            self.track.advance(self._clock())
             if moving:
                 self._show()
 
@@ -290,6 +295,12 @@ class RaceScreen(Screen[None]):
         wanted = event.fraction * max(len(each.token_ids) for each in self.measuring.lanes)
         steps = next((step for step in range(len(lane.steps)) if _tokens(lane, step) >= wanted), len(lane.steps))
         self._seek(self.track.time_of(number, steps))
+
+    @on(SeekBar.Sought)
+    def _bar_sought(self, event: SeekBar.Sought) -> None:
+        """Go where the mouse points on the bar of the clock."""
+        if self.track is not None:
+            self._seek(event.fraction * self.track.end)
 
     def _seek(self, at: float) -> None:
         if self.track is not None:

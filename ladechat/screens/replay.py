@@ -7,6 +7,7 @@ from functools import partial
 from typing import ClassVar
 
 from rich.markup import escape
+from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -18,6 +19,7 @@ from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands,
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.presenter import Bookmark
+from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
@@ -153,6 +155,11 @@ class ReplayScreen(Screen[None]):
     def action_to_end(self) -> None:
         """To the end of the recording."""
         self._jump(len(self.recording.events))
+
+    @on(SeekBar.Sought)
+    def _sought(self, event: SeekBar.Sought) -> None:
+        """To where the mouse points on the bar."""
+        self._jump(round(event.fraction * len(self.recording.events)))
 
     def _jump(self, position: int) -> None:
         """Go somewhere else, and go on from there if it was going on."""

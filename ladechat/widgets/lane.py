@@ -15,8 +15,8 @@ from ladechat.palette import Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.seek_bar import DONE, HERE, TO_COME
 from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.transport import DONE, HERE, TO_COME
 
 SEPARATOR = " · "
 BAR = 8

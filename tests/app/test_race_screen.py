@@ -171,6 +171,17 @@ async def test_a_click_on_a_bar_goes_there() -> None:
         assert room.steps == before
 
 
+async def test_a_click_on_the_bar_of_the_clock_goes_there() -> None:
+    room = Room()
+    async with room.app.run_test() as pilot:
+        await room.measured(pilot)
+        transport = room.screen.query_one(Transport)
+        await pilot.click(transport, offset=(transport.content_size.width, 0))
+        assert room.track.at_end and "identical" in room.remarks
+        await pilot.click(transport, offset=(transport.render_line(0).text.index("━") + 1, 0))
+        assert room.track.at == 0
+
+
 async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() -> None:
     for size, columns in (((80, 24), 1), ((120, 40), 4), ((200, 60), 4)):
         room = Room()

@@ -204,6 +204,23 @@ async def test_questions_can_be_jumped_to(recording: Recording) -> None:
         assert "Two?" in text_of(app) and "Second" not in text_of(app)
 
 
+async def test_a_click_on_the_bar_goes_there_and_goes_on_if_it_was_going_on(recording: Recording) -> None:
+    recording.times[:] = [second * 1e6 for second in recording.times]
+    screen = ReplayScreen(recording)
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        transport = app.query_one(Transport)
+        await wait_until(pilot, lambda: "●" in transport.render_line(0).text)
+        await pilot.click(transport, offset=(transport.content_size.width, 0))
+        assert screen.player.at_end and "Second answer." in text_of(app)
+        bar = transport.render_line(0).text.index("━")
+        await pilot.click(transport, offset=(bar + 1, 0))
+        assert screen.player.position == 0 and not screen.player.playing
+        await pilot.press("space")
+        await pilot.click(transport, offset=((bar + transport.content_size.width) // 2, 0))
+        assert 0.3 < screen.player.position / len(recording.events) < 0.7 and screen.player.playing
+
+
 async def test_a_question_that_looks_like_markup_is_listed_as_it_is(recording: Recording) -> None:
     turn = recording.turns[0]
     recording.turns[0] = replace(turn, question="Why [/b] [red]? \x1b[2J")

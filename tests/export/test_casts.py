@@ -16,8 +16,9 @@ from rich.style import Style
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
+from ladechat.export import cells
 from ladechat.export.cast import cast
-from ladechat.export.film import Film, Frame, Size, full_colour, moments, shoot
+from ladechat.export.film import Frame, Reel, ReplayFilm, Size, full_colour, moments, shoot
 from ladechat.palette import HUES
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
@@ -84,7 +85,7 @@ def filmed(recording: Recording) -> tuple[list[Frame], list[Screen]]:
             screens.append(screen_of(film.app))
 
     with full_colour():
-        film = Film(recording, SIZE)
+        film = ReplayFilm(recording, SIZE)
         asyncio.run(film.run(work))
     return frames, screens
 
@@ -92,6 +93,11 @@ def filmed(recording: Recording) -> tuple[list[Frame], list[Screen]]:
 def lines_of(text: str) -> tuple[dict[str, Any], list[tuple[float, str, str]]]:
     header, *events = map(json.loads, text.splitlines())
     return header, [(seconds, code, data) for seconds, code, data in events]
+
+
+def letter(seconds: float, text: str) -> Frame:
+    """A frame of a single cell."""
+    return Frame(seconds, ((cells.Cell(text, Style()),),))
 
 
 RECORDINGS: dict[str, Callable[[Path], Recording]] = {
@@ -105,7 +111,7 @@ RECORDINGS: dict[str, Callable[[Path], Recording]] = {
 def test_each_frame_of_a_cast_shows_the_screen_of_the_app(name: str, tmp_path: Path) -> None:
     recording = RECORDINGS[name](tmp_path)
     frames, screens = filmed(recording)
-    header, events = lines_of(cast(recording, frames, SIZE, speed=1.0, version=3))
+    header, events = lines_of(cast(Reel(frames, SIZE, "", []), speed=1.0, version=3))
     assert (header["version"], header["term"]["cols"], header["term"]["rows"]) == (3, *SIZE)
     terminal = pyte.Screen(*SIZE)
     stream = pyte.Stream(terminal)
@@ -137,11 +143,10 @@ async def test_a_film_ends_with_what_a_replay_shows_in_the_end(tmp_path: Path) -
             await wait_until(pilot, lambda: screen_of(app) == screens[-1])
 
 
-def test_version_3_has_times_since_the_event_before_and_version_2_since_the_beginning(tmp_path: Path) -> None:
-    recording = two_turns(tmp_path)
-    frames = [Frame(0.0, "a"), Frame(1.0004, "b"), Frame(2.0012, "c"), Frame(9.5, "d")]
-    _, relative = lines_of(cast(recording, frames, SIZE, speed=1.0, version=3))
-    header, absolute = lines_of(cast(recording, frames, SIZE, speed=1.0, version=2))
+def test_version_3_has_times_since_the_event_before_and_version_2_since_the_beginning() -> None:
+    frames = [letter(0.0, "a"), letter(1.0004, "b"), letter(2.0012, "c"), letter(9.5, "d")]
+    _, relative = lines_of(cast(Reel(frames, SIZE, "", []), speed=1.0, version=3))
+    header, absolute = lines_of(cast(Reel(frames, SIZE, "", []), speed=1.0, version=2))
     assert (header["version"], header["width"], header["height"]) == (2, *SIZE)
     assert relative.pop() == (0.0, "x", "0")
     assert [event[1:] for event in relative] == [event[1:] for event in absolute]
@@ -149,16 +154,15 @@ def test_version_3_has_times_since_the_event_before_and_version_2_since_the_begi
     assert absolute[-1][0] == 9.5
 
 
-def test_twice_the_speed_takes_half_the_time(tmp_path: Path) -> None:
-    recording = two_turns(tmp_path)
-    frames = [Frame(0.0, "a"), Frame(16.0, "b")]
-    _, events = lines_of(cast(recording, frames, SIZE, speed=2.0, version=2))
+def test_twice_the_speed_takes_half_the_time() -> None:
+    frames = [letter(0.0, "a"), letter(16.0, "b")]
+    _, events = lines_of(cast(Reel(frames, SIZE, "", []), speed=2.0, version=2))
     assert max(seconds for seconds, _, _ in events) == 8.0
 
 
 def test_questions_and_what_was_wrong_with_the_file_are_markers(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
-    _, events = lines_of(cast(recording, [Frame(0.0, "a"), Frame(20.0, "b")], SIZE, speed=1.0, version=2))
+    _, events = lines_of(cast(shoot(recording, SIZE), speed=1.0, version=2))
     markers = [(seconds, data) for seconds, code, data in events if code == "m"]
     assert [data for _, data in markers] == [*recording.notices, "漢字 and Ünï?", "Again?"]
     assert [seconds for seconds, _ in markers[1:]] == [recording.times[turn.position] for turn in recording.turns]
@@ -179,7 +183,7 @@ def test_colours_do_not_depend_on_the_terminal_here(
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
     recording = Recording.read(two_turns(tmp_path).path, 0.0)
-    output = "".join(frame.output for frame in shoot(recording, SIZE))
+    output = cast(shoot(recording, SIZE), speed=1.0, version=2)
     red, green, blue = (int(HUES[True][2][at : at + 2], 16) for at in (1, 3, 5))
     assert f"38;2;{red};{green};{blue}" in output
     assert dict(os.environ) == before

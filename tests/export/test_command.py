@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from ladechat import cli
 from ladechat.export.command import WRITERS, Wanted
-from ladechat.export.commands import FORMATS
+from ladechat.export.formats import FORMATS
 from ladechat.protocol import Step
 from ladechat.session.replay import Recording
 from tests.export.talks import hostile, two_turns
@@ -94,9 +94,12 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
         (["talk.cast", "--idle", "-1"], "--idle has to be from 0 to 86,400, not -1"),
         (["talk.svg", "--step", "0"], "--step counts from 1"),
         (["talk.svg", "--step", f"{STEPS + 1}"], f"has {STEPS} steps, so there is no step {STEPS + 1}"),
-        (["talk.html", "--speed", "2"], "--speed is for cast and cast2, and says nothing about html; leave it out."),
+        (
+            ["talk.html", "--speed", "2"],
+            "--speed is for cast, cast2 and gif, and says nothing about html",
+        ),
         (["talk.cast", "--step", "2"], "--step is for svg"),
-        (["talk.json", "--size", "80x24"], "--size is for cast and cast2 and svg"),
+        (["talk.json", "--size", "80x24"], "--size is for cast, cast2, gif and svg"),
         (["missing/talk.md"], "There is no folder missing; make it first"),
         (["."], "says no format"),
         ([".", "--format", "md"], "is no file"),

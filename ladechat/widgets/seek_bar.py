@@ -1,0 +1,116 @@
+"""A line that shows how far something has come; a click on it, or dragging along it, says where to go."""
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ladechat.widgets.strips import strip_of
+
+DONE, HERE, TO_COME = "━", "●", "─"
+
+
+class SeekBar(Widget):
+    """``━━━━━━●────────``, as wide as the widget. A subclass may draw other things beside its bar.
+
+    Attributes:
+        fraction: how far it has come, 0 to 1.
+    """
+
+    DEFAULT_CSS = """
+    SeekBar { height: 1; width: 1fr; }
+    SeekBar > .seek-bar--done { color: $primary; }
+    SeekBar > .seek-bar--to-come { color: $text-muted; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"seek-bar--done", "seek-bar--to-come"}
+    ALLOW_SELECT = False
+
+    fraction = reactive(0.0)
+
+    class Sought(Message):
+        """The user has pointed at a place of the bar. Of several that wait, only the last is dealt with.
+
+        Args:
+            bar: the bar.
+            fraction: 0 to 1.
+        """
+
+        def __init__(self, bar: "SeekBar", fraction: float) -> None:
+            super().__init__()
+            self.bar = bar
+            self.fraction = fraction
+
+        @property
+        def control(self) -> "SeekBar":
+            return self.bar
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, SeekBar.Sought) and message.bar is self.bar
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._columns = range(0)
+        """Those of the bar, as it was drawn last."""
+        self._dragging = False
+        self._pointed_at = -1
+
+    # --- mouse --------------------------------------------------------------------------------------------------------
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        offset = event.get_content_offset_capture(self)
+        if event.button == 1 and offset.x in self._columns and not offset.y:
+            self._dragging, self._pointed_at = True, -1
+            self.capture_mouse()
+            self._seek(offset.x)
+            event.stop()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self._dragging:
+            event.stop()
+            if event.button:
+                self._seek(event.get_content_offset_capture(self).x)
+            else:  # it was let go where the terminal could not see it
+                self._let_go()
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        if self._dragging:
+            event.stop()
+            self._let_go()
+
+    def on_mouse_release(self) -> None:
+        """The mouse was given to someone else, or given back by ourselves."""
+        self._let_go()
+
+    def _seek(self, x: int) -> None:
+        if x != self._pointed_at:
+            self._pointed_at = x
+            share = (x - self._columns.start) / max(len(self._columns) - 1, 1)
+            self.post_message(self.Sought(self, min(max(share, 0.0), 1.0)))
+
+    def _let_go(self) -> None:
+        if self._dragging:
+            self._dragging = False
+            self.release_mouse()
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def draw_bar(self, columns: range) -> list[Segment]:
+        """The bar, to be drawn in these columns of the first line, which take the mouse then."""
+        self._columns = columns
+        done = round(self.fraction * (len(columns) - 1))
+        if not columns:
+            return []
+        return [
+            Segment(DONE * done + HERE, self.get_component_rich_style("seek-bar--done")),
+            Segment(TO_COME * (len(columns) - 1 - done), self.get_component_rich_style("seek-bar--to-come")),
+        ]
+
+    def render_line(self, y: int) -> Strip:
+        width = self.content_size.width
+        if y:
+            return Strip.blank(width, self.rich_style)
+        return strip_of(self.draw_bar(range(width)), width, self.rich_style)

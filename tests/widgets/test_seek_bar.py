@@ -1,0 +1,73 @@
+"""Claims about the bar of a replay: what a click and a drag say."""
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from ladechat.widgets.seek_bar import SeekBar
+from ladechat.widgets.transport import Transport
+
+
+class Host(App[None]):
+    """A bar of 41 cells, and one behind words; both write down where one is to go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bar = SeekBar(id="bar")
+        self.transport = Transport(id="transport")
+        self.transport.state = "▶ 1×"
+        self.bar.styles.width = self.transport.styles.width = 41
+        self.said: list[tuple[str | None, float]] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.bar
+        yield self.transport
+
+    def on_seek_bar_sought(self, message: SeekBar.Sought) -> None:
+        self.said.append((message.control.id, message.fraction))
+
+
+async def move(pilot: Pilot[None], x: int, y: int, button: int = 1) -> None:
+    """Move the mouse as a terminal reports it, with or without a button held."""
+    pilot.app.screen._forward_event(
+        events.MouseMove(None, x, y, 0, 0, button, False, False, False, screen_x=x, screen_y=y)
+    )
+    await pilot.pause()
+
+
+async def test_a_click_says_where_and_the_bar_shows_what_it_is_told() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.click(SeekBar, offset=(10, 0))
+        assert host.said == [("bar", 0.25)]
+        host.bar.fraction = 0.25
+        assert host.bar.render_line(0).text == "━" * 10 + "●" + "─" * 30
+
+
+async def test_a_drag_goes_on_outside_the_bar_stays_within_it_and_ends_with_the_button() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.mouse_down("#bar", offset=(20, 0))
+        await move(pilot, 79, 9)
+        await move(pilot, 30, 9)
+        await pilot.mouse_up("#bar", offset=(30, 0))
+        await move(pilot, 5, 0)
+        assert [fraction for _, fraction in host.said] == [0.5, 1.0, 0.75]
+        await pilot.mouse_down("#bar", offset=(20, 0))
+        await move(pilot, 79, 9, button=0)  # let go outside the terminal
+        await move(pilot, 0, 0)
+        assert len(host.said) == 4 and host.mouse_captured is None
+
+
+async def test_words_beside_a_bar_take_no_click() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.click("#transport", offset=(2, 0))
+        assert not host.said
+        await pilot.click("#transport", offset=(6, 0))
+        await pilot.click("#transport", offset=(40, 0))
+        assert host.said == [("transport", 0.0), ("transport", 1.0)]
+        host.transport.facts = ("so many words that no bar has room",)
+        await pilot.pause()
+        await pilot.click("#transport", offset=(40, 0))
+        assert len(host.said) == 2 and "●" not in host.transport.render_line(0).text
