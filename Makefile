@@ -26,6 +26,7 @@ test: $(DEV) ## run the tests
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-full: $(DEV) real-model ## run the tests, the long counts included
+	@tools/chromium.sh
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m "" --timeout 3600 $(ARGS)
 
 test-peers: $(DEV) ## run somebody's tests of generate in DIR=folder, every call made twice

@@ -11,11 +11,14 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from ladechat.clipboard import keep
+from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.explain import ExplainScreen
 from ladechat.screens.help import HelpScreen
+from ladechat.screens.learn import LearnScreen
+from ladechat.screens.learn_from_chat import lesson_session
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.view import ConversationView, welcome
@@ -33,6 +36,8 @@ from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
 from ladechat.widgets.flow import safe
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
+
+Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
 SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
 """How long a message is shown; a click takes it away. Several are shown one after the other."""
@@ -54,7 +59,7 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     palette: reactive[Palette] = reactive(Palette)
 
-    def __init__(self, opening: ChatScreen | ReplayScreen | RaceScreen, session: EngineSession | None = None) -> None:
+    def __init__(self, opening: Opening, session: EngineSession | None = None) -> None:
         super().__init__()
         self._opening = opening
         self._session = session
@@ -78,8 +83,8 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     @property
     def _view(self) -> ConversationView:
-        """The conversation. A race has none, and no key for it."""
-        assert not isinstance(self._opening, RaceScreen)
+        """The conversation. A race and lessons have none, and no key for it."""
+        assert not isinstance(self._opening, RaceScreen | LearnScreen)
         return self._opening.view
 
     def action_page_up(self) -> None:
@@ -110,7 +115,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     def action_help(self) -> None:
         """Explain what is on the screen."""
         opening = self._opening
-        if not isinstance(opening, RaceScreen):
+        if not isinstance(opening, RaceScreen | LearnScreen):
             keys = [one for one in opening.BINDINGS if isinstance(one, Binding)]
             self.push_screen(HelpScreen(keys, self._view.presenter.decoders.values()))
 
@@ -135,7 +140,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette lists."""
         yield from super().get_system_commands(screen)
-        if isinstance(screen, ChatScreen | ReplayScreen | RaceScreen):
+        if isinstance(screen, Opening):
             yield from screen.commands()
 
     # --- for all screens ----------------------------------------------------------------------------------------------
@@ -201,6 +206,12 @@ def run_replay(recording: Recording) -> int:
 def run_race(measuring: Measuring) -> int:
     """Measure decoders and show their race; the exit code."""
     return _run(LadechatApp(RaceScreen(measuring)))
+
+
+def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> int:
+    """Teach, from where the reader has come to; the exit code. Without a file, nothing is kept."""
+    session = lesson_session()
+    return _run(LadechatApp(LearnScreen(session, progress, file, notice), session))
 
 
 def _run(app: LadechatApp) -> int:

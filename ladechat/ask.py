@@ -27,7 +27,7 @@ from ladechat.protocol import (
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.terminal import shown
-from ladechat.widgets.formatting import announced, describe_settings, figures
+from ladechat.widgets.formatting import announced, describe_settings, figures, is_own
 
 FAILED = 1
 INTERRUPTED = 130
@@ -159,13 +159,19 @@ class AnswerPrinter:
             text = text.lstrip()
         if not text:
             return
-        self._begun = True
         if self._out.is_terminal:
-            text = shown(text)
-            self._out.print(Text(text, self._palette.step(step.index, len(step.token_ids))), end="")
+            self._out.print(self._coloured(step), end="")
         else:
             sys.stdout.write(text)
+        self._begun = True
         sys.stdout.flush()
+
+    def _coloured(self, step: Step) -> Text:
+        text = Text()
+        for token, piece in enumerate(step.pieces):
+            style = self._palette.step(step.index, len(step.token_ids), own=is_own(step, token))
+            text.append(shown(piece if self._begun or text else piece.lstrip()), style)
+        return text
 
     def _summary(self, event: TurnFinished) -> str:
         parts = figures(event)

@@ -23,6 +23,7 @@ from ladechat.bench.options import (
     numbers_by_hand,
 )
 from ladechat.export.commands import export
+from ladechat.learn import learn
 from ladechat.options import (
     USAGE_ERROR,
     Device,
@@ -41,11 +42,12 @@ from ladechat.options import (
 )
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.race import race
+from ladechat.serve.commands import serve
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, missing_streams, replace_missing_streams, shown
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, in_page, missing_streams, replace_missing_streams, shown
 from ladechat.train.commands import app as train_commands
 
 RECORD = "--record"
@@ -85,6 +87,7 @@ def _refusals_made_visible() -> Iterator[None]:
 app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(train_commands, name="train")
 app.command()(race)
+app.command()(learn)
 
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
 Record = Annotated[
@@ -167,6 +170,7 @@ def replay(
 
 
 app.command()(export)
+app.command()(serve)
 
 
 @app.command()
@@ -283,12 +287,12 @@ def tune(
 
 def in_terminal() -> bool:
     """Is there a screen to draw on, and a keyboard?"""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return in_page() or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 def drawn_in_terminal() -> bool:
     """Is what Textual draws seen there?"""
-    return sys.stderr.isatty()
+    return in_page() or sys.stderr.isatty()
 
 
 def _check_screen() -> None:

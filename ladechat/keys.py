@@ -62,9 +62,26 @@ PACE_KEYS = (
 )
 """They act while an answer is under way, and are typed like others where the prompt is not empty."""
 
+WALK_KEYS = ("left", "right", "home", "end")
+"""While one looks back they walk through the steps, and move no cursor until something is typed."""
+
+LOOK_KEYS = (
+    Binding("escape", "leave_steps", "Newest", id="leave_steps", tooltip="From looking back to the newest state."),
+    Binding(
+        "left,ctrl+b", "look_back", "Back", id="look_back", tooltip="Look back, step by step; Ctrl+B while typing too."
+    ),
+    Binding("right", "look_on", "On", id="look_on", tooltip="One step on, while looking back."),
+    Binding("home", "first_step", "First step", show=False, id="first_step", tooltip="To the answer's first step."),
+    Binding("end", "last_step", "Last step", show=False, id="last_step", tooltip="To the answer's last step."),
+)
+"""They act while one looks back. Each comes before another key that means something else at other times."""
+
 APP_KEYS = (
+    LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
-    *PACE_KEYS,
+    PACE_KEYS[0],
+    *LOOK_KEYS[1:],
+    *PACE_KEYS[1:],
     SHARED_KEYS[0],
     Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Plain decoding, or the decoder before."),
     SHARED_KEYS[1],
@@ -108,6 +125,9 @@ APP_KEYS = (
 
 LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "look", "record")
 """The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
+LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
+"""The same, while one looks back."""
+
 CONVERSATIONS_KEYS = (
     Binding("enter", "open", "Open", priority=True, id="open", tooltip="Go on with this conversation."),
     Binding("enter", "take_title", "Take title", priority=True, id="take_title", tooltip="Give it this title."),
@@ -157,6 +177,26 @@ RACE_KEYS = (
     Binding("home", "to_start", "To the start", show=False, id="to_start", tooltip="To the start."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the seal."),
     Binding("f4", "app.switch_look", "Look", show=False, id="race_look", tooltip=SHARED_KEYS[1].tooltip),
+    Binding(
+        "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."
+    ),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
+)
+
+LEARN_KEYS = (
+    Binding("enter,space", "go_on", "Go on", key_display="Enter", id="go_on", tooltip="To the next card, or hurry."),
+    Binding("left,backspace", "back", "Back", key_display="←", id="back", tooltip="To the card before."),
+    Binding("1", "answer(0)", "Predict", key_display="1–4", id="answer_1", tooltip="Predict the first."),
+    Binding("2", "answer(1)", "Predict", show=False, id="answer_2", tooltip="Predict the second."),
+    Binding("3", "answer(2)", "Predict", show=False, id="answer_3", tooltip="Predict the third."),
+    Binding("4", "answer(3)", "Predict", show=False, id="answer_4", tooltip="Predict the fourth."),
+    Binding("n", "next_scene", "Next scene", id="next_scene", tooltip="To the next scene."),
+    Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
+    Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
+    Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the answer."),
+    Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the answer."),
+    Binding("f4", "app.switch_look", "Look", show=False, id="learn_look", tooltip=SHARED_KEYS[1].tooltip),
+    Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     Binding(
         "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."
     ),

@@ -97,16 +97,17 @@ class Palette:
         """The palette that the environment asks for: its depth, and NO_COLOR (no-color.org) is honoured."""
         return cls(dark=dark, colour=not os.environ.get("NO_COLOR"), depth=Depth.detect(os.environ))
 
-    def step(self, index: int, tokens: int) -> Style:
+    def step(self, index: int, tokens: int, *, own: bool = False) -> Style:
         """The style of what step `index` yielded. A step of one token looks like plain text.
 
-        Steps of several tokens have one cue or another by turns, so that two in a row differ without colour too.
+        Steps of several tokens have one cue or another by turns, so that two in a row differ without colour too. The
+        cue says that a token was drafted: the model's `own` next token has the hue of its step alone.
         """
         if tokens < 2:
             return Style()
         hues = INKS[self.depth, self.dark]
         hue = hues[0] if self.look is Look.DEMO else hues[index % len(hues)]
-        return self._cue(index) + self._coloured(hue)
+        return self._coloured(hue) if own else self._cue(index) + self._coloured(hue)
 
     def verdict(self, verdict: str) -> Style:
         """The style of a verdict, whose mark has a shape of its own: hues are left to steps."""

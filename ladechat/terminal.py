@@ -12,6 +12,9 @@ VISIBLE_CONTROLS = {
 }
 """Text of a model, a hub, a file or a command line never reaches a terminal raw, except for line ends and tabs."""
 
+PAGE_DRIVER = "ladechat.serve.driver:PageDriver"
+"""What Textual draws with in a browser tab, as its variable TEXTUAL_DRIVER names it."""
+
 
 def shown(text: str) -> str:
     """`text` with what would steer a terminal made visible."""
@@ -21,6 +24,11 @@ def shown(text: str) -> str:
 def say(sentence: str) -> None:
     """Print a line of the program's on standard error; on standard output where the shell has closed that."""
     print(f"ladechat: {shown(sentence)}", file=sys.stdout if STANDARD_ERROR in missing_streams() else sys.stderr)
+
+
+def in_page() -> bool:
+    """Is this the app of a browser tab? Its standard streams are pipes to the server then."""
+    return os.environ.get("TEXTUAL_DRIVER") == PAGE_DRIVER
 
 
 def missing_streams() -> frozenset[int]:

@@ -49,7 +49,7 @@ def test_importing_the_ui_imports_no_torch(module: str) -> None:
     assert not loaded & {"torch", "transformers", "numpy", "tokenizers", "huggingface_hub"}
 
 
-@pytest.mark.parametrize("module", ["cli", "ask", "bench.command", "export.command"])
+@pytest.mark.parametrize("module", ["cli", "ask", "learn", "bench.command", "export.command", "serve.commands"])
 def test_importing_a_command_imports_no_screen_and_no_torch(module: str) -> None:
     assert not modules_loaded_by(f"import ladechat.{module}") & {"textual", "torch", "transformers"}
 
@@ -72,7 +72,7 @@ def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported(
     extras = project["optional-dependencies"]
     needed = [
         *project["dependencies"],
-        *(line for name in ("gguf", "gif", "plot", "quantize") for line in extras[name]),
+        *(line for name in ("gguf", "gif", "plot", "quantize", "serve") for line in extras[name]),
     ]
     needed = [line for line in needed if not line.startswith("accelerate")]  # which transformers imports
     declared = {MODULES.get(name, name) for name in (line.partition(">")[0].replace("-", "_") for line in needed)}

@@ -22,6 +22,7 @@ from ladechat.screens.chat import ChatScreen
 from ladechat.screens.conversations import ConversationsScreen
 from ladechat.screens.explain import ExplainScreen
 from ladechat.screens.help import HelpScreen
+from ladechat.screens.learn import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.widgets.prompt import Prompt
@@ -117,6 +118,7 @@ PLACES: dict[str, type[DOMNode]] = {
     "Anywhere": ChatScreen,
     "In a replay": ReplayScreen,
     "In a race": RaceScreen,
+    "In the lessons": LearnScreen,
     "In the help": HelpScreen,
     "In the explanations": ExplainScreen,
     "In the list of conversations": ConversationsScreen,

@@ -2,7 +2,7 @@
 # Put ladechat and what it needs into a virtual environment, which is made if it is not there. Run from the checkout.
 #
 #   tools/setup_venv.sh VENV app   what the app needs
-#   tools/setup_venv.sh VENV dev   what GIFs, plots, tests and checks need besides
+#   tools/setup_venv.sh VENV dev   what GIFs, plots, browsers, tests and checks need besides
 #
 # PYTHON names the interpreter to make it with; otherwise the first of the usual names that is new enough is taken.
 # Versions are those of constraints.txt.
@@ -44,7 +44,7 @@ fi
 
 case $what in
 app) target=. ;;
-dev) target='.[dev,gif,plot]' ;;
+dev) target='.[dev,gif,plot,serve]' ;;
 *) stop "What to set up is 'app' or 'dev', not '$what'." ;;
 esac
 

@@ -14,7 +14,8 @@ from textual.widgets import Footer
 from ladechat.keys import APP_KEYS
 from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
 from ladechat.screens.kept_conversations import KeptConversations
-from ladechat.screens.pace_keys import PaceKeys
+from ladechat.screens.learn_from_chat import LearnFromChat
+from ladechat.screens.looking_back import LookingBack
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
 from ladechat.screens.view import FRAMES_PER_SECOND, commands
@@ -35,7 +36,7 @@ from ladechat.widgets.too_small import TooSmall
 QUIT_SECONDS = 2.0
 
 
-class ChatScreen(PaceKeys, KeptConversations):
+class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
     """What the user says to a session, and what the session shows.
 
     Args:
@@ -231,6 +232,7 @@ class ChatScreen(PaceKeys, KeptConversations):
     def commands(self) -> Iterable[SystemCommand]:
         """For the command palette: the actions of all keys, and every decoder."""
         yield from commands(self.app, self, APP_KEYS)
+        yield self.learn_command()
         for info in self.view.presenter.decoders.values():
             yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
 

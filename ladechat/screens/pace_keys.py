@@ -1,5 +1,6 @@
 """The pace of an answer: its keys, and what the status line and the footer say of it."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +10,19 @@ from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
 from ladechat.screens.session_screen import SessionScreen
 
 
+def leave_out(bindings: dict[str, ActiveBinding], ids: Collection[str]) -> None:
+    """Leave the bindings of these ids out of the footer; they act as before."""
+    for key, active in bindings.items():
+        if active.binding.id in ids:
+            bindings[key] = active._replace(binding=replace(active.binding, show=False))
+
+
 class PaceKeys(SessionScreen):
     """Pause, single steps, and so many steps a second."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._in_footer: tuple[bool, ...] = ()
+        self._in_footer: tuple[object, ...] = ()
 
     def action_pause(self) -> None:
         """Hold the answer between two steps, or go on."""
@@ -47,18 +55,20 @@ class PaceKeys(SessionScreen):
         """While keys of the pace are in the footer, others make room for them."""
         bindings = super().active_bindings
         if any(active.binding.id == "pause" for active in bindings.values()):
-            for key, active in bindings.items():
-                if active.binding.id in LEFT_OUT_OF_THE_FOOTER:
-                    bindings[key] = active._replace(binding=replace(active.binding, show=False))
+            leave_out(bindings, LEFT_OUT_OF_THE_FOOTER)
         return bindings
 
     def _show_pace(self) -> None:
         """What is wanted is in the status line, and the keys that act now are in the footer."""
         session, pace = self._session, self._session.pace
         self.view.show_pace(pace.rate, pace.paused, session.waiting)
-        in_footer = (session.asking, pace.paused, self._prompt.is_blank)
+        keys = frozenset(self._keys_that_act())
+        in_footer = (keys, pace.paused, self._prompt.is_blank)
         if in_footer != self._in_footer:
             self._in_footer = in_footer
-            keys = [binding.key for binding in PACE_KEYS] if session.asking else []
-            self._prompt.passed_on = frozenset([EXPLAIN_KEY, *keys])
+            self._prompt.passed_on = keys
             self.refresh_bindings()
+
+    def _keys_that_act(self) -> Iterable[str]:
+        """Keys of the screen that are not typed while the prompt is empty."""
+        return [EXPLAIN_KEY, *(binding.key for binding in PACE_KEYS if self._session.asking)]

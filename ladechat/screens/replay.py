@@ -17,6 +17,7 @@ from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, welcome
 from ladechat.session.replay import Player, Recording
+from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.seek_bar import SeekBar
@@ -160,6 +161,15 @@ class ReplayScreen(Screen[None]):
     def _sought(self, event: SeekBar.Sought) -> None:
         """To where the mouse points on the bar."""
         self._jump(round(event.fraction * len(self.recording.events)))
+
+    @on(StepPointedAt)
+    def _step_pointed_at(self, event: StepPointedAt) -> None:
+        """A click on a token, or on a bar, goes to its step."""
+        position = None if event.turn is None else self.player.behind(event.turn, event.step)
+        if position is None:
+            self.notify(NEVER_KNOWN)
+        else:
+            self.go(position)
 
     def _jump(self, position: int) -> None:
         """Go somewhere else, and go on from there if it was going on."""

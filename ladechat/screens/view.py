@@ -14,6 +14,7 @@ from textual.widgets import Label
 from ladechat.palette import Palette
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import Presenter
+from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
@@ -46,12 +47,14 @@ class ConversationView(Vertical):
         self._status = StatusLine(id="status")
         self._controls = controls
         self._recording = Label("● rec", id="recording")
-        self.presenter = Presenter(self.transcript, self.side, self._status, welcome)
+        self._timeline = SeekBar(id="timeline")
+        self.presenter = Presenter(self.transcript, self.side, self._status, self._timeline, welcome)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
             yield self.transcript
             yield self.side
+        yield self._timeline
         yield self._controls
         with Horizontal(id="status-bar"):
             yield self._status

@@ -133,6 +133,14 @@ class Player:
         steps = (i + 1 for i in range(self.position - 2, -1, -1) if isinstance(events[i], Step))
         return next((position for position in steps if position < self.position), 0)
 
+    def behind(self, turn: int, index: int) -> int | None:
+        """The position behind a step that has been shown; None if there is no such step."""
+        for place in range(self.position - 1, -1, -1):
+            event = self.recording.events[place]
+            if isinstance(event, Step) and (event.turn, event.index) == (turn, index):
+                return place + 1
+        return None
+
     def next_turn(self) -> int:
         """The position behind the next question, or at the end."""
         later = (turn.position + 1 for turn in self.recording.turns if turn.position >= self.position)

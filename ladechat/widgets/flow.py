@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-from ladechat.widgets.cells import cell_size, joins_left, printable
+from ladechat.widgets.cells import cell_len, cell_size, joins_left, printable
 
 TAB = "    "
 _WRITTEN = str.maketrans(
@@ -40,14 +40,26 @@ Markup = Literal[
 
 
 class Ink(NamedTuple):
-    """What a stretch of text is. A step's ink says which step, and how many tokens it yielded."""
+    """What a stretch of text is.
 
-    kind: Literal["plain", "label", "user", "muted", "alert", "step"] | Markup
+    Attributes:
+        kind: "answer" is an answer whose steps are not known.
+        turn, step: of a token, the answer and the step that it belongs to.
+        tokens: how many tokens the step yielded.
+        token: which of them this is.
+        own: whether it is the model's own next token, after drafts that were accepted.
+    """
+
+    kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step"] | Markup
+    turn: int = 0
     step: int = 0
     tokens: int = 0
+    token: int = 0
+    own: bool = False
 
 
 PLAIN = Ink("plain")
+UNKNOWN = Ink("answer")
 
 Run = tuple[str, Ink]
 """A text without line breaks, and its ink."""
@@ -94,16 +106,28 @@ class Flow:
 
     def append(self, text: str, ink: Ink) -> int:
         """Add text at the end; the index of the first line that is not as it was."""
+        return self.extend([(text, ink)])
+
+    def extend(self, texts: Iterable[tuple[str, Ink]]) -> int:
+        """Add texts at the end, in one go; the index of the first line that is not as it was."""
         first_changed = len(self.lines) - 1
-        parts = safe(text).split("\n")
-        for number, part in enumerate(parts):
-            if number:
-                self.lines[-1].joint = "\n"
-                self.lines.append(Line())
-            if part:
-                last = self.lines.pop()
-                self.lines.extend(wrap([*last.runs, (part, ink)], self.width))
+        coming: list[Run] = []
+        for text, ink in texts:
+            for number, part in enumerate(safe(text).split("\n")):
+                if number:
+                    self._fill(coming)
+                    coming = []
+                    self.lines[-1].joint = "\n"
+                    self.lines.append(Line())
+                coming.append((part, ink))
+        self._fill(coming)
         return first_changed
+
+    def _fill(self, runs: list[Run]) -> None:
+        """Add runs to the last line, and wrap it."""
+        if any(text for text, _ in runs):
+            last = self.lines.pop()
+            self.lines.extend(wrap([*last.runs, *runs], self.width))
 
 
 def wrap(runs: Iterable[Run], width: int, *, words: bool = True) -> list[Line]:
@@ -123,6 +147,15 @@ def wrap(runs: Iterable[Run], width: int, *, words: bool = True) -> list[Line]:
             lines[-1].joint = "\n"
             return lines
         start = following
+
+
+def ink_at(line: Line, cell: int) -> Ink:
+    """The ink of what stands in a cell of a line."""
+    for text, ink in line.runs:
+        cell -= cell_len(text)
+        if cell < 0:
+            return ink
+    return PLAIN
 
 
 def safe(text: str) -> str:

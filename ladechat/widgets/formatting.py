@@ -12,6 +12,7 @@ from ladechat.protocol import (
     Ready,
     SamplingDefaults,
     Settings,
+    Step,
     TurnFinished,
 )
 
@@ -40,6 +41,11 @@ def figures(event: TurnFinished) -> list[str]:
     if event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
     return parts
+
+
+def is_own(step: Step, token: int) -> bool:
+    """Whether a token of a step is the model's own next one, after drafts that were accepted."""
+    return len(step.token_ids) > 1 and step.origins[token] == "model"
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from textual.message import Message
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
-from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.panel import Row, StepPanel
 
 LABEL = "layer"
 MIN_COLUMN_CELLS, MAX_COLUMN_CELLS = 5, 14
@@ -19,7 +19,7 @@ UNSETTLED_FADED = 0.33
 SETTLED = "│"
 
 
-class LensPanel(Panel):
+class LensPanel(StepPanel):
     """A column for each position ahead, a row for each layer; the last layer, which makes the guess, is on top.
 
     A bar marks what is the same as at the top, so that it reaches down to where the guess has settled. Above each
@@ -34,23 +34,11 @@ class LensPanel(Panel):
 
         shown: bool
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._step: protocol.Step | None = None
-
     def on_show(self) -> None:
         self.post_message(self.Seen(True))
 
     def on_hide(self) -> None:
         self.post_message(self.Seen(False))
-
-    def show_step(self, step: protocol.Step) -> None:
-        self._step = step
-        self.redraw()
-
-    def clear(self) -> None:
-        self._step = None
-        self.redraw()
 
     def explain(self) -> str:
         """What is read at which layer, and what came true."""
@@ -66,7 +54,7 @@ class LensPanel(Panel):
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("pseudo states, layer by layer", "pseudo states")
+        titles = self.titles("pseudo states, layer by layer", "pseudo states")
         step = self._step
         view = None if step is None else step.lens
         if step is None or view is None:
@@ -106,7 +94,7 @@ class LensPanel(Panel):
             settled = token == top[column]
             style = Style() if settled else self.faded(UNSETTLED_FADED)
             if _verdict(step, column, token) == "accepted":
-                style = self.palette.step(step.index, len(step.token_ids))
+                style = self.step_style(step, column)
             row += [(f" {SETTLED if settled else ' '}", self.muted), *self.cell(view.rows[index][column], cells, style)]
         return row
 

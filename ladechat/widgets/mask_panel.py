@@ -5,7 +5,7 @@ from rich.style import Style
 
 from ladechat import protocol
 from ladechat.widgets.cells import cell_len, shorten, visible
-from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import LAST, Slot, branches_of, mask_of, slots_of
 
 UPPER_HALF = "▀"
@@ -18,7 +18,7 @@ MIN_LABEL_CELLS = 12
 TOKEN_CELLS = 12
 
 
-class MaskPanel(Panel):
+class MaskPanel(StepPanel):
     """A row for each slot that asks, a column for each that is seen.
 
     Two slots share a line of the screen, unless there is room for all passes of the answer with one slot a line. Beside
@@ -29,20 +29,18 @@ class MaskPanel(Panel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._step: protocol.Step | None = None
         self._most = 1
 
     def show_step(self, step: protocol.Step) -> None:
-        self._step = step
+        super().show_step(step)
         self._most = max(self._most, step.timing.slots)
-        self.redraw()
 
     def clear(self) -> None:
-        self._step, self._most = None, 1
-        self.redraw()
+        super().clear()
+        self._most = 1
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("attention mask of this pass", "attention mask", "mask")
+        titles = self.titles("attention mask of this pass", "attention mask", "mask")
         step = self._step
         if step is None:
             return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
@@ -50,7 +48,8 @@ class MaskPanel(Panel):
         header = self.header(width, titles, [_size(step, slots), f"{step.timing.slots} slots", ""])
         if len(slots) == 1:
             return [header, *self.sentence(self.explain(), width)]
-        notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots))]
+        accepted = "in colour" if self.palette.colour else "strongest"
+        notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots), accepted)]
         notes = notes[: max(0, height - 4)]
         room = max(height - 1 - len(notes), 1)
         # By the largest pass of the answer, so that the scale does not change from step to step.
@@ -71,14 +70,16 @@ class MaskPanel(Panel):
         window = sum(slot.row is not None for slot in slots)
         parts = ["the last token"]
         if window:
-            parts.append(f"{window} guesses of the Jacobi window")
+            parts.append(f"{_count(window, 'guess')} of the Jacobi window")
         if guesses := len(slots) - 1 - window:
-            parts.append(f"{guesses} drafted tokens")
+            parts.append(_count(guesses, "drafted token"))
         text = (
             f"{_count(len(slots), 'slot')} went through the model at once: {_listed(parts)}. Each sees itself, what it "
-            f"follows in its own branch, and the {cached}; no other branch. So {_count(branches_of(slots), 'branch')} "
-            "share one pass, and each gets the answer that it would get alone."
+            f"follows in its own branch, and the {cached}; no other branch."
         )
+        if branches_of(slots) > 1:
+            together = _branches(slots, "the window", " and ")
+            text += f" So {together} had one pass together, and each slot got the answer that it would get alone."
         if any(slot.source == "hidden_transfer" for slot in slots):
             text += " Pseudo states, which enter between two layers, are not drawn."
         return text
@@ -163,16 +164,24 @@ def _name(step: protocol.Step, slot: Slot) -> str:
 
 
 def _size(step: protocol.Step, slots: list[Slot]) -> str:
-    return f"{_count(step.timing.slots, 'slot')} · {_count(branches_of(slots), 'branch')}"
+    together = _branches(slots, "window", " + ")
+    return _count(step.timing.slots, "slot") + (f" · {together}" if together else "")
 
 
-def _notes(step: protocol.Step, named: int) -> list[tuple[str, ...]]:
-    """What the picture means, each in ever fewer words."""
+def _branches(slots: list[Slot], window: str, joined: str) -> str:
+    """What shares the pass: the Jacobi window, which is one branch by itself, and so many others."""
+    has_window = any(slot.row is not None for slot in slots)
+    others = branches_of(slots) - has_window
+    return joined.join([*[window] * has_window, *[_count(others, "branch")] * bool(others)])
+
+
+def _notes(step: protocol.Step, named: int, accepted: str) -> list[tuple[str, ...]]:
+    """What the picture means, each in ever fewer words. `accepted` says how what was accepted looks."""
     cached = f"{step.timing.cache_length:,}"
     notes: list[tuple[str, ...]] = [
         (
-            "filled: the slot of this row sees that of the column · in colour: accepted",
-            "filled: row sees column · in colour: accepted",
+            f"filled: the slot of this row sees that of the column · {accepted}: accepted",
+            f"filled: row sees column · {accepted}: accepted",
             "filled: row sees column",
         ),
         (
@@ -188,7 +197,7 @@ def _notes(step: protocol.Step, named: int) -> list[tuple[str, ...]]:
 
 
 def _count(number: int, thing: str) -> str:
-    plural = "es" if thing.endswith("ch") else "s"
+    plural = "es" if thing.endswith(("ch", "s")) else "s"
     return f"{number:,} {thing}{plural * (number != 1)}"
 
 

@@ -17,7 +17,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ladechat.palette import Palette
+from ladechat.protocol import Step
 from ladechat.widgets.cells import SPACE, cell_len, fit, shorten, visible
+from ladechat.widgets.formatting import is_own
 from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import strip_of
 
@@ -113,6 +115,10 @@ class Panel(Widget):
         _, _, background, colour = self.colors
         return Style(color=colour.blend(background, amount, alpha=1.0).rich_color)
 
+    def step_style(self, step: Step, token: int) -> Style:
+        """How one token of a step looks, wherever it stands."""
+        return self.palette.step(step.index, len(step.token_ids), own=is_own(step, token))
+
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def header(self, width: int, titles: Sequence[str], facts: Sequence[str], style: Style | None = None) -> Row:
@@ -147,6 +153,36 @@ class Panel(Widget):
     def sentence(self, text: str, width: int) -> list[Row]:
         """A quiet sentence, wrapped."""
         return [[(line, self.muted)] for line in textwrap.wrap(text, max(width, 1))]
+
+
+class StepPanel(Panel):
+    """A panel that draws one step, and may count all of them."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._step: Step | None = None
+        self._stays = False
+
+    def show_step(self, step: Step) -> None:
+        """Draw the next step."""
+        self._step, self._stays = step, False
+        self.redraw()
+
+    def stay_at(self, step: Step) -> None:
+        """Draw a step again that was counted before, and say which it is: it is not the last."""
+        self._step, self._stays = step, True
+        self.redraw()
+
+    def clear(self) -> None:
+        """Forget the step, and begin to count anew."""
+        self._step, self._stays = None, False
+        self.redraw()
+
+    def titles(self, *titles: str) -> tuple[str, ...]:
+        """Titles for the header; where the step is not the last one, they say which it is, if there is room."""
+        if self._step is None or not self._stays:
+            return titles
+        return (*(f"{title} · step {self._step.index + 1}" for title in titles), *titles)
 
 
 def longest(width: int, texts: Sequence[str]) -> str:

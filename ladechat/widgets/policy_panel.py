@@ -36,8 +36,8 @@ class PolicyPanel(Panel):
         super().__init__(id=id, classes=classes)
         self._choice: PolicyChoice | None = None
 
-    def show(self, choice: PolicyChoice) -> None:
-        """Draw the latest choice."""
+    def show(self, choice: PolicyChoice | None) -> None:
+        """Draw the latest choice; None before there is one."""
         self._choice = choice
         self.redraw()
 

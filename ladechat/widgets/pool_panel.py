@@ -8,7 +8,8 @@ from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
-from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.widgets.panel import Row, StepPanel, longest
+from ladechat.widgets.pass_slots import slots_of
 
 WIDE = 44
 """From this many cells on, a candidate's source is written out, and whether it was tried."""
@@ -28,7 +29,7 @@ WINDOW = "window"
 """The source of the window's own branches."""
 
 
-class PoolPanel(Panel):
+class PoolPanel(StepPanel):
     """One guess a line: a mark for each of its tokens, the tokens, and where they came from.
 
     What a guess shares with the lines above is not repeated: it forks off below the last token that they share.
@@ -41,24 +42,20 @@ class PoolPanel(Panel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._step: protocol.Step | None = None
         self._accepted: Counter[str] = Counter()
         self._tested: Counter[str] = Counter()
 
     def show_step(self, step: protocol.Step) -> None:
-        self._step = step
+        super().show_step(step)
         if step.draft is not None:
             for source, verdict in zip(step.draft.sources, step.draft.verdicts, strict=True):
                 self._accepted[source] += verdict == "accepted"
                 self._tested[source] += verdict != "untested"
-        self.redraw()
 
     def clear(self) -> None:
-        """Forget the step, and begin to count anew."""
-        self._step = None
+        super().clear()
         self._accepted.clear()
         self._tested.clear()
-        self.redraw()
 
     def explain(self) -> str:
         """What was guessed, and how often guesses came true."""
@@ -67,8 +64,12 @@ class PoolPanel(Panel):
             return "Shows what is guessed, from the first step on."
         if step.draft is None and step.pool is None:
             return "Nothing was guessed for this pass: it took the last token alone."
-        nodes = 0 if step.draft is None else len(step.draft.token_ids)
-        text = f"This pass verified {nodes} drafted token{'s' * (nodes != 1)}, of which the step kept those marked ✓."
+        draft = step.draft
+        nodes = 0 if draft is None else len(draft.token_ids)
+        kept = 0 if draft is None else draft.verdicts.count("accepted")
+        cells = sum(slot.row is not None for slot in slots_of(step))
+        own = f", {cells} of them cells of the Jacobi window" if cells else ""
+        text = f"This pass had {nodes} drafted token{'s' * (nodes != 1)} in it{own}; the step kept {kept}, marked ✓."
         if step.pool is not None:
             text += (
                 f" The pool holds {step.pool.ngrams:,} n-grams, and had a guess in {step.pool.hits:,} of "
@@ -89,7 +90,7 @@ class PoolPanel(Panel):
         pool = step.pool
         if pool is None:
             drafted = [] if step.draft is None else branches(step.draft, [])
-            header = self.header(width, ("drafts",), [_more(len(drafted) - room)])
+            header = self.header(width, self.titles("drafts"), [_more(len(drafted) - room)])
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
             return [header, *self._guesses("", drafted, room, width), *footer]
@@ -100,7 +101,8 @@ class PoolPanel(Panel):
             others = [branch for branch in others if branch.source != WINDOW]
         titles = ("n-gram pool and other drafts", "pool and drafts") if others else ("n-gram pool", "pool")
         guesses = [*pool.candidates, *others]
-        return [self.header(width, titles, facts), *self._guesses(visible(pool.after), guesses, room, width), *footer]
+        header = self.header(width, self.titles(*titles), facts)
+        return [header, *self._guesses(visible(pool.after), guesses, room, width), *footer]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
         """The guesses, as many as fit. `after` is the token that they follow, as it is shown; "" is not shown."""

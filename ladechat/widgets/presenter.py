@@ -24,6 +24,9 @@ from ladechat.protocol import (
     TurnStarted,
     Value,
 )
+from ladechat.widgets.answer_steps import KeptAnswers
+from ladechat.widgets.arrangement import Arrangement
+from ladechat.widgets.flow import UNKNOWN
 from ladechat.widgets.formatting import (
     announced,
     describe_failure,
@@ -36,7 +39,9 @@ from ladechat.widgets.formatting import (
     introduce,
     name_of,
 )
-from ladechat.widgets.side import Arrangement, SidePanels
+from ladechat.widgets.inspection import Inspection
+from ladechat.widgets.seek_bar import SeekBar
+from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.transcript import Transcript
 
@@ -64,9 +69,15 @@ class Presenter:
 
     Attributes:
         decoders: those that the engine has announced, by name; before it has, those of this version.
+        answers: the steps of the answers that are on the screen.
+        inspection: looks back at them.
     """
 
-    def __init__(self, transcript: Transcript, side: SidePanels, status: StatusLine, welcome: str = "") -> None:
+    def __init__(
+        self, transcript: Transcript, side: SidePanels, status: StatusLine, timeline: SeekBar, welcome: str = ""
+    ) -> None:
+        self.answers = KeptAnswers()
+        self.inspection = Inspection(self.answers, transcript, side, status, timeline)
         self._transcript = transcript
         self._side = side
         self._status = status
@@ -84,7 +95,9 @@ class Presenter:
         """The screen before the first event."""
         self._model, self._in_turn = "model", False
         self._parameters, self.decoders = {}, announced(())
+        self.inspection.leave()
         self._transcript.clear()
+        self.answers.keep(0)
         self._exchanges.clear()
         self._side.reset()
         for part in STATUS_PARTS:
@@ -112,7 +125,7 @@ class Presenter:
     def return_to(self, bookmark: Bookmark) -> None:
         """Restore the screen; the start of the turn has to be shown next."""
         self._model, self._in_turn = bookmark.model, False
-        self._transcript.keep(bookmark.blocks)
+        self._keep(bookmark.blocks)
         self._asked_at, self._exchanges = bookmark.asked_at, list(bookmark.exchanges)
         self.decoders, self._parameters = bookmark.decoders, dict(bookmark.parameters)
         self._show_settings(bookmark.settings)
@@ -146,6 +159,7 @@ class Presenter:
         if steps:
             self._transcript.add_steps(steps)
             self._side.show_steps(steps)
+            self.inspection.show_place()
 
     def _show(self, event: Event) -> None:
         match event:
@@ -165,6 +179,7 @@ class Presenter:
                 self._in_turn = True
                 self._show_settings(event.settings)
                 self._side.clear()
+                self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
                 self._transcript.start("model", self._model)
                 self.say("reading the question …")
             case Prefilling():
@@ -188,12 +203,18 @@ class Presenter:
             case ConversationOpened():
                 self._show_conversation(event.exchanges)
             case ExchangeRemoved() if self._exchanges:  # else it was on the screen before the recording began
-                self._transcript.keep(self._exchanges.pop())
+                self._keep(self._exchanges.pop())
                 self._side.clear()
+
+    def _keep(self, blocks: int) -> None:
+        """Forget all but the first messages and notices, and the steps of the answers among them."""
+        self.inspection.leave()
+        self._transcript.keep(blocks)
+        self.answers.keep(blocks)
 
     def _show_conversation(self, exchanges: list[Exchange]) -> None:
         """These questions and answers in the place of what is there. How the answers came about is not known."""
-        self._transcript.clear()
+        self._keep(0)
         self._exchanges.clear()
         self._side.clear()
         for exchange in exchanges:
@@ -201,7 +222,7 @@ class Presenter:
             self._transcript.start("user", "You")
             self._transcript.add(exchange.question)
             self._transcript.start("model", name_of(exchange.model))
-            self._transcript.add(exchange.answer)
+            self._transcript.add(exchange.answer, UNKNOWN)
 
     def _show_ready(self, event: Ready) -> None:
         self._model = name_of(event.model)

@@ -19,6 +19,9 @@ _KEPT = "\n\r\t"
 _TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT}
 
 
+MOVES = {"cursor_left": "left", "cursor_right": "right", "cursor_line_start": "home", "line_end": "end"}
+"""By the actions of a text area, the keys that a screen may want for itself."""
+
 SECONDS_BETWEEN_KEYS = 0.005
 """Two keys that come closer together were not typed."""
 SECONDS_TO_COLLECT = 0.1
@@ -60,6 +63,8 @@ class Prompt(TextArea):
         self._last_key = 0.0
         self.passed_on: frozenset[str] = frozenset()
         """Keys that are the screen's while nothing is typed."""
+        self.lent: frozenset[str] = frozenset()
+        """Keys that are the screen's, whatever was typed before."""
 
     @property
     def is_blank(self) -> bool:
@@ -71,7 +76,7 @@ class Prompt(TextArea):
         return not self._passes_on(key) and super().check_consume_key(key, character)
 
     def _passes_on(self, key: str) -> bool:
-        return key in self.passed_on and self.is_blank
+        return key in self.lent or (key in self.passed_on and self.is_blank)
 
     def remember(self, past: Sequence[str]) -> None:
         """Bring back these questions of earlier sessions too, oldest first."""
@@ -170,10 +175,10 @@ class Prompt(TextArea):
         raise SkipAction
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A text area selects its line with F6 and everything with F7, which are the app's here; and the right arrow
-        key moves nothing where there is nothing.
+        """A text area selects its line with F6 and everything with F7, which are the app's here; and what keys move
+        the cursor that are the screen's moves nothing.
         """
-        passed_on = action == "cursor_right" and self._passes_on("right")
+        passed_on = action in MOVES and self._passes_on(MOVES[action])
         return not passed_on and action not in ("select_line", "select_all")
 
     def offer(self, text: str) -> None:

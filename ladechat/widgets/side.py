@@ -11,6 +11,8 @@ from textual.reactive import reactive
 
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo, PolicyChoice, Settings, Step, TurnFinished, Value
+from ladechat.widgets.answer_steps import AnswerSteps
+from ladechat.widgets.arrangement import Arrangement
 from ladechat.widgets.biography_panel import BiographyPanel
 from ladechat.widgets.formatting import info_of
 from ladechat.widgets.lens_panel import LensPanel
@@ -27,8 +29,6 @@ WINDOW_FRAME_ROWS = 5
 
 LENS_FRAME_ROWS = 3
 """Rows of the panel of pseudo states besides its layers: header, positions, legend."""
-TRANSFER = "transfer"
-"""What a decoder needs that has pseudo states."""
 ROOMY_COLUMNS, ROOMY_ROWS = 64, 40
 """With so much room, the mask stands beside the pool, and the biography below both."""
 
@@ -47,67 +47,43 @@ class View(StrEnum):
         return views[(views.index(self) + 1) % len(views)]
 
 
-class Arrangement(NamedTuple):
-    """Which panels are shown, and how high: calm, because it follows from what whole turns need.
+class LookedAt(NamedTuple):
+    """What the panels show while one looks back.
 
     Attributes:
-        window, drafts: whether these panels are shown.
-        seen_window, seen_drafts: whether a step of this turn, with this decoder, had something for them.
-        new_decoder: whether no step of this decoder has been seen.
-        window_rows: rows of the Jacobi window.
-        lens: whether the pseudo states are shown: with a decoder that has some, whether or not a step shows them.
-        lens_rows: layers of them.
+        answer: it may still grow.
+        steps: those of the answer, up to the one that is looked at.
+        token: the place of the chosen token, among all tokens of the answer.
     """
 
-    window: bool = True
-    drafts: bool = True
-    seen_window: bool = False
-    seen_drafts: bool = False
-    new_decoder: bool = True
-    window_rows: int = 2
-    lens: bool = False
-    lens_rows: int = 4
+    answer: AnswerSteps
+    steps: list[Step]
+    token: int
 
-    def after_step(self, step: Step) -> "Arrangement":
-        """A panel comes when it is needed. It goes only where a decoder begins, at its first step."""
-        window, drafts = step.window is not None, step.draft is not None or step.pool is not None
-        if not window and not drafts and step.lens is None:
-            return self
-        return Arrangement(
-            window=window or (self.window and not self.new_decoder),
-            drafts=drafts or (self.drafts and not self.new_decoder),
-            seen_window=window or self.seen_window,
-            seen_drafts=drafts or self.seen_drafts,
-            new_decoder=False,
-            window_rows=len(step.window.rows) if step.window else self.window_rows,
-            lens=step.lens is not None or self.lens,
-            lens_rows=len(step.lens.rows) if step.lens else self.lens_rows,
-        )
-
-    def for_turn(self) -> "Arrangement":
-        """A new turn begins with the panels that the turn before has used."""
-        if not self.seen_window and not self.seen_drafts:
-            return self
-        kept = self._replace(window=self.seen_window, drafts=self.seen_drafts)
-        return kept._replace(seen_window=False, seen_drafts=False)
-
-    def for_decoder(self, info: DecoderInfo) -> "Arrangement":
-        """Until the first step of a decoder says more: a window, unless it decodes plainly or chooses by itself, or
-        has pseudo states.
-        """
-        lens = info.needs == TRANSFER
-        window = info.tree_attention and info.by_hand is None and not lens
-        return Arrangement(window=window, window_rows=self.window_rows, lens=lens, lens_rows=self.lens_rows)
+    @property
+    def place(self) -> int:
+        """The place of the step among those of the answer."""
+        return len(self.steps) - 1
 
 
 class SidePanels(Vertical):
-    """Shows each step, and the settings that are in force."""
+    """Shows each step, and the settings that are in force.
+
+    While one looks back, what comes is kept, and the panels stay with the step that is looked at.
+
+    Attributes:
+        arrangement: the one that the newest step needs.
+        answer: the steps of the answer that is being written, or was written last.
+        looked_at: what one looks back at; None where the panels show the newest.
+    """
 
     palette: reactive[Palette] = reactive(Palette)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.arrangement = Arrangement()
+        self.answer = AnswerSteps()
+        self.looked_at: LookedAt | None = None
         self.shown = View.PANELS
         self._decoder: DecoderInfo | None = None
         self._roomy = False
@@ -126,14 +102,11 @@ class SidePanels(Vertical):
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Take in steps: the panels count all of them, and draw the last."""
         for step in steps:
-            self.query_one(WindowPanel).show_step(step)
-            self.query_one(LensPanel).show_step(step)
-            self.query_one(PoolPanel).show_step(step)
-            self.query_one(MaskPanel).show_step(step)
-            self.query_one(BiographyPanel).show_step(step)
-            self.query_one(SpeedPanel).show_step(step)
             self.arrangement = self.arrangement.after_step(step)
-        self._apply()
+            self.answer.add(step, self.arrangement)
+        if self.looked_at is None:
+            self._count(steps)
+            self._apply()
 
     def show_context(self, tokens: int) -> None:
         """How many tokens prompt and answer may have together."""
@@ -141,11 +114,70 @@ class SidePanels(Vertical):
 
     def show_choice(self, choice: PolicyChoice) -> None:
         """How much the adaptive policy drafts."""
-        self.query_one(PolicyPanel).show(choice)
+        self.answer.add_choice(choice)
+        if self.looked_at is None:
+            self.query_one(PolicyPanel).show(choice)
 
     def show_finished(self, event: TurnFinished) -> None:
-        """The sum of an answer."""
-        self.query_one(SpeedPanel).show_finished(event)
+        """The sum of an answer. Its last step, the end of the text, says least: the last that accepted drafts stays."""
+        self.answer.finished = event
+        if self.looked_at is None:
+            self._show_end()
+
+    # --- looking back -------------------------------------------------------------------------------------------------
+
+    def look_at(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
+        """Show what was there at a step, with figures up to it.
+
+        Args:
+            answer: its steps.
+            place: of the step among them.
+            token: the one that is chosen, among those of the step.
+        """
+        before = self.looked_at
+        known = before.steps if before is not None and before.answer is answer else []
+        steps = [*known[: place + 1], *(answer.step(later) for later in range(len(known), place + 1))]
+        self.looked_at = LookedAt(answer, steps, token + sum(len(step.token_ids) for step in steps[:-1]))
+        if not known or place < len(known):
+            known = []
+            self._forget()
+        self._count(steps[len(known) :])
+        self.query_one(BiographyPanel).show_token(steps, self.looked_at.token)
+        self.query_one(PolicyPanel).show(answer.choice(place))
+        self._apply()
+
+    def leave_steps(self) -> None:
+        """Show the newest again."""
+        if self.looked_at is not None:
+            self.looked_at = None
+            self._forget()
+            self._count([self.answer.step(place) for place in range(len(self.answer))])
+            self.query_one(PolicyPanel).show(self.answer.choice())
+            if self.answer.finished is not None:
+                self._show_end()
+            self._apply()
+
+    def _count(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            self.query_one(WindowPanel).show_step(step)
+            self.query_one(LensPanel).show_step(step)
+            self.query_one(PoolPanel).show_step(step)
+            self.query_one(MaskPanel).show_step(step)
+            self.query_one(BiographyPanel).show_step(step)
+            self.query_one(SpeedPanel).show_step(step)
+
+    def _show_end(self) -> None:
+        answer, event = self.answer, self.answer.finished
+        if event is not None:
+            self.query_one(SpeedPanel).show_finished(event)
+        if answer.telling is not None and answer.telling < len(answer) - 1:
+            step = answer.step(answer.telling)
+            self.query_one(WindowPanel).stay_at(step)
+            self.query_one(LensPanel).stay_at(step)
+            self.query_one(PoolPanel).stay_at(step)
+            self.query_one(MaskPanel).stay_at(step)
+
+    # --- settings -----------------------------------------------------------------------------------------------------
 
     def show_settings(
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
@@ -156,6 +188,7 @@ class SidePanels(Vertical):
         self.query_one(Sliders).show(settings, info, by_hand, known)
         if self._decoder is None or self._decoder.name != info.name:
             self.arrangement = self.arrangement.for_decoder(info)
+        self.arrangement = self.arrangement._replace(policy=by_hand is not None)
         self._decoder = info
         self._apply()
 
@@ -176,17 +209,17 @@ class SidePanels(Vertical):
         self._apply()
 
     def explanations(self) -> list[tuple[str, str]]:
-        """Each panel that is on the screen by its name, and what it says of itself; then the sliders."""
+        """Each panel and slider that is on the screen by its name, and what it says of itself."""
         panels = [(panel.NAME, panel.explain()) for panel in self.query(Panel) if panel.region.area]
-        sliders = self.query_one(Sliders).parameter_sliders
-        return [*panels, *((f"{one.label.strip()} = {one.value}", one.parameter.help) for one in sliders)]
+        sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
+        return [*panels, *(_explained(one.label.strip(), one.value, one.parameter.help) for one in sliders)]
 
     def _apply(self) -> None:
-        now, panels = self.arrangement, self.shown is View.PANELS
+        looked_at, panels = self.looked_at, self.shown is View.PANELS
+        now = self.arrangement if looked_at is None else looked_at.answer.arrangement(looked_at.place)
         more = panels and self._roomy and now.drafts
         self.set_class(more, "-roomy")
-        by_itself = self._decoder is not None and self._decoder.by_hand is not None
-        self.query_one(PolicyPanel).display = panels and by_itself
+        self.query_one(PolicyPanel).display = panels and now.policy
         window = self.query_one(WindowPanel)
         window.display = panels and now.window
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
@@ -201,7 +234,12 @@ class SidePanels(Vertical):
 
     def clear(self) -> None:
         """Forget the turn, and begin to count anew."""
+        self.answer = AnswerSteps()
         self.restore(self.arrangement.for_turn())
+        if self.looked_at is None:
+            self._forget()
+
+    def _forget(self) -> None:
         self.query_one(PolicyPanel).clear()
         self.query_one(WindowPanel).clear()
         self.query_one(LensPanel).clear()
@@ -219,3 +257,9 @@ class SidePanels(Vertical):
     def watch_palette(self, palette: Palette) -> None:
         for panel in self.query(Panel):
             panel.palette = palette
+
+
+def _explained(label: str, value: object, text: str) -> tuple[str, str]:
+    """A slider with its value, and its help without the label that is above it already."""
+    text = text.removeprefix(f"{label}: ")
+    return f"{label} = {value}", text[:1].upper() + text[1:]

@@ -3,9 +3,11 @@
 from collections import deque
 
 from rich.style import Style
+from textual import events
 from textual.reactive import reactive
 
 from ladechat import protocol
+from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.formatting import duration
 from ladechat.widgets.panel import Panel, Row, longest
@@ -16,6 +18,8 @@ RECENT_MS = 2000.0
 KEPT_BARS = 512
 SINGLE_FADED = 0.6
 """How far the bars of single tokens fade."""
+SCALE_CELLS = 3
+"""Cells of the scale at the left of the bars."""
 GAIN = 1.05
 """An estimated speedup below this is no gain, and is explained."""
 FEW_TOKENS = 1.2
@@ -40,6 +44,8 @@ class SpeedPanel(Panel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self._bar_lines = range(0)
+        """The lines of the panel that the bars were drawn in."""
         self._reset()
 
     def _reset(self) -> None:
@@ -102,11 +108,9 @@ class SpeedPanel(Panel):
 
     def verdict(self) -> list[str]:
         """The estimated speedup, and if that is no gain, why; in ever fewer words. Nothing for plain decoding."""
-        speedup, price, per_step = self.estimated_speedup, self.step_price, self.tokens_per_step
+        speedup, price, per_step = self._speedup, self.step_price, self.tokens_per_step
         if speedup is None or price is None or per_step is None or not self._looks_ahead:
             return []
-        if self._finished is not None and self._finished.estimated_speedup is not None:
-            speedup = self._finished.estimated_speedup
         short = f"≈{speedup:.1f}× plain decoding"
         if speedup >= GAIN:
             return [f"{short} by the clock (estimated)", f"{short} (estimated)", short]
@@ -115,8 +119,8 @@ class SpeedPanel(Panel):
 
     def advice(self) -> list[str]:
         """What to try where there is no gain, in ever fewer words."""
-        speedup, price, per_step = self.estimated_speedup, self.step_price, self.tokens_per_step
-        if speedup is None or price is None or per_step is None or speedup >= GAIN or not self._looks_ahead:
+        speedup, per_step = self._speedup, self.tokens_per_step
+        if speedup is None or per_step is None or speedup >= GAIN or not self._looks_ahead:
             return []
         if per_step < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
@@ -130,12 +134,18 @@ class SpeedPanel(Panel):
             return "Measures an answer from its first step on."
         passes = f"{self._steps:,} pass{'es' * (self._steps != 1)} gave {self._tokens:,} tokens"
         text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
-        if self.estimated_speedup is not None and self.step_price is not None and self._looks_ahead:
+        if self._speedup is not None and self.step_price is not None and self._looks_ahead:
             text += (
                 f" Here a step took as long as {self.step_price:.1f} plain ones, so the answer came about "
-                f"{self.estimated_speedup:.1f} times as fast as by plain decoding."
+                f"{self._speedup:.1f} times as fast as by plain decoding."
             )
         return f"{text} Each bar is a pass, as high as it gave tokens; those of one token are grey."
+
+    @property
+    def _speedup(self) -> float | None:
+        """The engine's own estimate for the whole answer, as soon as it is there."""
+        finished = self._finished
+        return self.estimated_speedup if finished is None else finished.estimated_speedup or self.estimated_speedup
 
     @property
     def _looks_ahead(self) -> bool:
@@ -153,7 +163,8 @@ class SpeedPanel(Panel):
         notes += [self._fullness(width, height), longest(width, self._cost())]
         notes = [text for text in notes if text][: max(0, height - 3)]
         rows = [self.header(width, titles, self._passes(), Style(bold=True)), self._figures(width)]
-        rows += self._chart(width, max(0, height - len(rows) - len(notes)))
+        self._bar_lines = range(len(rows), max(len(rows), height - len(notes)))
+        rows += self._chart(width, len(self._bar_lines))
         return [*rows, *([(text, self.muted)] for text in notes)]
 
     def _passes(self) -> list[str]:
@@ -182,7 +193,7 @@ class SpeedPanel(Panel):
         """One column a step, the newest at the right; the scale at the left goes from 1 to N, or the longest step."""
         if height <= 0 or self._last is None:
             return []
-        visible = list(self._bars)[-max(1, width - 3) :]
+        visible = self._visible_bars(width)
         top = max(2, *(tokens for _, tokens in visible), len(self._last.window.rows) + 1 if self._last.window else 0)
         scale = [f"{top:>2} ", *["   "] * (height - 2), " 1 "] if height > 1 else [f"{top:>2} "]
         styles = [
@@ -190,7 +201,7 @@ class SpeedPanel(Panel):
             for index, tokens in visible
         ]
         eighths = [max(1, round(tokens / top * height * 8)) for _, tokens in visible]
-        blank = (" " * (width - 3 - len(visible)), Style())
+        blank = (" " * (width - SCALE_CELLS - len(visible)), Style())
         return [
             [
                 (label, self.muted),
@@ -202,6 +213,20 @@ class SpeedPanel(Panel):
             ]
             for line, label in enumerate(scale)
         ]
+
+    def _visible_bars(self, width: int) -> list[tuple[int, int]]:
+        """The bars that there is room for: of each, the index of its step, and its tokens."""
+        return list(self._bars)[-max(1, width - SCALE_CELLS) :]
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a bar points at its step."""
+        offset, width = event.get_content_offset(self), self.content_size.width
+        if offset is None or offset.y not in self._bar_lines or self._last is None:
+            return
+        visible = self._visible_bars(width)
+        bar = offset.x - (width - len(visible))
+        if bar >= 0:
+            self.post_message(StepPointedAt(self._last.turn, visible[bar][0]))
 
     def _fullness(self, width: int, height: int) -> str:
         """How much of the context is used, where there is room for that, or little context left."""

@@ -12,7 +12,7 @@ from ladechat.widgets.strips import strip_of
 
 SEPARATOR = " · "
 ANSWERING = "answering …"
-PAUSED = "paused · Space goes on · → one step"
+PAUSED = "paused · Space goes on · → one step · ← back"
 """Stands in the place of `ANSWERING` in a pause."""
 MIN_MODEL_CELLS = 12
 """A model's name is shortened rather than left out while it has this much room."""
@@ -27,6 +27,7 @@ class StatusLine(Widget):
     Attributes:
         rate: how many steps a second are wanted; empty for as many as it can.
         paused: whether steps are held up.
+        looking_at: which step is looked at, and how to go on from there; empty where the newest is shown.
         waiting: how many questions will be asked when this one has its answer.
     """
 
@@ -46,6 +47,7 @@ class StatusLine(Widget):
     activity = reactive("")
     rate = reactive("")
     paused = reactive(False)
+    looking_at = reactive("")
     waiting = reactive(0)
 
     def render_line(self, y: int) -> Strip:
@@ -68,7 +70,9 @@ class StatusLine(Widget):
 
     def _right(self) -> str:
         """What it is doing, at what pace, and what comes after it."""
-        if self.paused and self.activity == ANSWERING:
+        if self.looking_at:
+            doing = SEPARATOR.join(filter(None, (self.looking_at, "paused" * self.paused)))
+        elif self.paused and self.activity == ANSWERING:
             doing = PAUSED
         else:
             doing = SEPARATOR.join(filter(None, (self.activity, "paused" * self.paused)))

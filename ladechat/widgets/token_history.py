@@ -181,14 +181,14 @@ def _read(step: protocol.Step, index: int) -> Read | None:
 def sentences(history: TokenHistory) -> list[str]:
     """The biography in two to five plain sentences, the end first: it is what the others are about."""
     if not history.drafted:
-        told = [f"The model's own token in step {history.step + 1}, the last of {_tokens(history.emitted)}: no draft."]
-        return [*told, *_of_the_window(history)]
+        among = f"the last of {_tokens(history.emitted)}" if history.saved else "and the only one"
+        return [f"The model's own token in step {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
     source = OF_THE_POOL.get(history.origin, f"drafted by {history.origin.replace('_', ' ')}")
     told = [f"Accepted in step {history.step + 1} as token {history.ahead} of {history.emitted}: {source}."]
     told += _of_the_window(history)
     if history.formed is not None:
         told.append(
-            f"Its n-gram was a window column first in step {history.formed + 1}, "
+            f"Its n-gram first stood in the window in step {history.formed + 1}, "
             f"{_passes(history.step - history.formed)} before."
         )
     if history.read is not None:
@@ -206,16 +206,27 @@ def _of_the_window(history: TokenHistory) -> list[str]:
         return []
     first = guesses[0]
     changed = sum(one.token != other.token for one, other in pairwise(guesses))
-    right = next((one for one in guesses if one.token == history.token), None)
     text = (
-        f"The window first guessed ‹{visible(first.piece)}› for its place, {_passes(history.step - first.step)} before "
+        f"For its place the window first guessed ‹{visible(first.piece)}›, {_passes(history.step - first.step)} before "
         f"and {_tokens(first.ahead)} ahead"
     )
     if len(guesses) > 1:
-        text += f", and changed it {_times(changed)} in {len(guesses) - 1} more" if changed else ", and kept to it"
-    if right is None:
-        return [f"{text}: never right."]
-    return [f"{text}: right." if right == first else f"{text}: right from step {right.step + 1} on."]
+        again = f"{len(guesses) - 1} more {'passes' if len(guesses) > 2 else 'pass'}"
+        text += f", and changed it {_times(changed)} in {again}" if changed else f", and kept to it in {again}"
+    return [f"{text}: {_when_right(history)}."]
+
+
+def _when_right(history: TokenHistory) -> str:
+    """When the window had the token at its place. A guess that was right may have been given up again."""
+    right = [guess.token == history.token for guess in history.guesses]
+    if not any(right):
+        return "never right"
+    if all(right):
+        return "right"
+    if not right[-1]:
+        return "right for a time, not at the end"
+    last_wrong = max(index for index, one in enumerate(right) if not one)
+    return f"right from step {history.guesses[last_wrong + 1].step + 1} on"
 
 
 def _of_the_pass(history: TokenHistory) -> str:

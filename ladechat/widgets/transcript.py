@@ -1,14 +1,10 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
-import asyncio
-from collections.abc import Iterator
-from dataclasses import replace
-from time import monotonic
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events, on
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.reactive import reactive
@@ -18,107 +14,26 @@ from textual.strip import Strip
 
 from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
-from ladechat.widgets.cells import cell_len, printable
-from ladechat.widgets.flow import PLAIN, Flow, Ink, Line, safe
-from ladechat.widgets.later import call_later
-from ladechat.widgets.markdown import Formatted
-from ladechat.widgets.strips import strip_of
+from ladechat.widgets.answer_steps import StepPointedAt
+from ladechat.widgets.block import INDENT, Block, Kind, folded_at
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
+from ladechat.widgets.formatting import is_own
+from ladechat.widgets.later import Seldom
+from ladechat.widgets.strips import restyle, strip_of
 
-INDENT = 2
 MARGIN = 1
 WIDTH_BEFORE_LAYOUT = 80
 """What a conversation that is there before its first layout is wrapped to: one cell a line would take long."""
-LINES_BEFORE_FOLDING = 10
-"""A question of more lines is folded to `FOLDED_LINES`."""
-FOLDED_LINES = 4
-HOW_TO_FOLD = "click or Ctrl+N"
 FORMATTING_SECONDS = 0.25
 """An answer that is being written is formatted anew at most this often."""
 SHARE_FOR_FORMATTING = 0.2
 """Of the time, at most: a block that takes long to format is formatted less often."""
 NEW_BELOW = " ↓ more below · End "
-
-Kind = Literal["user", "model", "notice"]
-
-
-class Block:
-    """One message, or one notice: its text, wrapped for the present width.
-
-    Attributes:
-        written: its text as it was given.
-        folded: whether a long question shows its first lines only.
-    """
-
-    def __init__(self, kind: Kind, name: str, width: int) -> None:
-        self.kind = kind
-        self.name = printable(name) if name else ""
-        self.written = ""
-        self.folded = kind == "user"
-        self._parts: list[tuple[str, Ink]] = []
-        self._flow = Flow(width)
-        self._formatted: Formatted | None = None
-
-    @property
-    def lines(self) -> list[Line]:
-        """The name, the text indented below it, and an empty line."""
-        head = [Line([(self.name, Ink("user" if self.kind == "user" else "label"))])] if self.name else []
-        return [*head, *(_indented(line) for line in self._text_lines()), Line()]
-
-    def _text_lines(self) -> list[Line]:
-        if self._formatted is not None:
-            return self._formatted.lines
-        lines = self._flow.lines
-        if not self.foldable:
-            return lines
-        hidden = lines[FOLDED_LINES:]
-        if not self.folded:
-            return [*lines, Line([(f"↑ fold · {HOW_TO_FOLD}", Ink("muted"))], copied="")]
-        more = f"… {len(hidden)} more lines · {HOW_TO_FOLD}"
-        return [*lines[:FOLDED_LINES], Line([(more, Ink("muted"))], copied="".join(map(_copied, hidden)))]
-
-    @property
-    def foldable(self) -> bool:
-        """Is it a question so long that it is folded?"""
-        return self.kind == "user" and len(self._flow.lines) > LINES_BEFORE_FOLDING
-
-    def append(self, text: str, ink: Ink) -> None:
-        """Add text at the end. A message begins with its first visible character."""
-        self.written += text
-        if not any(part for part, _ in self._parts):
-            text = text.lstrip()
-        if text:
-            self._parts.append((text, ink))
-            self._flow.append(text, ink)
-
-    def wrap(self, width: int) -> None:
-        """Wrap everything anew."""
-        self._flow = Flow(width)
-        for text, ink in self._parts:
-            self._flow.append(text, ink)
-        if self._formatted is not None:
-            self._formatted.wrap(width)
-
-    @property
-    def source(self) -> str:
-        """What formatted lines stand for."""
-        return safe(self.written.lstrip())
-
-    def show_formatted(self, formatted: bool) -> None:
-        """Show an answer formatted, with all that has come by now, or as it was written."""
-        if not formatted or self.kind != "model":
-            self._formatted = None
-            return
-        if self._formatted is None:
-            self._formatted = Formatted(self._flow.width)
-        self._formatted.show(self.source)
-
-
-def _indented(line: Line) -> Line:
-    return replace(line, runs=[(" " * INDENT, PLAIN), *line.runs])
-
-
-def _copied(line: Line) -> str:
-    return line.text + line.joint
+BELOW_MARK = " ↓ more below "
+"""While a step is marked, when the key means its last step."""
+ROWS_ABOVE_MARK = 3
+"""Lines that stay in view above a step that is scrolled to."""
 
 
 class Transcript(ScrollView, can_focus=True):
@@ -137,6 +52,7 @@ class Transcript(ScrollView, can_focus=True):
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--selected { background: $foreground; color: $background; }
     Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
+    Transcript > .transcript--marked { background: $primary; color: $background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "transcript--label",
@@ -147,6 +63,7 @@ class Transcript(ScrollView, can_focus=True):
         "transcript--alert",
         "transcript--selected",
         "transcript--below",
+        "transcript--marked",
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
@@ -155,17 +72,18 @@ class Transcript(ScrollView, can_focus=True):
 
     palette: reactive[Palette] = reactive(Palette)
     formatted: reactive[bool] = reactive(False)
-    """Whether answers are shown as formatted Markdown, or as they were written, in the colours of steps."""
+    """Are answers shown as formatted Markdown? Else, and while a step is marked, in the colours of steps."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._formatting: asyncio.TimerHandle | None = None
-        self._format_at = 0.0
+        self._formatting = Seldom(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
         self._blocks: list[Block] = []
         self._lines: list[Line] = []
         self._last_start = 0
         self._strips: dict[int, Strip] = {}
         self._wrapped_width = 0
+        self._marked: tuple[int, int] | None = None
+        self._followed = True
 
     def on_mount(self) -> None:
         self.anchor()
@@ -176,7 +94,7 @@ class Transcript(ScrollView, can_focus=True):
         """Begin a message or a notice, which what comes next is added to."""
         if not self._wrapped_width:  # mounted in the middle of a session, a widget may have its size without being told
             self.on_resize()
-        self._format_now()
+        self._formatting.at_once_if_waiting()
         self._blocks.append(Block(kind, name, self._text_width))
         self._last_start = len(self._lines)
         self._update_last(self._last_start)
@@ -184,8 +102,8 @@ class Transcript(ScrollView, can_focus=True):
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
         block = self._blocks[-1]
-        block.append(text, ink)
-        block.show_formatted(self.formatted)
+        block.append([(text, ink)])
+        block.show_formatted(self._shows_formatted)
         self._update_last(self._last_start)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
@@ -196,10 +114,13 @@ class Transcript(ScrollView, can_focus=True):
         if not self._blocks or self._blocks[-1].kind != "model":
             self.start("model")
         for step in steps:
-            ink = Ink("step", step.index, len(step.token_ids))
-            self._blocks[-1].append("".join(step.pieces), ink)
-        if self.formatted:
-            self._format_soon()
+            tokens = len(step.token_ids)
+            self._blocks[-1].append(
+                (piece, Ink("step", step.turn, step.index, tokens, token, is_own(step, token)))
+                for token, piece in enumerate(step.pieces)
+            )
+        if self._shows_formatted:
+            self._formatting.soon()
         else:
             self._update_last(self._last_start)
 
@@ -220,7 +141,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def clear(self) -> None:
         """Forget everything."""
-        self._cancel_formatting()
+        self._formatting.cancel()
         self._blocks.clear()
         self._lines.clear()
         self._last_start = 0
@@ -233,7 +154,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def keep(self, blocks: int) -> None:
         """Forget all but the first `blocks` messages and notices."""
-        self._cancel_formatting()
+        self._formatting.cancel()
         going = sum(len(block.lines) for block in self._blocks[blocks:])
         del self._blocks[blocks:]
         kept = len(self._lines) - going
@@ -243,7 +164,7 @@ class Transcript(ScrollView, can_focus=True):
     def _update_last(self, start: int) -> None:
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
-        if at_end and not self.is_vertical_scrollbar_grabbed:
+        if at_end and not self.is_vertical_scrollbar_grabbed and self._marked is None:
             self.anchor()
         old, new = self._lines[start:], self._blocks[-1].lines if self._blocks else []
         same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
@@ -255,37 +176,19 @@ class Transcript(ScrollView, can_focus=True):
 
     # --- formatting and folding ---------------------------------------------------------------------------------------
 
+    @property
+    def _shows_formatted(self) -> bool:
+        return self.formatted and self._marked is None
+
     def watch_formatted(self) -> None:
-        self._cancel_formatting()
+        self._formatting.cancel()
         for block in self._blocks:
-            block.show_formatted(self.formatted)
+            block.show_formatted(self._shows_formatted)
         self._relay()
 
-    def _format_soon(self) -> None:
-        """Format the last answer, at once or when that is due."""
-        wait = self._format_at - monotonic()
-        if wait <= 0:
-            self._format()
-        elif self._formatting is None:
-            self._formatting = call_later(self, wait, self._format)
-
     def _format(self) -> None:
-        self._cancel_formatting()
-        started = monotonic()
-        self._blocks[-1].show_formatted(self.formatted)
+        self._blocks[-1].show_formatted(self._shows_formatted)
         self._update_last(self._last_start)
-        now = monotonic()
-        self._format_at = now + max(FORMATTING_SECONDS, (now - started) / SHARE_FOR_FORMATTING)
-
-    def _format_now(self) -> None:
-        """Format the last answer if it waits for that."""
-        if self._formatting is not None:
-            self._format()
-
-    def _cancel_formatting(self) -> None:
-        if self._formatting is not None:
-            self._formatting.cancel()
-            self._formatting = None
 
     def action_fold(self) -> None:
         """Open all long questions, or fold them if they are open."""
@@ -297,17 +200,6 @@ class Transcript(ScrollView, can_focus=True):
             block.folded = folded
         if blocks:
             self._relay()
-
-    @on(events.Click)
-    def _open_where_clicked(self, event: events.Click) -> None:
-        place = event.get_content_offset_capture(self).y + self.scroll_offset.y
-        for block in self._blocks:
-            count = len(block.lines)
-            if place < count:
-                if block.foldable and place == count - 2:  # before the empty line
-                    self._fold([block])
-                return
-            place -= count
 
     # --- geometry -----------------------------------------------------------------------------------------------------
 
@@ -356,7 +248,7 @@ class Transcript(ScrollView, can_focus=True):
         width = self.size.width
         if y == self.size.height - 1 and not self.follows_end:
             style = self.get_component_rich_style("transcript--below")
-            shown = NEW_BELOW[:width]
+            shown = NEW_BELOW[:width] if self._marked is None else BELOW_MARK[:width]
             left = (width - cell_len(shown)) // 2
             pad = self.rich_style
             return strip_of([Segment(" " * left, pad), Segment(shown, style)], width, pad)
@@ -372,22 +264,75 @@ class Transcript(ScrollView, can_focus=True):
 
     def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
         base = self.rich_style
-        segments = [Segment(text, base + self._style(ink)) for text, ink in self._lines[place].runs]
+        runs = (Segment(text, base + self._style(ink)) for text, ink in self._lines[place].runs)
+        segments = list(Segment.simplify(runs))
         span = selection.get_span(place) if selection else None
         if span is not None:
             start, end = span
             chosen = self.get_component_rich_style("transcript--selected")
-            segments = _restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
+            segments = restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
         return strip_of(segments, width, base).apply_offsets(0, place)
 
     def _style(self, ink: Ink) -> Style:
         if ink.kind == "step":
-            return self.palette.step(ink.step, ink.tokens)
-        if ink.kind in ("plain", "listing"):
+            style = self.palette.step(ink.step, ink.tokens, own=ink.own)
+            if (ink.turn, ink.step) == self._marked:  # where terminals are too light for bold, the style is reversed
+                marked = "marked" if self.palette.colour else "selected"
+                style += self.get_component_rich_style(f"transcript--{marked}") + Style(reverse=False)
+            return style
+        if ink.kind in ("plain", "answer", "listing"):
             return Style()
         if ink.kind in MARKUP:
             return self.palette.markup(ink.kind)
         return self.get_component_rich_style(f"transcript--{ink.kind}")
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def mark(self, turn: int, step: int) -> None:
+        """Mark the tokens of a step, and bring them into view. What comes meanwhile does not scroll them away."""
+        if self._marked is None:
+            self._followed = self.follows_end
+            self.anchor(False)
+        self._mark((turn, step))
+        place = next((y for y in range(len(self._lines) - 1, -1, -1) if self._shows_marked(y)), None)
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
+        if place is not None and not top <= place < top + height:
+            self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
+
+    def unmark(self) -> None:
+        """Mark nothing any more, and go on where the view was."""
+        if self._marked is not None:
+            self._mark(None)
+            if self._followed:
+                self.anchor()
+
+    def _mark(self, step: tuple[int, int] | None) -> None:
+        before, self._marked = self._marked, step
+        if self.formatted and (before is None) != (step is None):
+            self.watch_formatted()
+        self._redraw()
+
+    def _shows_marked(self, y: int) -> bool:
+        return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in self._lines[y].runs)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a token points at its step, one below a long question opens or folds it.
+
+        Behind a drag that selected text it means nothing else.
+        """
+        offset = event.get_content_offset(self)
+        if offset is None or self.text_selection is not None:
+            return
+        y = self.scroll_offset.y + offset.y
+        folded = folded_at(self._blocks, y)
+        if folded is not None:
+            self._fold([folded])
+            return
+        ink = ink_at(self._lines[y], offset.x) if y < len(self._lines) else PLAIN
+        if ink.kind == "step":
+            self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
+        elif ink.kind == "answer":
+            self.post_message(StepPointedAt(None, 0, 0))
 
     # --- selection ----------------------------------------------------------------------------------------------------
 
@@ -396,56 +341,9 @@ class Transcript(ScrollView, can_focus=True):
         parts: list[str] = []
         first = 0
         for block in self._blocks:
-            spans: list[tuple[Line, int, int]] = []
-            for place, line in enumerate(block.lines, start=first):
-                span = selection.get_span(place)
-                if span is not None:
-                    spans.append((line, *span))
+            parts.append(block.selected(selection, first))
             first += len(block.lines)
-            parts += _written(spans, block)
         return "".join(parts), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
-
-
-def _written(spans: list[tuple[Line, int, int]], block: Block) -> Iterator[str]:
-    """What was selected of a message, in lines, as it was written; an end of −1 is that of the line.
-
-    Formatted lines stand for all that was written from the first of them to the last, with the fences around.
-    """
-    formatted = [
-        line.origin.span(start - INDENT, (len(line.text) if end == -1 else end) - INDENT)
-        for line, start, end in spans
-        if line.origin is not None
-    ]
-    before = next((number for number, (line, _, _) in enumerate(spans) if line.origin is not None), len(spans))
-    beyond = before + len(formatted)
-    for line, start, end in spans[:before]:
-        yield _plain(line, start, end)
-    if formatted:
-        source = block.source.rstrip()
-        start, end = 0 if before else formatted[0][0], len(source) if beyond < len(spans) else formatted[-1][1]
-        yield source[start:end] + ("\n" if spans[beyond - 1][2] == -1 else "")
-    for line, start, end in spans[beyond:]:
-        yield _plain(line, start, end)
-
-
-def _plain(line: Line, start: int, end: int) -> str:
-    if line.copied is not None:
-        return line.copied
-    text = line.text
-    shift = INDENT if text.startswith(" " * INDENT) else 0
-    return text[max(start, shift) : len(text) if end == -1 else end] + (line.joint if end == -1 else "")
-
-
-def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
-    """The segments, with characters `start` to `end` in the given style."""
-    restyled: list[Segment] = []
-    place = 0
-    for text, own, _ in segments:
-        for character in text:
-            inside = start <= place < end
-            restyled.append(Segment(character, (own or Style()) + style if inside else own))
-            place += 1
-    return list(Segment.simplify(restyled))

@@ -6,7 +6,7 @@ from rich.style import Style
 
 from ladechat import protocol
 from ladechat.widgets.cells import fit, shorten, visible
-from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.panel import Row, StepPanel
 from ladechat.widgets.pool_panel import WINDOW
 
 LABEL_CELLS = 4
@@ -40,7 +40,7 @@ class PaidOff(NamedTuple):
     accepted: int
 
 
-class WindowPanel(Panel):
+class WindowPanel(StepPanel):
     """W columns, N − 1 rows of earlier passes above the row that this pass wrote.
 
     Row r, column i stands at position r + i after the last token. Where there is room, columns of the screen are these
@@ -53,21 +53,19 @@ class WindowPanel(Panel):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._step: protocol.Step | None = None
         self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
         self._paid_off: PaidOff | None = None
 
     def show_step(self, step: protocol.Step) -> None:
-        self._step = step
+        super().show_step(step)
         self._paid_off = self._origin_of_accepted(step) or self._paid_off
         if step.window is not None and step.window.rows:
             self._remember(step.index, step.window)
-        self.redraw()
 
     def clear(self) -> None:
-        self._step = self._paid_off = None
+        super().clear()
+        self._paid_off = None
         self._formed.clear()
-        self.redraw()
 
     def explain(self) -> str:
         """What the window guesses, and how many of its guesses this pass bore out."""
@@ -86,7 +84,7 @@ class WindowPanel(Panel):
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("Jacobi window", "window")
+        titles = self.titles("Jacobi window", "window")
         if self._step is None:
             return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
         view = self._step.window
@@ -135,7 +133,7 @@ class WindowPanel(Panel):
         step = self._step
         if step is None or not 0 < position <= len(step.token_ids) or step.token_ids[position - 1] != token:
             return None
-        return self.palette.step(step.index, len(step.token_ids))
+        return self.step_style(step, position - 1)
 
     # --- what became of columns ---------------------------------------------------------------------------------------
 

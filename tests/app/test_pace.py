@@ -11,7 +11,7 @@ from ladechat.widgets.prompt import Prompt
 from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, wait_until
 from tests.fake_engine import FakeEngine
 
-HINT = "paused · Space goes on · → one step"
+HINT = "paused · Space goes on · → one step · ← back"
 
 
 def paces(stage: Stage) -> list[Pace]:

@@ -9,7 +9,7 @@ from ladechat.palette import Palette
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.flow import safe
 from ladechat.widgets.listing import LANGUAGES, listing
-from ladechat.widgets.markdown import Formatted, listings
+from ladechat.widgets.markdown import Formatted
 
 TEXT = """# How a pool works
 
@@ -209,9 +209,3 @@ def test_a_listing_in_inks_is_the_same_text(language: str) -> None:
 
 def test_every_language_that_is_named_has_a_lexer() -> None:
     assert all(get_lexer_by_name(word) for word in LANGUAGES)
-
-
-def test_listings_are_found_with_their_languages() -> None:
-    found = listings("a\n```py\nx\ny\n```\n- b\n  ```\n  z\n  ```\n```nobody knows\n")
-    assert [(code.language, code.text) for code in found] == [("Python", "x\ny"), ("", "z"), ("nobody", "")]
-    assert [code.described for code in found] == ["2 lines of Python", "1 line of code", "1 line of nobody"]

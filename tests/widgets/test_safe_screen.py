@@ -13,6 +13,7 @@ from ladechat.protocol import Failed, Loading, Ready, Settings, TurnStarted
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
@@ -72,7 +73,7 @@ async def test_no_event_gets_a_control_character_onto_the_screen_or_a_line_out_o
     async with stage.app.run_test(size=(100, 30)) as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         app = stage.app
-        parts = app.query_one(Transcript), app.query_one(SidePanels), app.query_one(StatusLine)
+        parts = app.query_one(Transcript), app.query_one(SidePanels), app.query_one(StatusLine), app.query_one(SeekBar)
 
         @settings(max_examples=60)
         @given(st.lists(PIECES, max_size=8), st.lists(PIECES, max_size=8), st.text(max_size=30))

@@ -4,7 +4,7 @@ import msgspec
 
 from ladechat import catalog
 from ladechat.protocol import Step
-from ladechat.widgets.side import Arrangement
+from ladechat.widgets.arrangement import Arrangement
 from tests.widgets.sample_steps import answer, plain_step, sharpening
 
 FULL = answer(5, 3, 5)[2]

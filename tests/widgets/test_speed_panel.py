@@ -77,6 +77,33 @@ async def test_the_estimate_comes_after_the_passes_and_no_gain_has_a_reason(step
         assert verdict in text
 
 
+@pytest.mark.parametrize(
+    ("steps", "advice"),
+    [
+        ([look_ahead(1, 12)] * 2, "try a text that repeats or copies: more drafts come true"),
+        ([look_ahead(2, 41.5)] * 2, "try smaller W, N and G: fewer slots, a cheaper step"),
+        ([msgspec.structs.replace(look_ahead(2, 41.5), window=None)], "on a GPU, more slots cost hardly more"),
+        ([look_ahead(3, 12)], ""),
+        ([plain_step()], ""),
+    ],
+)
+async def test_without_a_gain_it_says_what_to_try_where_there_is_room(steps: list[Step], advice: str) -> None:
+    panel = shown(*steps)
+    async with Host(panel, 60, 10).run_test():
+        assert panel.advice()[:1] == ([advice] if advice else [])
+        assert not advice or advice in lines(panel)
+    async with Host(low := shown(*steps), 60, 6).run_test():
+        assert not advice or advice not in lines(low)
+
+
+async def test_at_the_end_the_engines_estimate_decides_what_is_said() -> None:
+    panel = shown(*[look_ahead(2, 41.5)] * 2)
+    assert panel.advice() and "0.5 times as fast" in panel.explain()
+    panel.show_finished(finished([look_ahead(2, 41.5)] * 2, estimated_speedup=1.4))
+    assert panel.advice() == [] and "1.4 times as fast" in panel.explain()
+    assert panel.verdict()[0].startswith("≈1.4×")
+
+
 async def test_plain_decoding_promises_nothing() -> None:
     assert shown(plain_step()).verdict() == []
 

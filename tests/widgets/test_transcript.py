@@ -11,7 +11,8 @@ from textual.selection import Selection
 
 from ladechat import protocol
 from ladechat.palette import Look, Palette
-from ladechat.widgets.transcript import INDENT, NEW_BELOW, Transcript
+from ladechat.widgets.block import INDENT
+from ladechat.widgets.transcript import NEW_BELOW, Transcript
 from tests.widgets.hosting import Host, lines, style_of, until
 from tests.widgets.sample_steps import TEXT, answer, step
 
@@ -48,24 +49,37 @@ async def test_blocks_have_a_name_an_indented_text_and_an_empty_line() -> None:
         assert shown[:8] == ["You", "  What is it?", "", "demo model", "  A pool.", "", "  3 tokens", ""]
 
 
-async def test_tokens_of_a_step_share_a_style_and_the_next_step_has_another() -> None:
+async def test_tokens_of_a_step_share_a_hue_and_the_next_step_has_another() -> None:
     transcript = Transcript()
     async with Host(transcript, 60, 8).run_test():
         transcript.start("model", "m")
         transcript.add_steps(steps_of([["aa", "bb", "cc"], ["dd", "ee"], ["ff"], ["gg", "hh"]]))
-        own = [look_of(style_of(transcript, text)) for text in ("aabbcc", "ddee", "ff", "gghh")]
+        drafted = [look_of(style_of(transcript, text)) for text in ("aabb", "dd", "ff", "gg")]
         plain = look_of(transcript.rich_style)
-        assert own[2] == plain
-        assert len({own[0], own[1], plain}) == 3
-        assert own[3] not in (plain, own[0])
-        assert own[0][1:] != own[1][1:]
+        assert drafted[2] == plain, "the only token of its step"
+        assert len({drafted[0], drafted[1], plain}) == 3
+        assert drafted[3] not in (plain, drafted[0])
+        assert drafted[0][1:] != drafted[1][1:]
+
+
+@pytest.mark.parametrize("palette", [Palette(), Palette(look=Look.DEMO), Palette(colour=False)])
+async def test_the_models_own_token_behind_drafts_has_their_hue_and_no_cue(palette: Palette) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 60, 8).run_test():
+        transcript.palette = palette
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["aa", "bb", "cc"], ["dd", "ee"]]))
+        for drafted, own in (("aabb", "cc"), ("dd", "ee")):
+            assert style_of(transcript, drafted).color == style_of(transcript, own).color
+            assert look_of(style_of(transcript, drafted))[1:] != (False, False)
+            assert look_of(style_of(transcript, own))[1:] == (False, False)
 
 
 async def test_the_style_of_a_step_goes_on_in_the_next_line() -> None:
     transcript = Transcript()
     async with Host(transcript, 20, 8).run_test():
         transcript.start("model", "m")
-        transcript.add_steps(steps_of([["a" * 10, " ", "b" * 10]]))
+        transcript.add_steps(steps_of([["a" * 10, " ", "b" * 10, "c"]]))
         assert look_of(style_of(transcript, "a" * 10)) == look_of(style_of(transcript, "b" * 10))
 
 
@@ -73,7 +87,7 @@ async def test_another_look_recolours_what_is_already_there() -> None:
     transcript = Transcript()
     async with Host(transcript, 60, 8).run_test() as pilot:
         transcript.start("model", "m")
-        transcript.add_steps(steps_of([["aa", "bb"], ["cc", "dd"]]))
+        transcript.add_steps(steps_of([["aa", "bb", "own"], ["cc", "dd", "own"]]))
         assert style_of(transcript, "aabb").color != style_of(transcript, "ccdd").color
         transcript.palette = Palette(look=Look.DEMO)
         await pilot.pause()
@@ -374,3 +388,18 @@ async def test_a_question_of_a_few_lines_is_not_folded() -> None:
         assert not any("more lines" in line for line in lines(transcript))
         transcript.add("\nk")
         assert any("7 more lines" in line for line in lines(transcript))
+
+
+async def test_while_a_step_is_marked_the_colours_of_steps_are_shown() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 12).run_test():
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["**one", "**"], [" two"]]))
+        transcript.formatted = True
+        assert lines(transcript)[1] == "  one two"
+        transcript.mark(1, 0)
+        assert lines(transcript)[1] == "  **one** two"
+        transcript.add_steps(steps_of([[" three"]], first=2))
+        assert lines(transcript)[1] == "  **one** two three"
+        transcript.unmark()
+        assert lines(transcript)[1] == "  one two three"

@@ -29,19 +29,33 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         LoadError: there is no such folder, file or hub id, its weights are no safetensors files in it, a package that
             reads GGUF files is missing, or the download failed.
     """
-    folder = local_folder(name)
-    if folder is None:
-        if is_gguf(Path(name)):
-            return _gguf(name)
-        if _looks_like_a_path(name):
-            hint = "Check the path, or give a hub id such as owner/name."
-            raise LoadError("model_not_found", f"There is no folder {name}.", hint)
+    checkpoint = local_files(name)
+    if checkpoint is None:
         from ladechat.model.checkpoint.hub import download  # half a second, which a local model need not wait for
 
-        folder = download(name, progress)
-    check_names(name, [path.name for path in folder.iterdir()])
-    weight_files(folder)  # refuses an index that leads elsewhere
-    return folder
+        checkpoint = download(name, progress)
+    if is_gguf(checkpoint):
+        return checkpoint
+    check_names(name, [path.name for path in checkpoint.iterdir()])
+    weight_files(checkpoint)  # refuses an index that leads elsewhere
+    return checkpoint
+
+
+def local_files(name: str) -> Path | None:
+    """The folder or GGUF file of a checkpoint on this machine; None for what must be a hub id.
+
+    Raises:
+        LoadError: it names a folder or file that is not here, or a package that reads GGUF files is missing.
+    """
+    folder = local_folder(name)
+    if folder is not None:
+        return folder
+    if is_gguf(Path(name)):
+        return _gguf(name)
+    if _looks_like_a_path(name):
+        hint = "Check the path, or give a hub id such as owner/name."
+        raise LoadError("model_not_found", f"There is no folder {name}.", hint)
+    return None
 
 
 def _gguf(name: str) -> Path:

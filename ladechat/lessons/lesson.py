@@ -1,0 +1,275 @@
+"""One scene under way: which card is shown, what the engine has said, and what it is to do next.
+
+It knows no screen and no engine: the screen asks what is wanted, and tells what has come.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from ladechat.lessons.scene import Card, Look, Predict, Run, Say, Scene, Task
+from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
+
+MISSED = (
+    "What this card is about did not come up in this answer. That depends on the settings and on the machine. Go on: "
+    "the rest of the scene does not need it."
+)
+LEFT_BEHIND = "You were past this card already. To do it now, move the slider, then press Enter."
+
+
+class Phase(Enum):
+    """What a card is doing."""
+
+    WAITING = auto()
+    """For the reader: a prediction, or a slider."""
+
+    RUNNING = auto()
+    """The engine takes steps."""
+
+    TOLD = auto()
+
+
+@dataclass
+class Page:
+    """A card that was reached.
+
+    Attributes:
+        card: what it is made of.
+        phase: see `Phase`.
+        text: what it says; what it asks while it waits or runs.
+        mark: how many events there were when it had been told.
+        choice: what the reader predicted.
+        outcome: which choice came true.
+    """
+
+    card: Card
+    phase: Phase
+    text: str = ""
+    mark: int = 0
+    choice: int | None = None
+    outcome: int | None = None
+
+    @property
+    def right(self) -> bool:
+        return self.choice is not None and self.choice == self.outcome
+
+
+class Lesson:
+    """A scene from its first card on.
+
+    Args:
+        scene: what is shown.
+        reached: the card to go on to by itself, where the reader has been before.
+        choices: what the reader predicted before.
+
+    Attributes:
+        events: all that belongs to this scene; the screen follows from them.
+        runs: its answers.
+        settings: those in force, as far as they are known.
+        hurried: whether the reader wants the steps under way at once.
+    """
+
+    def __init__(self, scene: Scene, reached: int = 0, choices: Sequence[int] = ()) -> None:
+        self.scene = scene
+        self.events: list[Event] = []
+        self.runs: list[Run] = []
+        self.settings = Settings()
+        self.hurried = False
+        self._pages: list[Page] = []
+        self._at = 0
+        self._goal = min(reached, len(scene.cards) - 1)
+        self._choices = list(choices)
+        self._under_way = False
+        self._to_ask = False
+        self._open()
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    @property
+    def page(self) -> Page:
+        """The one that is shown."""
+        return self._pages[self._at]
+
+    @property
+    def place(self) -> int:
+        """Which card is shown, from 0."""
+        return self._at
+
+    @property
+    def reached(self) -> int:
+        """The last card that was reached, from 0."""
+        return len(self._pages) - 1
+
+    @property
+    def looking_back(self) -> bool:
+        return self._at < self.reached
+
+    @property
+    def shown_events(self) -> list[Event]:
+        """Those from which the screen of this page follows."""
+        return self.events[: self.page.mark] if self.looking_back else self.events
+
+    @property
+    def missing(self) -> str:
+        """What a task still needs before the question is asked again; "" if nothing, or if this is no task."""
+        card = self.page.card
+        return card.missing(self.settings) if isinstance(card, Task) else ""
+
+    @property
+    def at_last_card(self) -> bool:
+        return self._at == len(self.scene.cards) - 1 and self.page.phase is Phase.TOLD
+
+    @property
+    def predictions(self) -> list[Page]:
+        """The pages on which something was predicted and has come, or not."""
+        return [page for page in self._pages if page.choice is not None and page.outcome is not None]
+
+    @property
+    def choices(self) -> list[int]:
+        """What was predicted, in its order."""
+        return [page.choice for page in self._pages if page.choice is not None]
+
+    # --- what is wanted of the engine ---------------------------------------------------------------------------------
+
+    @property
+    def wants_question(self) -> bool:
+        """Is the question to be asked now?"""
+        return self._to_ask
+
+    @property
+    def wants_step(self) -> bool:
+        """Is a step to be taken now? None is, while the reader looks back."""
+        if self.looking_back or self.page.phase is not Phase.RUNNING or self._to_ask or not self.runs:
+            return False
+        run = self.runs[-1]
+        return run.settings is not None and not run.ended and not self._under_way
+
+    def step_asked_for(self) -> None:
+        """A step is under way; the next one waits until it has come."""
+        self._under_way = True
+
+    # --- what the reader does -----------------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """To the next card, or on with this one."""
+        page = self.page
+        if self.looking_back:
+            self._at += 1
+        elif page.phase is Phase.RUNNING:
+            self.hurried = True
+        elif page.phase is Phase.TOLD and not self.at_last_card:
+            self._open()
+        elif page.phase is Phase.WAITING and isinstance(page.card, Task) and not self.missing:
+            page.phase = Phase.RUNNING
+            self._to_ask = True
+
+    def back(self) -> None:
+        """To the card before."""
+        self._at = max(0, self._at - 1)
+
+    def choose(self, choice: int) -> None:
+        """Predict."""
+        page = self.page
+        if isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices):
+            page.choice, page.phase = choice, Phase.RUNNING
+
+    # --- what the engine says -----------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> bool:
+        """Take in an event; False if it belongs to no answer of this scene."""
+        run = self.runs[-1] if self.runs else None
+        match event:
+            case Asked():
+                self.runs.append(Run(event.turn))
+                self._to_ask = self._under_way = False
+            case TurnStarted() | Step() | TurnFinished() if run is None or event.turn != run.turn:
+                return False
+            case TurnStarted() if run is not None:
+                run.settings = self.settings = event.settings
+            case Step() if run is not None:
+                run.steps.append(event)
+                self._under_way = False
+            case TurnFinished() if run is not None:
+                run.finished = event
+            case Failed() if run is not None and (event.fatal or event.turn == run.turn):
+                run.broken = True
+            case SettingsApplied():
+                self._take_settings(event.settings)
+        self.events.append(event)
+        self._look()
+        return True
+
+    def _take_settings(self, settings: Settings) -> None:
+        """Another slider, another try."""
+        page = self._pages[-1]
+        if isinstance(page.card, Task) and page.phase is Phase.TOLD and settings != self.settings:
+            page.phase, page.text = Phase.WAITING, page.card.text
+        self.settings = settings
+
+    # --- cards --------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """The next card."""
+        card = self.scene.cards[len(self._pages)]
+        self.hurried = False
+        match card:
+            case Say():
+                page = Page(card, Phase.TOLD, card.text)
+            case Look():
+                page = Page(card, Phase.RUNNING)
+                self._to_ask = not self.runs
+            case Predict():
+                page = Page(card, Phase.WAITING, card.question)
+            case Task():
+                page = Page(card, Phase.WAITING, card.text)
+        page.mark = len(self.events)
+        self._pages.append(page)
+        self._at = self.reached
+        self._return_to_goal()
+        self._look()
+
+    def _return_to_goal(self) -> None:
+        """Where the reader has been before, cards go by without being asked for."""
+        page, before_goal = self._pages[-1], self.reached < self._goal
+        if isinstance(page.card, Predict) and self._choices:  # at the goal too: nobody is to predict what they know
+            self.choose(self._choices.pop(0))
+            self.hurried = True
+        elif isinstance(page.card, Predict):
+            self._goal = self.reached
+        elif isinstance(page.card, Task) and before_goal:
+            page.phase, page.text = Phase.TOLD, LEFT_BEHIND
+        if before_goal:
+            self.hurried = True
+            if page.phase is Phase.TOLD:
+                self._open()
+
+    def _look(self) -> None:
+        """Has the card under way come to what it waits for?"""
+        page = self._pages[-1]
+        run = self.runs[-1] if self.runs else None
+        card = page.card
+        if run is None or self._to_ask or page.phase is Phase.TOLD:
+            return
+        if isinstance(card, Predict) and run.ended and page.phase is Phase.WAITING:
+            self._tell(page, MISSED)
+        elif page.phase is not Phase.RUNNING:
+            return
+        elif isinstance(card, Look) and run.steps and card.until(run):
+            self._tell(page, card.text(run))
+        elif isinstance(card, Predict) and run.steps and (run.ended if card.whole else self._stepped(page)):
+            page.outcome = card.outcome(run)
+            self._tell(page, card.text(run))
+        elif isinstance(card, Task) and run.finished is not None and run.steps and len(self.runs) > 1:
+            self._tell(page, card.result(self.runs[-2], run))
+        elif run.ended:
+            self._tell(page, MISSED)
+
+    def _stepped(self, page: Page) -> bool:
+        """Has a step come since the prediction was asked for?"""
+        return any(isinstance(event, Step) for event in self.events[page.mark :])
+
+    def _tell(self, page: Page, text: str) -> None:
+        page.text, page.phase, page.mark = text, Phase.TOLD, len(self.events)
+        self.hurried = False
+        if self.reached < self._goal:
+            self._open()

@@ -1,0 +1,386 @@
+"""The lessons: cards that talk about the steps of a real engine, which waits wherever there is something to see."""
+
+import gc
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import ClassVar
+
+import msgspec
+from msgspec.structs import replace
+from textual import on
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from ladechat.keys import LEARN_KEYS
+from ladechat.lessons.lesson import Lesson, Phase
+from ladechat.lessons.progress import Progress, ProgressFile, Score
+from ladechat.lessons.scene import SPEED, Predict, Scene, Task
+from ladechat.lessons.scenes import SCENES
+from ladechat.palette import Palette
+from ladechat.protocol import Configure, Event, Header, Loading, Ready
+from ladechat.screens.view import FRAMES_PER_SECOND, commands
+from ladechat.session.engine_session import EngineSession
+from ladechat.session.state import State
+from ladechat.widgets.lens_panel import LensPanel
+from ladechat.widgets.lesson_box import LessonBox
+from ladechat.widgets.panel import Panel
+from ladechat.widgets.presenter import STARTING, Presenter
+from ladechat.widgets.seek_bar import SeekBar
+from ladechat.widgets.side import SidePanels
+from ladechat.widgets.slider import Slider
+from ladechat.widgets.sliders import ParameterSlider, SamplingSlider, Sliders
+from ladechat.widgets.status_line import ANSWERING, StatusLine
+from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.transcript import Transcript
+
+STEPS_PER_SECOND = 8.0
+"""Slow enough to see each, where the reader does not hurry."""
+MOST_NEW_TOKENS = 64
+ROWS_FOR_ALL_PANELS = 36
+"""On a lower terminal only the panel that a card is about has room."""
+LOADS = "The model is being loaded. The question is asked as soon as it is there …"
+ANSWERS = "The model answers, pass by pass …"
+PAUSED = "paused between two passes"
+ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
+
+
+class LearnScreen(Screen[None]):
+    """Shows one scene after another.
+
+    Args:
+        session: of an engine that nothing else talks to. It is closed with the screen.
+        progress: where to begin.
+        file: keeps how far one is; None keeps nothing.
+        notice: what stands above the first answer.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(LEARN_KEYS)
+
+    def __init__(
+        self, session: EngineSession, progress: Progress, file: ProgressFile | None = None, notice: str = ""
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._progress = progress
+        self._file = file
+        self._transcript = Transcript(id="transcript")
+        self._transcript.can_focus = False
+        self._side = SidePanels(id="side")
+        self._status = StatusLine(id="status")
+        self._timeline = SeekBar(id="timeline")
+        self._box = LessonBox(id="lesson")
+        self._presenter = Presenter(self._transcript, self._side, self._status, self._timeline, notice)
+        self._engine_events: dict[type[Event], Event] = {}
+        self._stepped_at = 0.0
+        self._seen: tuple[object, ...] = ()
+        self.lesson = self._new_lesson()
+
+    def compose(self) -> ComposeResult:
+        with Container(id="lesson-body"):
+            yield self._transcript
+            yield self._side
+            yield self._box
+        yield self._timeline
+        yield self._status
+        yield Footer(compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self._session.listener = self
+        self._presenter.begin(self._session.wished)
+        self.watch(self.app, "palette", self._show_palette)
+        self._show_card()
+        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self.call_after_refresh(self._after_first_frame)
+
+    def _after_first_frame(self) -> None:
+        gc.enable()
+        self._session.start()
+        self._configure()
+
+    async def on_unmount(self) -> None:
+        """However the screen is left, the engine ends first."""
+        await self._session.close()
+
+    def _show_palette(self, palette: Palette) -> None:
+        self._side.palette = self._transcript.palette = self._box.palette = palette
+
+    # --- scenes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _scene(self) -> Scene:
+        return SCENES[self._progress.number]
+
+    def _new_lesson(self) -> Lesson:
+        return Lesson(self._scene, self._progress.card, self._progress.choices)
+
+    def _configure(self) -> None:
+        """The settings of the scene, whatever was set before."""
+        scene = self._scene
+        self._session.configure(
+            Configure(decoder=scene.decoder, parameters=dict(scene.parameters), temperature=0.0, top_p=1.0)
+        )
+
+    def _begin(self, progress: Progress) -> None:
+        """A scene from its beginning, or up to where one was."""
+        if self._session.asking:
+            self._session.stop()
+        self._progress = progress
+        self._keep()
+        self.lesson = self._new_lesson()
+        self._configure()
+        self._show_again([])
+        self._show_card()
+
+    def _keep(self) -> None:
+        if self._file is not None:
+            self._file.write(self._progress)
+
+    def _note_progress(self) -> None:
+        """Keep how far one is, where that has changed."""
+        lesson, before = self.lesson, self._progress
+        told = lesson.predictions
+        scores = before.scores
+        if told:
+            score = Score(sum(page.right for page in told), len(told))
+            if score.made >= scores.get(lesson.scene.name, score).made:
+                scores = {**scores, lesson.scene.name: score}
+        card = max(lesson.reached, before.card)
+        choices = lesson.choices if lesson.reached >= before.card else before.choices
+        self._progress = replace(before, card=card, choices=choices, scores=scores)
+        if self._progress != before:
+            self._keep()
+
+    # --- the engine ---------------------------------------------------------------------------------------------------
+
+    def _frame(self) -> None:
+        """Show what has come, and have the engine do what the card wants next."""
+        if not self.is_running:
+            return
+        session, lesson = self._session, self.lesson
+        session.frame()
+        if session.state is State.ENDED:
+            self._show_card()
+        elif lesson.wants_question and not session.asking:
+            session.set_pace(session.pace.pause(True))
+            session.ask(lesson.scene.question)
+        elif lesson.wants_step:
+            now = time.monotonic()
+            if lesson.hurried or now - self._stepped_at >= 1 / STEPS_PER_SECOND:
+                self._stepped_at = now
+                lesson.step_asked_for()
+                session.take_step()
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Draw events, as far as they belong to this scene and the reader does not look back."""
+        if self.is_running:
+            self._presenter.show([event for event in events if self._take(event) and not self.lesson.looking_back])
+            self._show_card()
+
+    def _take(self, event: Event) -> bool:
+        if isinstance(event, Header | Loading | Ready):
+            self._engine_events[type(event)] = event
+            return True
+        return self.lesson.take(event)
+
+    def give_back(self, question: str) -> None:
+        """The scene has its question: nothing is lost."""
+
+    def recording_failed(self, error: OSError) -> None:
+        """Lessons are not recorded."""
+
+    def action_restart_engine(self) -> None:
+        """Another engine; the scene goes on up to where one was."""
+        if self._session.restart():
+            self._begin(self._progress)
+            self._presenter.say(STARTING)
+
+    @on(Slider.Changed)
+    def _slider_moved(self, event: Slider.Changed) -> None:
+        match event.slider:
+            case ParameterSlider() as slider:
+                self._session.configure(Configure(parameters={slider.parameter.name: event.value}))
+            case SamplingSlider() as slider:
+                self._session.configure(msgspec.convert({slider.setting: slider.number}, Configure))
+
+    @on(LensPanel.Seen)
+    def _lens_seen(self, event: LensPanel.Seen) -> None:
+        self._session.watch(event.shown)
+
+    def on_resize(self) -> None:
+        """More rows, more panels."""
+        self._show_card()
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    def _show_again(self, events: Sequence[Event]) -> None:
+        """The whole screen from these events of the scene."""
+        self._presenter.begin(self._session.wished)
+        self._presenter.show([*self._engine_events.values(), *events])
+        self._seen = ()
+
+    def _show_card(self) -> None:
+        lesson, page = self.lesson, self.lesson.page
+        self._note_progress()
+        self._show_panel(page.card.panel)
+        self._side.query_one(Sliders).disabled = lesson.looking_back
+        card, scene = page.card, lesson.scene
+        number, count = self._progress.number + 1, len(SCENES)
+        choices = card.choices if isinstance(card, Predict) else ()
+        place = f"scene {number} of {count} · card {lesson.place + 1} of {len(scene.cards)}"
+        text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
+        self._box.show((scene.title, place), text, self._hint(), choices, page.choice, page.outcome)
+        seen = (lesson, lesson.place, page.phase)
+        if seen != self._seen:
+            self._seen = seen
+            self._place_focus()
+            self._say_whether_paused()
+            self.refresh_bindings()
+
+    def _show_panel(self, wanted: str) -> None:
+        """The panel that the card is about; where it is high enough, the others that the decoder has too."""
+        low = self.app.size.height < ROWS_FOR_ALL_PANELS
+        self._side.restore(self._side.arrangement)
+        for panel in self._side.query(Panel):
+            among_others = panel.display or panel.id == SPEED  # which every decoder has
+            panel.display = panel.id == wanted or (among_others and not low)
+
+    def _hint(self) -> str:
+        lesson, page = self.lesson, self.lesson.page
+        if self._session.state is State.ENDED:
+            return ENDED
+        if lesson.looking_back:
+            return "Enter forward · this is how it was"
+        if page.phase is Phase.RUNNING:
+            return "The engine works · Enter hurries it"
+        if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
+            return f"Predict: press 1 to {len(page.card.choices)}"
+        if isinstance(page.card, Task):
+            return self._task_hint(page.card, page.phase)
+        return self._way_on()
+
+    def _task_hint(self, card: Task, phase: Phase) -> str:
+        if phase is Phase.TOLD:
+            return f"{self._way_on()} · or move a slider and try again"
+        missing = self.lesson.missing
+        if missing:
+            return f"{missing} ← → move it · Tab: another · n: skip the rest"
+        return "Enter asks again · ← → move the slider · Tab: another"
+
+    def _way_on(self) -> str:
+        if not self.lesson.at_last_card:
+            return "Enter goes on"
+        if self._progress.number + 1 < len(SCENES):
+            return f"Enter: next scene, {SCENES[self._progress.number + 1].title}"
+        right, made = self._progress.right, self._progress.made
+        return f"Enter leaves · {right} of {made} predictions came true"
+
+    def _say_whether_paused(self) -> None:
+        """In the status line, while an answer is under way."""
+        lesson = self.lesson
+        if lesson.runs and lesson.runs[-1].settings is not None and not lesson.runs[-1].ended:
+            self._presenter.say(ANSWERING if lesson.page.phase is Phase.RUNNING else PAUSED)
+
+    def _place_focus(self) -> None:
+        """A task's slider takes the arrow keys; with any other card they turn pages."""
+        card = self.lesson.page.card
+        if not isinstance(card, Task) or self.lesson.looking_back:
+            self._box.focus()
+        elif not isinstance(self.focused, Slider):
+            sliders = [one for one in self._side.query(Slider) if one.display and _setting_of(one) == card.slider]
+            (sliders[0] if sliders else self._box).focus()
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Digits predict where there is something to predict."""
+        if action == "answer":
+            page = self.lesson.page
+            return isinstance(page.card, Predict) and page.phase is Phase.WAITING
+        return True
+
+    def action_go_on(self) -> None:
+        """To the next card, or the next scene; while the engine works, hurry it."""
+        lesson = self.lesson
+        if lesson.at_last_card and not lesson.looking_back:
+            self.action_next_scene()
+            return
+        was_back = lesson.looking_back
+        lesson.go_on()
+        if was_back:
+            self._show_again(lesson.shown_events)
+        self._show_card()
+
+    def action_back(self) -> None:
+        """To the card before, with the screen as it was there."""
+        if self.lesson.place:
+            self.lesson.back()
+            self._show_again(self.lesson.shown_events)
+            self._show_card()
+
+    def action_answer(self, choice: int) -> None:
+        """Predict."""
+        self.lesson.choose(choice)
+        self._show_card()
+
+    def action_next_scene(self) -> None:
+        """The next scene; behind the last one, leave."""
+        if self._progress.number + 1 < len(SCENES):
+            self._go_to(self._progress.number + 1)
+        elif self.lesson.at_last_card:
+            self._progress = self._progress.at_scene(0)
+            self._keep()
+            self.action_leave()
+
+    def action_previous_scene(self) -> None:
+        """This scene from its beginning; there already, the scene before."""
+        back = 0 if self.lesson.reached else 1
+        self._go_to(max(0, self._progress.number - back))
+
+    def action_leave(self) -> None:
+        """Back to the chat, or out."""
+        if len(self.app.screen_stack) == 1:
+            self.app.exit(0)
+        else:
+            self.dismiss()
+
+    def action_page_up(self) -> None:
+        """Earlier in the answer."""
+        self._transcript.action_page_up()
+
+    def action_page_down(self) -> None:
+        """Later in the answer."""
+        self._transcript.action_page_down()
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one leave."""
+        selected = self.get_selected_text()
+        if selected:
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+        else:
+            self.action_leave()
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """For the command palette: the actions of all keys, and the scenes."""
+        yield from commands(self.app, self, [one for one in LEARN_KEYS if "(" not in one.action])
+        for number, scene in enumerate(SCENES):
+            text = f"Scene {number + 1}: {scene.title}"
+            yield SystemCommand(text, "To the beginning of this scene.", partial(self._go_to, number))
+
+    def _go_to(self, scene: int) -> None:
+        self._begin(self._progress.at_scene(scene))
+
+
+def _setting_of(slider: Slider) -> str:
+    """The setting that a slider is of."""
+    match slider:
+        case ParameterSlider():
+            return slider.parameter.name
+        case SamplingSlider():
+            return slider.setting
+    return ""

@@ -1,0 +1,43 @@
+"""The way from the chat to the lessons, and back."""
+
+from dataclasses import replace
+
+from textual.app import SystemCommand
+
+from ladechat.lessons.progress import ProgressFile
+from ladechat.protocol import Settings
+from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
+from ladechat.session.engine_session import EngineSession
+from ladechat.session.launcher import EngineOptions
+from ladechat.session.live import LiveEngine
+from ladechat.session.single_questions import SingleQuestions
+
+BUNDLED = "demo"
+
+
+def lesson_session() -> EngineSession:
+    """A session of the lessons' own, with the bundled model, whatever one chats with."""
+
+    def new_engine(settings: Settings) -> LiveEngine:
+        return LiveEngine(replace(EngineOptions(model=BUNDLED), settings=settings).command())
+
+    return EngineSession(new_engine, Settings(decoder="autoregressive"), SingleQuestions(MOST_NEW_TOKENS, BUNDLED))
+
+
+class LearnFromChat(SessionScreen):
+    """Opens the lessons over the chat, which stays as it is."""
+
+    def learn_command(self) -> SystemCommand:
+        """For the command palette."""
+        text = "Seven scenes of a minute, with the bundled model; as ladechat learn. The chat stays as it is."
+        return SystemCommand("Learn how it works", text, self.action_learn)
+
+    def action_learn(self) -> None:
+        """Go on with the lessons."""
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+            return
+        file = ProgressFile()
+        progress, notice = file.read()
+        self.app.push_screen(LearnScreen(lesson_session(), progress, file, notice))

@@ -1,0 +1,25 @@
+"""Draws the app for a browser tab: packets on standard input and output, as Textual's web driver has them."""
+
+from textual import events, messages
+from textual.driver import Driver
+from textual.drivers.web_driver import WebDriver
+
+
+class PageDriver(WebDriver):
+    """A web driver whose app ends with its input, so that no app outlives the server, however that ends."""
+
+    deliver_binary = Driver.deliver_binary
+    """A picture of the screen is saved on this machine, as in a terminal; nothing is sent to the browser."""
+
+    def start_application_mode(self) -> None:
+        """Begin with keys for the app, as a terminal does: the page says so before anybody listens."""
+        super().start_application_mode()
+        self._app.call_later(self._app.post_message, events.AppFocus())
+
+    def run_input_thread(self) -> None:
+        """Pass on what comes, and leave when nothing can come any more."""
+        super().run_input_thread()
+        self._app.post_message(messages.ExitApp())
+
+    def open_url(self, url: str, new_tab: bool = True) -> None:
+        """Open nothing: a link in what a model writes leads nowhere from here."""

@@ -1,0 +1,73 @@
+"""The card of a lesson: where one is, what is to be seen, what can be predicted, and which key goes on."""
+
+import textwrap
+
+from rich.style import Style
+from textual.geometry import Size
+
+from ladechat.widgets.cells import shorten
+from ladechat.widgets.panel import Panel, Row
+
+
+class LessonBox(Panel, can_focus=True):
+    """A heading, a text, the choices of a prediction, and a last line with what to do.
+
+    Attributes:
+        heading: the scene, at the left; and the card, at the right.
+        text: wrapped.
+        choices: a line each, numbered.
+        chosen: the one that was predicted.
+        outcome: the one that came true.
+        hint: what the reader can do.
+    """
+
+    DEFAULT_CSS = """
+    LessonBox:focus > .panel--title { color: $text-accent; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.heading = ("", "")
+        self.text = ""
+        self.choices: tuple[str, ...] = ()
+        self.chosen: int | None = None
+        self.outcome: int | None = None
+        self.hint = ""
+
+    def show(
+        self,
+        heading: tuple[str, str],
+        text: str,
+        hint: str,
+        choices: tuple[str, ...] = (),
+        chosen: int | None = None,
+        outcome: int | None = None,
+    ) -> None:
+        """Put this card in the place of the one before."""
+        card = (heading, text, hint, choices, chosen, outcome)
+        if card != (self.heading, self.text, self.hint, self.choices, self.chosen, self.outcome):
+            self.heading, self.text, self.hint = heading, text, hint
+            self.choices, self.chosen, self.outcome = choices, chosen, outcome
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return 2 + len(self._body(width))
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        body = self._body(width)[: max(height - 2, 0)]
+        empty: list[Row] = [[] for _ in range(height - 2 - len(body))]
+        title, place = self.heading
+        head = self.header(width, (title,), (place,))
+        return [head, *body, *empty, [(shorten(self.hint, width), Style())]]
+
+    def _body(self, width: int) -> list[Row]:
+        lines: list[Row] = [[(line, Style())] for line in textwrap.wrap(self.text, max(width, 1))]
+        return [*lines, *(self._choice(number, text, width) for number, text in enumerate(self.choices))]
+
+    def _choice(self, number: int, text: str, width: int) -> Row:
+        """A choice, with marks for the one that was made and the one that came true."""
+        true, made = number == self.outcome, number == self.chosen
+        mark = "✓" if true else "✗" if made and self.outcome is not None else " "
+        told = " · your prediction" if made else ""
+        style = Style(bold=True) if made or true else Style()
+        return [(shorten(f"{mark} {number + 1}  {text}{told}", width), style)]

@@ -1,0 +1,287 @@
+"""Any step of an answer on the screen can be looked at again, by keys and mouse; what runs goes on meanwhile."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
+
+from ladechat.app import LadechatApp
+from ladechat.protocol import Pace
+from ladechat.screens.looking_back import NO_LONGER_KEPT
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.recording import Recorder
+from ladechat.session.replay import Recording
+from ladechat.widgets.answer_steps import NEVER_KNOWN
+from ladechat.widgets.biography_panel import BiographyPanel
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.seek_bar import SeekBar
+from ladechat.widgets.side import SidePanels
+from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.window_panel import WindowPanel
+from tests.app.stage import SHOWN_ANSWER, Driver, Stage, answered, ask, wait_until
+from tests.fake_engine import FakeEngine
+from tests.session.conversations import exchange, write
+
+SIZE = (120, 40)
+
+
+def looked_at(stage: Stage) -> tuple[int, int] | None:
+    """The step that the panels show while one looks back, from 1, and how many there are."""
+    found = stage.app.query_one(SidePanels).looked_at
+    return None if found is None else (found.place + 1, len(found.answer))
+
+
+def marked(app: LadechatApp) -> str:
+    """The text that is marked in the conversation."""
+    transcript = app.query_one(Transcript)
+    return "".join(
+        text
+        for line in transcript._lines
+        for text, ink in line.runs
+        if ink.kind == "step" and (ink.turn, ink.step) == transcript._marked
+    )
+
+
+def said(stage: Stage, step: int) -> str:
+    """What a step of the latest answer emitted, the first being 1."""
+    return "".join(stage.app.query_one(SidePanels).answer.step(step - 1).pieces)
+
+
+def place_of(app: LadechatApp, text: str) -> tuple[int, int]:
+    """Column and line within the conversation of the latest token that is this text."""
+    transcript = app.query_one(Transcript)
+    for y, line in reversed(list(enumerate(transcript._lines))):
+        column = transcript.styles.padding.left
+        for run, _ in line.runs:
+            if run == text:
+                return column + len(run) - 1, y - transcript.scroll_offset.y + transcript.styles.padding.top
+            column += len(run)
+    raise AssertionError(f"{text!r} is no token of the conversation")
+
+
+async def paused(pilot: Driver, stage: Stage, steps: int) -> None:
+    """An answer of which so many steps are seen, and no more come unless they are asked for."""
+    await ask(pilot, "One?")
+    stage.engine.release(steps)
+    await wait_until(pilot, lambda: len(stage.app.query_one(SidePanels).answer) == steps and stage.pace_has_keys)
+    await pilot.press("space")
+    await wait_until(pilot, lambda: stage.engine.pace == 0)
+    stage.engine.release()
+
+
+async def test_arrows_walk_through_the_steps_of_a_paused_answer_and_escape_goes_to_the_newest() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await paused(pilot, stage, 9)
+        before = stage.app.query_one(SpeedPanel).rows(50, 10)
+        for key, step in (("left", 8), ("left", 7), ("right", 8), ("home", 1), ("left", 1), ("end", 9), ("ctrl+b", 8)):
+            await pilot.press(key)
+            assert looked_at(stage) == (step, 9), key
+            assert marked(stage.app) == said(stage, step)
+            assert f"step {step} of 9 of this answer" in stage.status
+            assert stage.app.query_one(SpeedPanel)._steps == step
+        assert stage.app.query_one("#timeline").display
+        await pilot.press("escape")
+        assert looked_at(stage) is None and marked(stage.app) == "" and stage.asking
+        assert "back" in stage.status and not stage.app.query_one("#timeline").display
+        assert stage.app.query_one(SpeedPanel).rows(50, 10) == before
+
+
+async def test_at_the_newest_step_of_a_pause_the_right_arrow_takes_a_step() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await paused(pilot, stage, 3)
+        await pilot.press("left", "right")
+        assert looked_at(stage) == (3, 3)
+        assert Pace(steps_per_second=0, step=True) not in stage.engine.commands
+        await pilot.press("right")
+        await wait_until(pilot, lambda: len(stage.app.query_one(SidePanels).answer) == 4)
+        assert looked_at(stage) is None and stage.app.query_one(SpeedPanel)._steps == 4
+
+
+async def test_an_answer_goes_on_while_its_panels_stay_and_a_question_ends_that() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await ask(pilot, "One?")
+        stage.engine.release(6)
+        await wait_until(pilot, lambda: len(stage.app.query_one(SidePanels).answer) == 6)
+        await pilot.press("left", "left")
+        shown = stage.app.query_one(SpeedPanel).rows(50, 10)
+        stage.engine.release(5)
+        await wait_until(pilot, lambda: "step 4 of 11" in stage.status)
+        stage.engine.release()
+        await wait_until(pilot, lambda: not stage.asking)
+        assert SHOWN_ANSWER in stage.text, "the text grows"
+        assert stage.app.query_one(SpeedPanel).rows(50, 10) == shown
+        await answered(pilot, stage, "Two?", times=2)
+        assert looked_at(stage) is None
+        speed = stage.app.query_one(SpeedPanel)
+        assert speed._finished is not None and speed._steps == len(stage.app.query_one(SidePanels).answer)
+
+
+async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> None:
+    stage = Stage(FakeEngine(answers=("Hello there, you. Ask away.", "A second answer, and no more.")))
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        side, transcript = stage.app.query_one(SidePanels), stage.app.query_one(Transcript)
+        answer = side.answer
+        place = next(place for place in range(len(answer)) if len(answer.step(place).token_ids) > 1)
+        step = answer.step(place)
+        await pilot.click(transcript, offset=place_of(stage.app, step.pieces[1]))
+        assert looked_at(stage) == (place + 1, len(answer))
+        assert marked(stage.app) == "".join(step.pieces)
+        assert side.looked_at is not None
+        token = side.looked_at.token
+        assert [piece for each in side.looked_at.steps for piece in each.pieces][token] == step.pieces[1]
+        chosen = stage.app.query_one(BiographyPanel)._history()
+        assert chosen is not None and chosen.piece == step.pieces[1]
+
+        speed = stage.app.query_one(SpeedPanel)
+        await pilot.press("end")
+        await pilot.pause(0.2)
+        row = speed._bar_lines[-1]
+        await pilot.click(speed, offset=(speed.size.width - 3 + speed.styles.padding.left, row))
+        assert looked_at(stage) == (len(answer) - 2, len(answer))
+
+        line = stage.app.query_one("#timeline", SeekBar)
+        await pilot.click(line, offset=(line.styles.padding.left, 0))
+        assert looked_at(stage) == (1, len(answer))
+
+        await pilot.click(transcript, offset=place_of(stage.app, " there"))
+        assert "of an earlier answer" in stage.status and " there" in marked(stage.app)
+        assert stage.app.query_one(Prompt).has_focus
+        stage.screen.view.presenter.answers.keep(0)
+        await pilot.click(transcript, offset=place_of(stage.app, "A"))
+        await pilot.pause()
+        assert stage.notices == [NO_LONGER_KEPT]
+
+
+async def test_a_drag_selects_text_and_looks_at_nothing() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await answered(pilot, stage, "One?")
+        transcript = stage.app.query_one(Transcript)
+        x, y = place_of(stage.app, " keeps")
+        await pilot.mouse_down(transcript, offset=(x, y))
+        await pilot.hover(transcript, offset=(x + 4, y))
+        await pilot.mouse_up(transcript, offset=(x + 4, y))
+        await pilot.pause()
+        assert stage.screen.get_selected_text() and looked_at(stage) is None
+
+
+async def test_what_is_typed_is_typed_and_moves_the_cursor_again() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await answered(pilot, stage, "One?")
+        await pilot.press("a", "b", "left")
+        assert looked_at(stage) is None and stage.app.query_one(Prompt).cursor_location == (0, 1)
+        await pilot.press("ctrl+b")
+        first = looked_at(stage)
+        assert first is not None
+        await pilot.press("left")
+        assert looked_at(stage) == (first[0] - 1, first[1]), "an explicit key lends the arrows too"
+        await pilot.press("x", "left", "home")
+        await wait_until(pilot, lambda: stage.prompt == "axb")
+        assert looked_at(stage) == (first[0] - 1, first[1])
+        assert stage.app.query_one(Prompt).cursor_location == (0, 0)
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: looked_at(stage) is None)
+
+
+async def test_with_nothing_to_look_at_the_keys_mean_nothing_and_removed_answers_are_left() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("left", "ctrl+b")
+        assert looked_at(stage) is None
+        for key in ("ctrl+t", "ctrl+l"):
+            await answered(pilot, stage, "One?")
+            await pilot.press("left")
+            assert looked_at(stage) is not None
+            await pilot.press(key)
+            await pilot.pause()
+            assert looked_at(stage) is None and stage.screen.view.presenter.answers.latest is None
+            stage.app.query_one(Prompt).clear()
+
+
+async def test_of_a_conversation_from_an_earlier_session_a_click_says_that_its_steps_are_not_known(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "1", exchange("Old?"))
+    store = ConversationStore(tmp_path)
+    stage = Stage(store=store)
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("ctrl+o")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: "Old?" in stage.text)
+        transcript = stage.app.query_one(Transcript)
+        kinds = [[ink.kind for _, ink in line.runs] for line in transcript._lines]
+        line = next(y for y, found in enumerate(kinds) if "answer" in found)
+        await pilot.click(transcript, offset=(5, line + transcript.styles.padding.top))
+        await pilot.pause()
+        assert stage.notices[-1] == NEVER_KNOWN and looked_at(stage) is None
+
+
+async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts() -> None:
+    answer = "A sentence of some words , and then one more."
+    stage = Stage(FakeEngine(answers=(answer,)), decoder="lookahead")
+    async with stage.app.run_test(size=(160, 48)) as pilot:
+        await answered(pilot, stage, "One?")
+        steps = stage.app.query_one(SidePanels).answer
+        telling = max(place for place in range(len(steps)) if len(steps.step(place).token_ids) > 1)
+        assert telling < len(steps) - 1, "else the last step says enough"
+        window, speed = stage.app.query_one(WindowPanel), stage.app.query_one(SpeedPanel)
+        assert "".join(text for text, _ in window.rows(60, 8)[0]).startswith(f"Jacobi window · step {telling + 1} ")
+        assert speed._steps == len(steps) and speed._finished is not None
+        await pilot.press("left")
+        assert looked_at(stage) == (telling + 1, len(steps))
+
+
+async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) -> None:
+    stage = Stage(FakeEngine(answers=("The first answer.", "A second one.")), recorder=Recorder())
+    stage.recorder.start(tmp_path / "talk.jsonl")
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+    screen = ReplayScreen(Recording.read(tmp_path / "talk.jsonl"))
+    app = LadechatApp(screen)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("end")
+        await pilot.pause(0.2)
+        speed, transcript = app.query_one(SpeedPanel), app.query_one(Transcript)
+        steps = speed._steps
+        row = speed._bar_lines[-1]
+        await pilot.click(speed, offset=(speed.size.width - 2 + speed.styles.padding.left, row))
+        await pilot.pause()
+        assert speed._steps == steps - 1 and not screen.player.playing
+        await pilot.click(transcript, offset=place_of(app, "The"))
+        await pilot.pause()
+        assert (speed._steps, screen.player.turn.number if screen.player.turn else 0) == (1, 1)
+        assert app.query_one(StatusLine).looking_at == ""
+
+
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)])
+async def test_the_footer_has_room_for_the_keys_that_act(size: tuple[int, int]) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test(size=size) as pilot:
+        footer = stage.app.query_one(Footer)
+
+        def names() -> list[str]:
+            keys = list(footer.query(FooterKey))
+            assert all(key.region.right <= size[0] for key in keys)
+            return [key.description for key in keys]
+
+        await paused(pilot, stage, 4)
+        await pilot.press("left")
+        await wait_until(pilot, lambda: names()[:4] == ["Newest", "Pause", "Back", "On"])
+        await pilot.press("escape", "space")
+        await wait_until(pilot, lambda: not stage.asking and "Back" in names() and "Stop" not in names())
+        await pilot.press("x")
+        await wait_until(pilot, lambda: "Send" in names())

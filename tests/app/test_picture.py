@@ -1,0 +1,99 @@
+"""What of a step the side shows: by the size, by F10, and explained by `?` or a click."""
+
+from itertools import combinations
+
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ladechat.screens.explain import ExplainScreen
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.side import View
+from tests.app.stage import Driver, Stage, ask, wait_until
+from tests.fake_engine import FakeEngine
+
+PANELS = ("window", "pool", "mask", "biography", "speed")
+
+
+def visible(stage: Stage) -> set[str]:
+    """The panels that have room on the screen."""
+    return {name for name in PANELS if stage.screen.query_one(f"#{name}").region.area}
+
+
+def explained(stage: Stage) -> str:
+    return "\n".join(str(each.render()) for each in stage.app.screen.query(Static))
+
+
+async def in_an_answer(pilot: Driver, stage: Stage) -> None:
+    """Some steps of an answer, which goes on."""
+    await ask(pilot, "One?")
+    stage.engine.release(12)
+    await wait_until(pilot, lambda: "produced" in stage.text)
+
+
+async def test_with_much_room_mask_and_biography_are_beside_the_others() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
+    async with stage.app.run_test(size=(200, 60)) as pilot:
+        await in_an_answer(pilot, stage)
+        assert visible(stage) == set(PANELS)
+        parts: list[Widget] = [stage.app.query_one(f"#{name}") for name in PANELS]
+        for one, other in combinations(parts, 2):
+            assert not one.region.overlaps(other.region), (one, other)
+        pool, mask = parts[1].region, parts[2].region
+        assert pool.y == mask.y and pool.right < mask.x
+        assert min(part.size.height for part in parts) >= 5
+        await pilot.resize_terminal(120, 40)
+        await wait_until(pilot, lambda: visible(stage) == {"window", "pool", "speed"})
+        await pilot.resize_terminal(160, 48)
+        await wait_until(pilot, lambda: visible(stage) == set(PANELS))
+        await pilot.press("f10")
+        await wait_until(pilot, lambda: visible(stage) == {"mask", "speed"})
+
+
+async def test_f10_shows_one_thing_at_a_time_and_then_all_again() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await in_an_answer(pilot, stage)
+        seen = [visible(stage)]
+        for _ in View:
+            await pilot.press("f10")
+            await pilot.pause()
+            seen.append(visible(stage))
+        default = {"window", "pool", "speed"}
+        assert seen == [default, {"mask", "speed"}, {"biography", "speed"}, default]
+        await pilot.press("f10")
+        stage.engine.release(3)
+        await pilot.pause(0.1)
+        assert visible(stage) == {"mask", "speed"}, "steps do not change it"
+        await pilot.resize_terminal(60, 16)
+        await pilot.press("question_mark")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
+        assert "F2 shows them" in explained(stage), "nothing is beside the conversation that could be explained"
+
+
+async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await in_an_answer(pilot, stage)
+        await pilot.press("question_mark")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
+        text = explained(stage)
+        assert "Jacobi window" in text and "speed" in text and "attention mask" not in text
+        window = stage.slider("window").number
+        assert f"Each pass guesses at W = {window} positions" in text
+        assert f"W = {window}\nHow many" in text, "the label is not said twice"
+        await pilot.press("question_mark")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        assert stage.prompt == ""
+        stage.app.query_one(Prompt).focus()
+        await pilot.press("f10", "W", "h", "y", "question_mark")
+        await pilot.pause()
+        assert stage.prompt == "Why?" and stage.app.screen is stage.screen
+        await pilot.click("#mask", offset=(3, 2))
+        assert stage.app.screen is stage.screen
+        await pilot.click("#mask", offset=(3, 0))
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
+        assert "slots went through the model at once" in explained(stage)
+        assert "positions, with those" not in explained(stage), "what is not shown is not explained"
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        assert stage.prompt == "Why?"

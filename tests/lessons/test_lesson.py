@@ -1,0 +1,190 @@
+"""A scene under way: what it wants of the engine, what it makes of what comes, and that it is never stuck."""
+
+import pytest
+from msgspec.structs import replace
+
+from ladechat.lessons.lesson import LEFT_BEHIND, MISSED, Lesson, Phase
+from ladechat.lessons.scene import Card, Look, Predict, Say, Scene, Task, at_end, at_step, by_tokens, set_to
+from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
+from tests.widgets import sample_steps
+
+SAY, END = Say("It begins."), Say("It ends.")
+LOOK = Look(at_step(2), lambda run: f"{run.passes} passes")
+PREDICT = Predict("How many?", ("one", "two"), by_tokens(2), lambda run: f"{len(run.last.token_ids)} came")
+TASK = Task(
+    "Move W.", "window", set_to("window", "W", 1, 1), lambda before, after: f"{before.passes} then {after.passes}"
+)
+CARDS = (SAY, LOOK, PREDICT, Look(at_end, lambda run: "all"), TASK, END)
+
+
+def scene(*cards: Card) -> Scene:
+    return Scene("made_up", "Made up", "Why?", "lookahead", {"window": 5}, cards)
+
+
+class Playing:
+    """A lesson with an engine of a few steps, each of one token unless `tokens` says more."""
+
+    def __init__(self, lesson: Lesson, tokens: tuple[int, ...] = (1, 1, 1, 1)) -> None:
+        self.lesson = lesson
+        self.tokens = tokens
+        self.settings = Settings(decoder="lookahead", parameters={"window": 5})
+        self.left: list[Step] = []
+        self.given: list[Step] = []
+        self.turn = 0
+
+    def say(self, event: Event) -> bool:
+        return self.lesson.take(event)
+
+    def work(self) -> None:
+        """All that the lesson wants by now."""
+        while True:
+            if self.lesson.wants_question:
+                self.turn += 1
+                self.left = [
+                    replace(sample_steps.step([" a"] * count, index=place), turn=self.turn)
+                    for place, count in enumerate(self.tokens)
+                ]
+                self.given = []
+                self.say(Asked(turn=self.turn, text="Why?"))
+                started = TurnStarted(
+                    turn=self.turn,
+                    messages=[],
+                    prompt_ids=[],
+                    cached_tokens=0,
+                    max_new_tokens=9,
+                    settings=self.settings,
+                )
+                self.say(started)
+            elif self.lesson.wants_step:
+                self.lesson.step_asked_for()
+                assert self.waits, "a second step while one is under way"
+                self.given.append(self.left.pop(0))
+                self.say(self.given[-1])
+                if not self.left:
+                    self.say(replace(sample_steps.finished(self.given), turn=self.turn))
+            else:
+                return
+
+    @property
+    def waits(self) -> bool:
+        """Does the lesson want nothing now?"""
+        return not (self.lesson.wants_question or self.lesson.wants_step)
+
+    def go_on(self) -> None:
+        self.lesson.go_on()
+        self.work()
+
+    def move(self, window: int) -> None:
+        self.settings = replace(self.settings, parameters={"window": window})
+        self.say(SettingsApplied(settings=self.settings))
+
+    @property
+    def text(self) -> str:
+        return self.lesson.page.text
+
+
+def test_it_stops_at_the_step_that_a_card_is_about_and_takes_no_other() -> None:
+    playing = Playing(Lesson(scene(*CARDS)))
+    playing.work()
+    assert (playing.text, playing.turn) == ("It begins.", 0)
+    playing.go_on()
+    assert (playing.text, len(playing.given)) == ("2 passes", 2)
+    playing.work()
+    assert len(playing.given) == 2
+
+
+@pytest.mark.parametrize(("choice", "right"), [(0, False), (1, True)])
+def test_the_next_step_answers_a_prediction(choice: int, right: bool) -> None:
+    playing = Playing(Lesson(scene(*CARDS)), tokens=(1, 1, 2, 1))
+    playing.go_on()
+    playing.go_on()
+    playing.go_on()  # does nothing: the lesson waits for a prediction
+    assert (playing.lesson.page.phase, len(playing.given)) == (Phase.WAITING, 2)
+    playing.lesson.choose(7)  # there is no such choice
+    playing.lesson.choose(choice)
+    playing.work()
+    page = playing.lesson.page
+    assert (page.text, page.outcome, page.right, len(playing.given)) == ("2 came", 1, right, 3)
+    assert playing.lesson.choices == [choice] and playing.lesson.predictions == [page]
+
+
+def test_a_task_waits_for_its_slider_and_is_done_by_another_answer() -> None:
+    playing = Playing(Lesson(scene(*CARDS)))
+    playing.go_on()
+    playing.go_on()
+    playing.lesson.choose(0)
+    playing.work()
+    playing.go_on()
+    playing.go_on()
+    assert playing.lesson.missing == "W is 5 now; move it to 1."
+    playing.go_on()
+    assert playing.turn == 1
+    playing.move(1)
+    playing.tokens = (1, 1, 1)
+    playing.go_on()
+    assert (playing.turn, playing.text) == (2, "4 then 3")
+    playing.move(2)
+    assert (playing.text, playing.lesson.page.phase) == ("Move W.", Phase.WAITING)  # another slider, another try
+
+
+def test_what_never_comes_up_is_said_and_nothing_is_stuck() -> None:
+    never = Look(lambda run: False, lambda run: "never")
+    playing = Playing(Lesson(scene(SAY, never, PREDICT, Look(at_end, lambda run: "all"), END)))
+    texts = []
+    for _ in range(4):
+        playing.go_on()
+        texts.append(playing.text)
+    assert texts == [MISSED, MISSED, "all", "It ends."] and playing.lesson.at_last_card
+
+
+def test_an_answer_that_fails_is_not_waited_for() -> None:
+    lesson = Lesson(scene(SAY, LOOK, END))
+    lesson.go_on()
+    lesson.take(Asked(turn=1, text="Why?"))
+    lesson.take(Failed(code="internal", message="It broke.", hint="Try again.", turn=1))
+    assert lesson.page.text == MISSED and not lesson.wants_step
+
+
+def test_looking_back_shows_the_events_that_were_there_and_holds_the_engine() -> None:
+    playing = Playing(Lesson(scene(*CARDS)))
+    playing.go_on()
+    before = list(playing.lesson.events)
+    playing.go_on()
+    playing.lesson.choose(0)
+    playing.lesson.back()
+    assert playing.lesson.shown_events == before and not playing.lesson.wants_step
+    assert playing.text == "2 passes"
+    playing.go_on()
+    assert playing.text == "1 came" and playing.lesson.shown_events == playing.lesson.events
+
+
+def test_steps_of_another_turn_are_none_of_this_scene() -> None:
+    playing = Playing(Lesson(scene(*CARDS)))
+    playing.go_on()
+    count = len(playing.lesson.events)
+    assert not playing.say(replace(sample_steps.step([" old"]), turn=99))
+    assert len(playing.lesson.events) == count
+
+
+def test_one_goes_on_where_one_was_without_being_asked_again() -> None:
+    playing = Playing(Lesson(scene(*CARDS), reached=4, choices=[1]), tokens=(1, 1, 2, 1))
+    playing.work()
+    assert (playing.lesson.place, playing.lesson.choices, playing.turn) == (4, [1], 1)
+    assert playing.lesson.page.phase is Phase.WAITING
+    beyond = Playing(Lesson(scene(*CARDS), reached=99, choices=[1]))
+    beyond.work()
+    assert beyond.lesson.at_last_card
+    beyond.lesson.back()
+    assert beyond.text == LEFT_BEHIND
+
+
+def test_a_prediction_that_was_made_is_not_asked_for_again_with_its_answer_known() -> None:
+    playing = Playing(Lesson(scene(*CARDS), reached=2, choices=[1]), tokens=(1, 1, 2, 1))
+    playing.work()
+    assert playing.lesson.place == 2 and playing.lesson.page.right
+
+
+def test_where_a_prediction_is_not_known_any_more_it_is_asked_for_again() -> None:
+    playing = Playing(Lesson(scene(*CARDS), reached=5))
+    playing.work()
+    assert (playing.lesson.place, playing.lesson.page.phase) == (2, Phase.WAITING)

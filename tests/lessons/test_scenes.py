@@ -1,0 +1,91 @@
+"""Every scene over the real engine: it stops where it means to, its task can be done, and every card has room."""
+
+import pytest
+from textual.geometry import Size
+
+from ladechat.app import LadechatApp
+from ladechat.lessons.lesson import LEFT_BEHIND, MISSED, Lesson, Phase
+from ladechat.lessons.progress import Progress
+from ladechat.lessons.scene import Predict, Scene, Task
+from ladechat.lessons.scenes import SCENES
+from ladechat.screens.learn import LearnScreen
+from ladechat.screens.learn_from_chat import lesson_session
+from ladechat.widgets.lesson_box import LessonBox
+from tests.app.stage import Driver, wait_until
+
+TASK_KEYS = {
+    "one_token": "end",
+    "jacobi": "end",
+    "window": "home",
+    "pool": "home",
+    "verification": "right",
+    "numbers": "pageup",
+    "hidden_transfer": "home",
+}
+"""What moves the slider of each task to where it is wanted."""
+POOL_STOPS = 4
+"""Cards of the scene on the pool that need few steps: the default run goes no further."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+async def test_a_scene_reaches_all_its_stops_and_its_task_can_be_done_at_80x24(scene: Scene) -> None:
+    lesson = await walked(scene, len(scene.cards))
+    assert len(lesson.predictions) == sum(isinstance(card, Predict) for card in scene.cards)
+    assert len(lesson.runs) == 1 + sum(isinstance(card, Task) for card in scene.cards)
+
+
+async def test_the_scene_on_the_pool_stops_at_real_steps() -> None:
+    lesson = await walked(next(scene for scene in SCENES if scene.name == "pool"), POOL_STOPS)
+    steps = lesson.runs[0].steps
+    assert len(lesson.predictions) == 1 and steps[-1].pool is not None
+    assert max(one.matched for one in steps[-1].pool.candidates) >= 2
+
+
+async def walked(scene: Scene, cards: int) -> Lesson:
+    """Go through so many cards of a scene by keys, with the bundled model."""
+    session = lesson_session()
+    screen = LearnScreen(session, Progress(scene=scene.name))
+    async with LadechatApp(screen, session).run_test(size=(80, 24)) as pilot:
+        while True:
+            await told_or_waiting(pilot, screen)
+            await check_card(pilot, screen)
+            if screen.lesson.place == cards - 1 and screen.lesson.page.phase is Phase.TOLD:
+                return screen.lesson
+            await do_what_the_card_asks(pilot, screen)
+
+
+async def told_or_waiting(pilot: Driver, screen: LearnScreen) -> None:
+    for _ in range(8):  # a busy machine may take its time
+        try:
+            await wait_until(pilot, lambda: screen.lesson.page.phase is not Phase.RUNNING)
+        except AssertionError:
+            continue
+        return
+    raise AssertionError(f"the engine never came to what the card is about: {screen.lesson.page}")
+
+
+async def check_card(pilot: Driver, screen: LearnScreen) -> None:
+    """The card has something to say, and room for all of it; and what it talks about is on the screen."""
+    await pilot.pause()
+    page, box = screen.lesson.page, screen.query_one(LessonBox)
+    assert page.text not in ("", MISSED, LEFT_BEHIND)
+    size = box.content_size
+    assert box.get_content_height(Size(80, 24), Size(80, 24), size.width) <= size.height
+    panel = screen.query_one(f"#{page.card.panel}")
+    assert panel.display and screen.region.contains_region(panel.region)
+    assert panel.size.height >= 5 and panel.region.bottom <= box.region.y
+
+
+async def do_what_the_card_asks(pilot: Driver, screen: LearnScreen) -> None:
+    lesson, page = screen.lesson, screen.lesson.page
+    if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
+        await pilot.press("1")
+    elif isinstance(page.card, Task) and page.phase is Phase.WAITING:
+        await pilot.press(TASK_KEYS[lesson.scene.name])
+        await wait_until(pilot, lambda: not lesson.missing)
+        await pilot.press("enter")
+    else:
+        await pilot.press("enter")
+    if lesson.page.phase is Phase.RUNNING:
+        await pilot.press("enter")  # hurry

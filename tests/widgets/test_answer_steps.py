@@ -1,0 +1,126 @@
+"""The steps of answers are kept as bytes, within a bound, and show again what was shown."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.app import App, ComposeResult
+from textual.reactive import reactive
+from textual.widgets import Label
+
+from ladechat.palette import Palette
+from ladechat.protocol import Event, Settings, Step, TurnStarted
+from ladechat.screens.view import ConversationView
+from ladechat.widgets.answer_steps import AnswerSteps, KeptAnswers
+from ladechat.widgets.arrangement import Arrangement
+from ladechat.widgets.biography_panel import BiographyPanel
+from ladechat.widgets.panel import Panel
+from tests.fake_engine import POLICY_CHOICE
+from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
+
+STEPS = answer(5, 3, 5)
+
+
+def kept(steps: int) -> AnswerSteps:
+    found = AnswerSteps()
+    for step in STEPS[:steps]:
+        found.add(step, Arrangement())
+    return found
+
+
+def test_steps_come_back_as_they_were() -> None:
+    found = kept(6)
+    assert [found.step(place) for place in range(len(found))] == list(STEPS[:6])
+
+
+def test_a_choice_holds_from_the_step_that_follows_it() -> None:
+    found = AnswerSteps()
+    for number, step in enumerate(STEPS[:4]):
+        if number in (1, 3):
+            found.add_choice(msgspec.structs.replace(POLICY_CHOICE, slots=float(number)))
+        found.add(step, Arrangement())
+    choices = [found.choice(place) for place in range(4)]
+    assert [choice and choice.slots for choice in choices] == [None, 1, 1, 3]
+
+
+def test_the_oldest_answers_go_first_and_the_latest_never() -> None:
+    most = kept(4).size
+    answers = KeptAnswers(most_bytes=most)
+    for turn in (1, 2, 3):
+        answers.begin(turn, kept(3), block=turn)
+    assert [turn for turn in (1, 2, 3) if answers.get(turn)] == [2, 3]
+    answers.begin(4, kept(9), block=4)
+    answers.begin(5, kept(1), block=5)
+    assert [turn for turn in (2, 3, 4, 5) if answers.get(turn)] == [5], "longer than all may be, but for the latest"
+    answers.keep(5)
+    assert answers.latest is None
+
+
+class Two(App[None]):
+    """A conversation in which one looks back, and one that came only so far."""
+
+    palette: reactive[Palette] = reactive(Palette)
+
+    def compose(self) -> ComposeResult:
+        self.one, self.other = ConversationView(Label()), ConversationView(Label())
+        yield self.one
+        yield self.other
+
+
+def shown(view: ConversationView) -> list[object]:
+    """All panels, but for the biography, which is of the chosen token: whether they are there, and what they draw."""
+    panels = [panel for panel in view.side.query(Panel) if not isinstance(panel, BiographyPanel)]
+    return [(panel.id, panel.display, panel.rows(60, 12) if panel.display else None) for panel in panels]
+
+
+def stream(lengths: list[int], decoder: str, choices: bool) -> list[Event]:
+    """An answer of steps of these kinds: 0 is plain, 1 has a window, 2 has pseudo states."""
+    start = TurnStarted(
+        turn=1, messages=[], prompt_ids=[], cached_tokens=0, max_new_tokens=99, settings=Settings(decoder=decoder)
+    )
+    events: list[Event] = [start]
+    for index, kind in enumerate(lengths):
+        step = plain_step() if kind == 0 else STEPS[index % len(STEPS)]
+        if kind == 2:
+            step = msgspec.structs.replace(step, window=None, lens=sharpening("a", ["b", "c"], seed=index))
+        if choices and index % 3 == 1:
+            events.append(msgspec.structs.replace(POLICY_CHOICE, turn=1, slots=1.0 + index))
+        events.append(msgspec.structs.replace(step, turn=1, index=index))
+    return events
+
+
+async def test_at_a_step_the_panels_show_what_they_do_where_no_more_has_come() -> None:
+    app = Two()
+    async with app.run_test(size=(160, 100)):
+
+        @settings(max_examples=25, deadline=None)
+        @given(
+            st.lists(st.integers(0, 2), min_size=1, max_size=14),
+            st.sampled_from(["auto", "lookahead", "hidden_transfer", "autoregressive"]),
+            st.booleans(),
+            st.data(),
+        )
+        def same(kinds: list[int], decoder: str, choices: bool, data: st.DataObject) -> None:
+            events = stream(kinds, decoder, choices)
+            steps = [place for place, event in enumerate(events) if isinstance(event, Step)]
+            end = msgspec.structs.replace(finished(STEPS[: len(kinds)]), turn=1)
+            one, other = app.one.presenter, app.other.presenter
+            one.begin(Settings(decoder=decoder))
+            one.show([*events, end])
+            for place in data.draw(st.lists(st.integers(0, len(kinds) - 1), min_size=1, max_size=4)):
+                assert one.inspection.look_at_step(1, place)
+                other.begin(Settings(decoder=decoder))
+                other.show(events[: steps[place] + 1])
+                assert shown(app.one) == shown(app.other)
+            one.inspection.leave()
+            other.show([*events[steps[place] + 1 :], end])
+            assert shown(app.one) == shown(app.other), "and behind it all is there again"
+
+        same()
+
+
+def test_the_latest_step_that_accepted_drafts_is_known() -> None:
+    found = AnswerSteps()
+    assert found.telling is None
+    for step in (STEPS[0], *[step for step in STEPS if len(step.token_ids) > 1][:1], plain_step()):
+        found.add(step, Arrangement())
+    assert found.telling == 1
