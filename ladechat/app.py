@@ -1,8 +1,9 @@
 """The Textual app: its screens, what all of them can do, and how it is started."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from textual.app import App, SystemCommand
@@ -41,6 +42,9 @@ from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
+SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
+"""How long a message is shown; a click takes it away. Several are shown one after the other."""
+
 
 class LadechatApp(App[int], inherit_bindings=False):
     """One screen at a time, in one look.
@@ -69,6 +73,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._opening = opening
         self._session = session
         self._settings_file = settings_file
+        self._said_until = 0.0
 
     def get_default_screen(self) -> Screen[None]:
         return self._opening
@@ -113,6 +118,14 @@ class LadechatApp(App[int], inherit_bindings=False):
         self.palette = replace(self.palette, look=look)
         self._keep(look=str(look))
 
+    def action_switch_format(self) -> None:
+        """Answers as formatted Markdown, or as they were written, in the colours of steps."""
+        self._view.transcript.formatted = not self._view.transcript.formatted
+
+    def action_fold(self) -> None:
+        """Open long questions, or fold them."""
+        self._view.transcript.action_fold()
+
     def action_help(self) -> None:
         """Explain what is on the screen."""
         opening = self._opening
@@ -155,8 +168,16 @@ class LadechatApp(App[int], inherit_bindings=False):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message for a while. Names of files and errors in it are shown as they are and steer nothing."""
-        super().notify(safe(message), title=title, severity=severity, timeout=timeout, markup=markup)
+        """Show a message for a while, after those that are there. Names of files and errors in it steer nothing."""
+        seconds = SECONDS_TO_READ[severity] if timeout is None else timeout
+        waits = max(self._said_until - monotonic(), 0.0)
+        self._said_until = monotonic() + waits + seconds
+        super().notify(safe(message), title=title, severity=severity, timeout=waits + seconds, markup=markup)
+
+    def clear_notifications(self) -> None:
+        """Make room for a message that is needed now."""
+        self._said_until = 0.0
+        super().clear_notifications()
 
     def copy_to_clipboard(self, text: str) -> None:
         """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file."""

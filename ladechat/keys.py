@@ -15,6 +15,15 @@ SHARED_KEYS = (
     Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
     Binding("f1", "app.help", "Help", show=False, id="help", tooltip="What is on the screen, and all keys."),
     Binding(
+        "ctrl+g",
+        "app.switch_format",
+        "Format",
+        show=False,
+        id="format",
+        tooltip="Answers as formatted Markdown, or in the colours of steps.",
+    ),
+    Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open long questions, or fold them."),
+    Binding(
         EXPLAIN_KEY,
         "app.explain",
         "Explain",

@@ -129,7 +129,7 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat, ModelChoice, Sla
         """Say that the recording has ended early."""
         if self.is_running:
             why = f"The recording has ended: {error.strerror or error}. What was written before is kept."
-            self.notify(why, severity="error", timeout=10)
+            self.notify(why, severity="error")
             self._show_recording()
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -173,6 +173,7 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat, ModelChoice, Sla
 
     def _arm_quit(self, text: str) -> None:
         self._quit_next = True
+        self.app.clear_notifications()
         self.notify(text, timeout=QUIT_SECONDS)
         call_later(self, QUIT_SECONDS, self._disarm_quit)
 
