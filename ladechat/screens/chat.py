@@ -21,6 +21,7 @@ from ladechat.screens.model_choice import Engines, ModelChoice
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
 from ladechat.screens.slash_commands import SlashCommands
+from ladechat.screens.typing_anywhere import TypingAnywhere
 from ladechat.screens.view import FRAMES_PER_SECOND, commands
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
@@ -37,7 +38,7 @@ from ladechat.widgets.too_small import TooSmall
 QUIT_SECONDS = 2.0
 
 
-class ChatScreen(LookingBack, KeptConversations, LearnFromChat, ModelChoice, SlashCommands):
+class ChatScreen(LookingBack, KeptConversations, LearnFromChat, ModelChoice, SlashCommands, TypingAnywhere):
     """What the user says to a session, and what the session shows.
 
     Args:

@@ -83,9 +83,10 @@ class Prompt(TextArea):
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
         """Whether a key is typed."""
-        return not self._passes_on(key) and super().check_consume_key(key, character)
+        return not self.passes_on(key) and super().check_consume_key(key, character)
 
-    def _passes_on(self, key: str) -> bool:
+    def passes_on(self, key: str) -> bool:
+        """Whether a key is the screen's now."""
         return key in self.lent or (key in self.passed_on and self.is_blank)
 
     def remember(self, past: Sequence[str]) -> None:
@@ -99,7 +100,7 @@ class Prompt(TextArea):
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
         and inserted at once: with each insertion, all of the line is wrapped anew.
         """
-        if self._passes_on(event.key):
+        if self.passes_on(event.key):
             event.prevent_default()
             return
         character = event.character if event.is_printable else None
@@ -225,7 +226,7 @@ class Prompt(TextArea):
         """
         if action in ("complete", "close_commands"):
             return self.commands.display
-        passed_on = action in MOVES and self._passes_on(MOVES[action])
+        passed_on = action in MOVES and self.passes_on(MOVES[action])
         return not passed_on and action not in ("select_line", "select_all")
 
     def offer(self, text: str) -> None:

@@ -1,0 +1,24 @@
+"""Typing, wherever the focus is: it goes to the prompt."""
+
+from textual import events
+
+from ladechat.screens.session_screen import SessionScreen
+
+
+class TypingAnywhere(SessionScreen):
+    """Characters that nothing else takes go to the prompt, and the focus with them."""
+
+    def on_key(self, event: events.Key) -> None:
+        """Type what the widget with the focus has left, unless it is a key of the screen now."""
+        prompt = self._prompt
+        if not prompt.has_focus and event.is_printable and not prompt.passes_on(event.key):
+            event.stop()
+            self.set_focus(prompt)
+            prompt.post_message(events.Key(event.key, event.character))
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Insert what was pasted."""
+        if not self._prompt.has_focus:
+            event.stop()
+            self.set_focus(self._prompt)
+            self._prompt.post_message(events.Paste(event.text))
