@@ -38,6 +38,7 @@ from ladechat.session.replay import Recording
 from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
 from ladechat.widgets.flow import safe
+from ladechat.widgets.markdown_blocks import listings_of
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
@@ -143,9 +144,24 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_copy_answer(self) -> None:
         """Copy the last answer as the model wrote it."""
-        answer = self._view.transcript.last_answer()
-        if answer:
+        if answer := next(self._view.transcript.answers(), ""):
             self.copy_to_clipboard(answer)
+
+    def action_copy_code(self, number: str = "") -> None:
+        """Copy a block of code of the last answer that has one: the last, or the one of this number, from 1."""
+        found = (listings_of(answer) for answer in self._view.transcript.answers())
+        listings = next(filter(None, found), [])
+        places = [str(place) for place in range(1, len(listings) + 1)]
+        if not listings:
+            self.notify("There is no block of code in any answer.", severity="warning")
+        elif number and number not in places:
+            there = f"blocks 1 to {places[-1]}" if places[1:] else "one block of code, number 1"
+            self.notify(f"There is no block {number!r}: the answer has {there}.", severity="warning")
+        else:
+            place = number or places[-1]
+            which = f", block {place} of {places[-1]}" if places[1:] else ""
+            listing = listings[int(place) - 1]
+            self.copy_to_clipboard(listing.code, f"{listing.described} copied{which}")
 
     async def action_quit(self) -> None:
         """Leave."""
@@ -179,11 +195,11 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._said_until = 0.0
         super().clear_notifications()
 
-    def copy_to_clipboard(self, text: str) -> None:
-        """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file."""
+    def copy_to_clipboard(self, text: str, said: str = "Sent to the clipboard") -> None:
+        """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file; and say so."""
         super().copy_to_clipboard(text)
         path = keep(text)
-        self.notify(f"Sent to the clipboard; {f'also in {path}' if path else 'no file could be written'}.")
+        self.notify(f"{said}; {f'also in {path}' if path else 'no file could be written'}.")
 
     def _begin_with(self, settings_file: SettingsFile) -> None:
         """Theme, look and panels as they were left; and a word on what could not be read."""

@@ -72,6 +72,13 @@ def _of_drawing() -> Iterator[SlashCommand]:
 
 COMMANDS = (
     *_of_keys(),
+    SlashCommand(
+        "code",
+        "Copy the last block of code, or the first of that answer by /code 1.",
+        "app.copy_code",
+        "[NUMBER]",
+        title="Copy code",
+    ),
     SlashCommand("model", "Use another model from the next question on.", "model", "[NAME]", title="Model …"),
     SlashCommand(
         "system", "How the model should behave, from the next question on.", "system", "[TEXT]", title="System prompt …"

@@ -34,7 +34,8 @@ class SlashCommands(OwnSettings):
         elif not self.check_action(command.action, ()):
             self.notify(f"/{command.name} has nothing to act on now.", severity="warning")
         elif command.argument:
-            await self.app.run_action(("", command.action, (f"{command.sets} {argument}".strip(),)), self)
+            namespace, _, action = command.action.rpartition(".")
+            await self.app.run_action((namespace, action, (f"{command.sets} {argument}".strip(),)), self)
         else:
             await self.app.run_action(command.action, self)
 

@@ -1,6 +1,6 @@
 """One message of the conversation: folded if it is a long question, formatted if it is an answer and that is wanted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -137,3 +137,16 @@ def _plain(line: Line, start: int, end: int) -> str:
     text = line.text
     shift = INDENT if text.startswith(" " * INDENT) else 0
     return text[max(start, shift) : len(text) if end == -1 else end] + (line.joint if end == -1 else "")
+
+
+def answers_in(blocks: Sequence[Block]) -> Iterator[str]:
+    """The answers as the model wrote them, without notices in the middle of them; the last one first."""
+    parts: list[str] = []
+    for block in reversed(blocks):
+        if block.kind == "user" and parts:
+            yield "".join(parts).strip()
+            parts = []
+        if block.kind == "model" and block.written:
+            parts.insert(0, block.written)
+    if parts:
+        yield "".join(parts).strip()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -43,6 +43,26 @@ def blocks_of(source: str, start: int) -> list[Block]:
             parser.inline.parse(token.content, parser, environment, token.children)
         reader.read(token)
     return reader.blocks
+
+
+class Listing(NamedTuple):
+    """A fenced block of code, and the word for its language behind the fence; "" where there is none."""
+
+    code: str
+    language: str
+
+    @property
+    def described(self) -> str:
+        """How much of what it is, as "12 lines of Python"."""
+        lines = self.code.count("\n") + 1
+        return f"{lines} line{'s' * (lines != 1)} of {language_name(self.language) or 'code'}"
+
+
+def listings_of(source: str) -> list[Listing]:
+    """The fenced blocks of code in a text, without those that are empty."""
+    fences = [token for token in _PARSER_WITHOUT_TABLES.parse(source) if token.type == "fence"]
+    listings = [Listing(fence.content.removesuffix("\n"), _language(fence)) for fence in fences]
+    return [listing for listing in listings if listing.code.strip()]
 
 
 @dataclass

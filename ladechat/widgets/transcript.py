@@ -1,5 +1,6 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
@@ -15,7 +16,7 @@ from textual.strip import Strip
 from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
-from ladechat.widgets.block import INDENT, Block, Kind, folded_at
+from ladechat.widgets.block import INDENT, Block, Kind, answers_in, folded_at
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
 from ladechat.widgets.formatting import is_own
@@ -124,15 +125,9 @@ class Transcript(ScrollView, can_focus=True):
         else:
             self._update_last(self._last_start)
 
-    def last_answer(self) -> str:
-        """The last answer as the model wrote it, without notices in the middle of it; "" if there is none."""
-        parts: list[str] = []
-        for block in reversed(self._blocks):
-            if block.kind == "user" and parts:
-                break
-            if block.kind == "model" and block.written:
-                parts.insert(0, block.written)
-        return "".join(parts).strip()
+    def answers(self) -> Iterator[str]:
+        """The answers as the model wrote them, without notices in the middle of them; the last one first."""
+        return answers_in(self._blocks)
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """Add a notice of the program."""

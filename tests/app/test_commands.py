@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ladechat.app import LadechatApp
+from ladechat.clipboard import keep
 from ladechat.commands import COMMANDS, SlashCommand, find, matching
 from ladechat.palette import Look
 from ladechat.preferences import SettingsFile
@@ -240,3 +241,32 @@ async def test_auto_in_the_palette_is_auto() -> None:
         commands["Decoder: auto"].callback()
         await wait_until(pilot, lambda: [one.decoder for one in stage.engine.commands] == ["suffix", "auto"])  # type: ignore[attr-defined]
         assert {"Model …", "System prompt …", "Settings …", "Save settings"} <= commands.keys()
+
+
+FENCED = "First:\n```python\na = 1\nb = 2\n```\nthen\n```\nlast\n```\n"
+
+
+async def test_a_block_of_code_is_copied_from_the_last_answer_that_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.app.keep", lambda text: keep(text, tmp_path))
+    stage = Room(FakeEngine(answers=("None here.", FENCED, "None here.", "```sh\nls\n```")))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await ask(pilot, "/code")
+        await wait_until(pilot, lambda: "no block of code" in stage.notices[-1])
+        await answered(pilot, stage, "Two?", times=2)
+        await answered(pilot, stage, "Three?", times=3)
+        await ask(pilot, "/code")
+        await wait_until(pilot, lambda: stage.notices[-1].startswith("1 line of code copied, block 2 of 2;"))
+        assert stage.app.clipboard == "last" == (tmp_path / "copied.txt").read_text()
+        await ask(pilot, "/code 1")
+        await wait_until(pilot, lambda: stage.notices[-1].startswith("2 lines of Python copied, block 1 of 2;"))
+        assert stage.app.clipboard == "a = 1\nb = 2"
+        await ask(pilot, "/code x")
+        await wait_until(pilot, lambda: stage.notices[-1] == "There is no block 'x': the answer has blocks 1 to 2.")
+        await answered(pilot, stage, "Four?", times=4)
+        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
+        await commands["Copy code"].callback()
+        await wait_until(pilot, lambda: stage.notices[-1].startswith("1 line of shell copied;"))
+        assert stage.app.clipboard == "ls"

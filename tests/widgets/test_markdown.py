@@ -10,6 +10,7 @@ from ladechat.widgets.cells import cell_len
 from ladechat.widgets.flow import safe
 from ladechat.widgets.listing import LANGUAGES, listing
 from ladechat.widgets.markdown import Formatted
+from ladechat.widgets.markdown_blocks import listings_of
 
 TEXT = """# How a pool works
 
@@ -209,3 +210,11 @@ def test_a_listing_in_inks_is_the_same_text(language: str) -> None:
 
 def test_every_language_that_is_named_has_a_lexer() -> None:
     assert all(get_lexer_by_name(word) for word in LANGUAGES)
+
+
+def test_fenced_blocks_of_code_are_found_wherever_they_stand_and_end() -> None:
+    text = "One:\n```py\na = 1\n\nb\n```\n- two\n  ~~~\n  c\n  ~~~\n\n```\n\n```\nunder way:\n```odd word\nd\n"
+    found = listings_of(text)
+    assert [one.code for one in found] == ["a = 1\n\nb", "c", "d"]
+    assert [one.described for one in found] == ["3 lines of Python", "1 line of code", "1 line of odd"]
+    assert listings_of("`inline`\n\n    indented\n") == []

@@ -269,10 +269,10 @@ async def test_the_pieces_of_an_answer_are_its_text() -> None:
         assert read(transcript).rstrip("\n") == "".join(TEXT).rstrip("\n")
 
 
-async def test_the_last_answer_is_there_as_the_model_wrote_it_also_while_the_next_one_has_not_begun() -> None:
+async def test_answers_are_there_as_the_model_wrote_them_the_last_one_first() -> None:
     transcript = Transcript()
     async with Host(transcript, 16, 8).run_test():
-        assert transcript.last_answer() == ""
+        assert list(transcript.answers()) == []
         transcript.start("user", "You")
         transcript.add("One?")
         transcript.start("model", "m")
@@ -282,7 +282,9 @@ async def test_the_last_answer_is_there_as_the_model_wrote_it_also_while_the_nex
         transcript.start("user", "You")
         transcript.add("Two?")
         transcript.start("model", "m")
-        assert transcript.last_answer() == "👩\u200d🚀 a long line\n\tand\x1b more"
+        assert list(transcript.answers()) == ["👩\u200d🚀 a long line\n\tand\x1b more"]
+        transcript.add("A second one.")
+        assert list(transcript.answers()) == ["A second one.", "👩\u200d🚀 a long line\n\tand\x1b more"]
 
 
 async def test_a_name_from_outside_is_shown_and_steers_nothing() -> None:
