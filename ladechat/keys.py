@@ -90,6 +90,7 @@ APP_KEYS = (
     Binding("f9", "race", "Race", show=False, id="race", tooltip="Decoders side by side, on one question."),
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     *SHARED_KEYS[2:],
+    Binding("up", "take_back", "Take back", show=False, id="take_back", tooltip="Edit the last question that waits."),
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
     Binding(
         "ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation; keep this one."

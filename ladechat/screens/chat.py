@@ -18,6 +18,7 @@ from ladechat.screens.kept_conversations import KeptConversations
 from ladechat.screens.learn_from_chat import LearnFromChat
 from ladechat.screens.looking_back import LookingBack
 from ladechat.screens.model_choice import Engines, ModelChoice
+from ladechat.screens.questions_in_line import QuestionsInLine
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
 from ladechat.screens.slash_commands import SlashCommands
@@ -38,7 +39,9 @@ from ladechat.widgets.too_small import TooSmall
 QUIT_SECONDS = 2.0
 
 
-class ChatScreen(LookingBack, KeptConversations, LearnFromChat, ModelChoice, SlashCommands, TypingAnywhere):
+class ChatScreen(
+    LookingBack, QuestionsInLine, KeptConversations, LearnFromChat, ModelChoice, SlashCommands, TypingAnywhere
+):
     """What the user says to a session, and what the session shows.
 
     Args:

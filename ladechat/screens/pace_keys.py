@@ -61,7 +61,7 @@ class PaceKeys(SessionScreen):
     def _show_pace(self) -> None:
         """What is wanted is in the status line, and the keys that act now are in the footer."""
         session, pace = self._session, self._session.pace
-        self.view.show_pace(pace.rate, pace.paused, session.waiting)
+        self.view.show_pace(pace.rate, pace.paused, len(session.waiting))
         keys = frozenset(self._keys_that_act())
         in_footer = (keys, pace.paused, self._prompt.is_blank)
         if in_footer != self._in_footer:

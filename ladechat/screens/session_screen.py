@@ -6,6 +6,7 @@ from textual.screen import Screen
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.waiting_questions import WaitingQuestions
 
 STOP_FIRST = "Stop the answer first (Esc)."
 ENGINE_ENDED = "The engine has ended. F5 starts it again."
@@ -23,4 +24,6 @@ class SessionScreen(Screen[None]):
         super().__init__()
         self._session = session
         self._prompt = Prompt(id="prompt")
-        self.view = ConversationView(Vertical(self._prompt.commands, self._prompt, id="asking"), welcome)
+        self._waiting = WaitingQuestions()
+        asking = Vertical(self._waiting, self._prompt.commands, self._prompt, id="asking")
+        self.view = ConversationView(asking, welcome)

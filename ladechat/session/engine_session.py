@@ -123,9 +123,9 @@ class EngineSession:
         return self.conversation.pending is not None
 
     @property
-    def waiting(self) -> int:
-        """How many questions will be asked when this one has its answer."""
-        return len(self._queue)
+    def waiting(self) -> tuple[str, ...]:
+        """The questions that will be asked when this one has its answer, the next one first."""
+        return tuple(self._queue)
 
     # --- the engine ---------------------------------------------------------------------------------------------------
 
@@ -237,6 +237,10 @@ class EngineSession:
     def ask_later(self, text: str) -> None:
         """Ask as soon as no other question waits."""
         self._queue.append(text)
+
+    def take_back_waiting(self) -> str | None:
+        """Take the last question that waits out of the queue; None if none waits."""
+        return self._queue.pop() if self._queue else None
 
     def stop(self) -> None:
         """Stop the answer after the step under way, and with it a pause; or a download, and with it the engine; or what

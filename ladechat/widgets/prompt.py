@@ -20,7 +20,13 @@ _KEPT = "\n\r\t"
 _TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT}
 
 
-MOVES = {"cursor_left": "left", "cursor_right": "right", "cursor_line_start": "home", "line_end": "end"}
+MOVES = {
+    "cursor_left": "left",
+    "cursor_right": "right",
+    "cursor_line_start": "home",
+    "line_end": "end",
+    "earlier": "up",
+}
 """By the actions of a text area, the keys that a screen may want for itself."""
 
 SECONDS_BETWEEN_KEYS = 0.005

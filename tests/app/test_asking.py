@@ -4,6 +4,7 @@ import pytest
 
 from ladechat.protocol import Loading, Message
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.waiting_questions import WaitingQuestions, rows
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
 
@@ -70,6 +71,40 @@ async def test_questions_during_an_answer_wait_and_are_asked_in_order() -> None:
         said = [stage.text.index(part) for part in ("One?", "first answer", "Two?", "second answer", "Three?", "third")]
         assert said == sorted(said)
         assert "wait" not in stage.status
+
+
+async def test_questions_that_wait_are_seen_and_the_last_one_is_taken_back_for_editing() -> None:
+    stage = Stage(FakeEngine(answers=("first answer", "second answer", "third answer"), hold_steps=True))
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        shown = stage.app.query_one(WaitingQuestions)
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.asking)
+        await pilot.press("up")
+        await wait_until(pilot, lambda: stage.prompt == "One?")
+        await ask(pilot, "[b]Two?\nand more")
+        await ask(pilot, " /Three?" * 30)
+        await wait_until(pilot, lambda: shown.region.height == 3)
+        assert [shown.render_line(y).text.split()[1] for y in (1, 2)] == ["[b]Two?", "/Three?"]
+        assert shown.render_line(2).text.rstrip().endswith("…")
+        assert shown.region.bottom == stage.app.query_one(Prompt).region.y
+
+        await wait_until(pilot, lambda: "up" in stage.app.query_one(Prompt).passed_on)
+        await pilot.press("up")
+        await wait_until(pilot, lambda: stage.prompt.startswith(" /Three? /Three?"))
+        await wait_until(pilot, lambda: shown.region.height == 2)
+        await ask(pilot, "Three!")
+        stage.engine.release()
+        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        asked = [question.messages[-1].content for question in stage.engine.questions]
+        assert asked == ["One?", "[b]Two?\nand more", "Three!"]
+        assert not shown.display and stage.prompt == ""
+        await pilot.press("up")
+        await wait_until(pilot, lambda: stage.prompt == "Three!")
+
+
+def test_of_many_questions_that_wait_the_first_and_the_last_are_shown() -> None:
+    assert rows(("one", "two", "three")) == ["» one", "» two", "» three"]
+    assert rows(("one", "two", "three", "four", "five\n!")) == ["» one", "  … 3 more …", "» five !"]
 
 
 async def test_an_empty_question_is_not_sent() -> None:

@@ -1,0 +1,32 @@
+"""Questions that were sent while an answer is being written: they are seen, and the last one can be taken back."""
+
+from collections.abc import Iterable
+
+from ladechat.screens.pace_keys import PaceKeys
+
+
+class QuestionsInLine(PaceKeys):
+    """Shows what waits, and gives it back to be edited."""
+
+    def action_take_back(self) -> None:
+        """The last question that waits, into the prompt."""
+        if not self._prompt.is_blank:
+            self.notify("Send or clear first what stands in the prompt.", severity="warning")
+        elif (question := self._session.take_back_waiting()) is not None:
+            self._prompt.offer(question)
+            self._prompt.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A question can be taken back while one waits."""
+        if action == "take_back":
+            return bool(self._session.waiting)
+        return super().check_action(action, parameters)
+
+    def _keys_that_act(self) -> Iterable[str]:
+        yield from super()._keys_that_act()
+        if self._session.waiting:
+            yield "up"
+
+    def _show_pace(self) -> None:
+        super()._show_pace()
+        self._waiting.questions = self._session.waiting
