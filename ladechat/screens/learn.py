@@ -22,6 +22,7 @@ from ladechat.lessons.scene import SPEED, Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, Event, Header, Loading, Ready
+from ladechat.screens.lesson_hint import hint
 from ladechat.screens.view import FRAMES_PER_SECOND, commands
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.state import State
@@ -44,7 +45,6 @@ ROWS_FOR_ALL_PANELS = 36
 LOADS = "The model is being loaded. The question is asked as soon as it is there …"
 ANSWERS = "The model answers, pass by pass …"
 PAUSED = "paused between two passes"
-ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
 
 
 class LearnScreen(Screen[None]):
@@ -230,7 +230,14 @@ class LearnScreen(Screen[None]):
         choices = card.choices if isinstance(card, Predict) else ()
         place = f"scene {number} of {count} · card {lesson.place + 1} of {len(scene.cards)}"
         text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
-        self._box.show((scene.title, place), text, self._hint(), choices, page.choice, page.outcome)
+        self._box.show(
+            (scene.title, place),
+            text,
+            hint(lesson, self._progress, self._session.state is State.ENDED),
+            choices,
+            page.choice,
+            page.outcome,
+        )
         seen = (lesson, lesson.place, page.phase)
         if seen != self._seen:
             self._seen = seen
@@ -245,36 +252,6 @@ class LearnScreen(Screen[None]):
         for panel in self._side.query(Panel):
             among_others = panel.display or panel.id == SPEED  # which every decoder has
             panel.display = panel.id == wanted or (among_others and not low)
-
-    def _hint(self) -> str:
-        lesson, page = self.lesson, self.lesson.page
-        if self._session.state is State.ENDED:
-            return ENDED
-        if lesson.looking_back:
-            return "Enter forward · this is how it was"
-        if page.phase is Phase.RUNNING:
-            return "The engine works · Enter hurries it"
-        if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
-            return f"Predict: press 1 to {len(page.card.choices)}"
-        if isinstance(page.card, Task):
-            return self._task_hint(page.card, page.phase)
-        return self._way_on()
-
-    def _task_hint(self, card: Task, phase: Phase) -> str:
-        if phase is Phase.TOLD:
-            return f"{self._way_on()} · or move a slider and try again"
-        missing = self.lesson.missing
-        if missing:
-            return f"{missing} ← → move it · Tab: another · n: skip the rest"
-        return "Enter asks again · ← → move the slider · Tab: another"
-
-    def _way_on(self) -> str:
-        if not self.lesson.at_last_card:
-            return "Enter goes on"
-        if self._progress.number + 1 < len(SCENES):
-            return f"Enter: next scene, {SCENES[self._progress.number + 1].title}"
-        right, made = self._progress.right, self._progress.made
-        return f"Enter leaves · {right} of {made} predictions came true"
 
     def _say_whether_paused(self) -> None:
         """In the status line, while an answer is under way."""
