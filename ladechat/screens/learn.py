@@ -30,6 +30,7 @@ from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.lesson_box import LessonBox
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import STARTING, Presenter
+from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.sliders import ParameterSlider, SamplingSlider, Sliders
@@ -70,8 +71,9 @@ class LearnScreen(Screen[None]):
         self._transcript.can_focus = False
         self._side = SidePanels(id="side")
         self._status = StatusLine(id="status")
+        self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
-        self._presenter = Presenter(self._transcript, self._side, self._status, notice)
+        self._presenter = Presenter(self._transcript, self._side, self._status, self._timeline, notice)
         self._engine_events: dict[type[Event], Event] = {}
         self._stepped_at = 0.0
         self._seen: tuple[object, ...] = ()
@@ -82,6 +84,7 @@ class LearnScreen(Screen[None]):
             yield self._transcript
             yield self._side
             yield self._box
+        yield self._timeline
         yield self._status
         yield Footer(compact=True)
         yield TooSmall()
