@@ -12,7 +12,7 @@ DEV := $(VENV)/dev.stamp
 VERSIONS := pyproject.toml constraints.txt tools/setup_venv.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-full soak test-peers check format snapshots screenshots real-model clean
+.PHONY: help run setup test test-full soak test-peers check format snapshots screenshots pictures real-model clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,9 @@ snapshots: $(DEV) ## write the pictures the tests compare with anew
 
 screenshots: $(DEV) ## take the pictures in docs/ anew, of the running app
 	$(IN_VENV)/python tools/screenshots.py
+
+pictures: $(DEV) ## make the moving pictures in docs/ anew: a race, and the window at work
+	$(IN_VENV)/python -P tools/pictures.py
 
 real-model: $(DEV) ## fetch a real chat model for benchmarks and test-full; the last line printed is its folder
 	@$(IN_VENV)/python -m tools.real_model build/real-model

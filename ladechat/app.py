@@ -1,7 +1,10 @@
 """The Textual app: its screens, what all of them can do, and how it is started."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -12,6 +15,7 @@ from textual.screen import Screen
 from ladechat.clipboard import keep
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
+from ladechat.preferences import SettingsFile, SettingsRefused
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.explain import ExplainScreen
@@ -24,7 +28,7 @@ from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.engine_session import EngineSession
+from ladechat.session.engine_session import EngineSession, NewEngine
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
@@ -38,6 +42,9 @@ from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
+SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
+"""How long a message is shown; a click takes it away. Several are shown one after the other."""
+
 
 class LadechatApp(App[int], inherit_bindings=False):
     """One screen at a time, in one look.
@@ -45,6 +52,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     Args:
         opening: the first screen.
         session: the engine's, if there is one; it ends with the app.
+        settings_file: theme and look as they were, and where changes of them are kept; None keeps none.
     """
 
     CSS_PATH = "app.tcss"
@@ -55,17 +63,26 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     palette: reactive[Palette] = reactive(Palette)
 
-    def __init__(self, opening: Opening, session: EngineSession | None = None) -> None:
+    def __init__(
+        self,
+        opening: Opening,
+        session: EngineSession | None = None,
+        settings_file: SettingsFile | None = None,
+    ) -> None:
         super().__init__()
         self._opening = opening
         self._session = session
+        self._settings_file = settings_file
+        self._said_until = 0.0
 
     def get_default_screen(self) -> Screen[None]:
         return self._opening
 
     def on_mount(self) -> None:
-        self.theme_changed_signal.subscribe(self, lambda _: self._match_theme())
+        if self._settings_file is not None:
+            self._begin_with(self._settings_file)
         self._match_theme()
+        self.theme_changed_signal.subscribe(self, lambda _: self._theme_chosen())
         if self._session is not None:
             leave_on_signals(lambda code: self.exit(code, return_code=code))
 
@@ -93,11 +110,21 @@ class LadechatApp(App[int], inherit_bindings=False):
     def action_toggle_panels(self) -> None:
         """Show or hide the panels."""
         self._view.toggle_panels()
+        self._keep(panels=self._view.side.display)
 
     def action_switch_look(self) -> None:
         """A hue for each step, or the two colours of the method's demo figure."""
         look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
         self.palette = replace(self.palette, look=look)
+        self._keep(look=str(look))
+
+    def action_switch_format(self) -> None:
+        """Answers as formatted Markdown, or as they were written, in the colours of steps."""
+        self._view.transcript.formatted = not self._view.transcript.formatted
+
+    def action_fold(self) -> None:
+        """Open long questions, or fold them."""
+        self._view.transcript.action_fold()
 
     def action_help(self) -> None:
         """Explain what is on the screen."""
@@ -141,14 +168,47 @@ class LadechatApp(App[int], inherit_bindings=False):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message for a while. Names of files and errors in it are shown as they are and steer nothing."""
-        super().notify(safe(message), title=title, severity=severity, timeout=timeout, markup=markup)
+        """Show a message for a while, after those that are there. Names of files and errors in it steer nothing."""
+        seconds = SECONDS_TO_READ[severity] if timeout is None else timeout
+        waits = max(self._said_until - monotonic(), 0.0)
+        self._said_until = monotonic() + waits + seconds
+        super().notify(safe(message), title=title, severity=severity, timeout=waits + seconds, markup=markup)
+
+    def clear_notifications(self) -> None:
+        """Make room for a message that is needed now."""
+        self._said_until = 0.0
+        super().clear_notifications()
 
     def copy_to_clipboard(self, text: str) -> None:
         """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file."""
         super().copy_to_clipboard(text)
         path = keep(text)
         self.notify(f"Sent to the clipboard; {f'also in {path}' if path else 'no file could be written'}.")
+
+    def _begin_with(self, settings_file: SettingsFile) -> None:
+        """Theme, look and panels as they were left; and a word on what could not be read."""
+        preferences, problems = settings_file.preferences, list(settings_file.problems)
+        if preferences.theme in self.available_themes:
+            self.theme = preferences.theme
+        elif preferences.theme is not None:
+            problems.append(f"{settings_file.path}: there is no theme {preferences.theme!r}.")
+        self.palette = replace(self.palette, look=Look(preferences.look))
+        if not preferences.panels and not isinstance(self._opening, RaceScreen):
+            self._view.toggle_panels()
+        for problem in problems:
+            self.notify(problem, severity="warning", timeout=10)
+
+    def _keep(self, **changes: Any) -> None:
+        """Begin with these the next time."""
+        if self._settings_file is not None and self._settings_file.writable:
+            try:
+                self._settings_file.keep(changes)
+            except SettingsRefused as refused:
+                self.notify(str(refused), severity="warning")
+
+    def _theme_chosen(self) -> None:
+        self._match_theme()
+        self._keep(theme=self.theme)
 
     def _match_theme(self) -> None:
         self.palette = replace(Palette.detect(dark=self.current_theme.dark), look=self.palette.look)
@@ -161,30 +221,46 @@ def run_chat(
     recorder: Recorder | None = None,
     store: ConversationStore | None = None,
     opened: Kept | None = None,
+    settings_file: SettingsFile | None = None,
 ) -> int:
     """Chat with a live engine; the exit code.
 
     Without a store, nothing is kept. With one, `opened` is the conversation to go on with.
     """
+    conversation = Conversation(system, max_new_tokens, options.model, store)
+    session = EngineSession(_engines_of(options, options.model), options.settings, conversation, recorder)
+    screen = ChatScreen(
+        session,
+        options.model,
+        welcome(options.model),
+        store=store,
+        history=PromptHistory() if store is not None else None,
+        opened=opened,
+        engines=partial(_engines_of, options),
+        settings_file=settings_file,
+    )
+    return _run(LadechatApp(screen, session, settings_file))
+
+
+def _engines_of(options: EngineOptions, model: str) -> NewEngine:
+    """What makes the engines of a model. The files that were named are for the model that was named with them."""
+    if model != options.model:
+        options = replace(options, model=model, pool=None, maps=())
 
     def new_engine(settings: Settings) -> EngineSource:
         return LiveEngine(replace(options, settings=settings).command())
 
-    conversation = Conversation(system, max_new_tokens, options.model, store)
-    session = EngineSession(new_engine, options.settings, conversation, recorder)
-    history = PromptHistory() if store is not None else None
-    screen = ChatScreen(session, options.model, welcome(options.model), store=store, history=history, opened=opened)
-    return _run(LadechatApp(screen, session))
+    return new_engine
 
 
 def run_replay(recording: Recording) -> int:
     """Show a recording; the exit code."""
-    return _run(LadechatApp(ReplayScreen(recording)))
+    return _run(LadechatApp(ReplayScreen(recording), settings_file=SettingsFile()))
 
 
 def run_race(measuring: Measuring) -> int:
     """Measure decoders and show their race; the exit code."""
-    return _run(LadechatApp(RaceScreen(measuring)))
+    return _run(LadechatApp(RaceScreen(measuring), settings_file=SettingsFile()))
 
 
 def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> int:

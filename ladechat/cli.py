@@ -23,6 +23,7 @@ from ladechat.bench.options import (
     numbers_by_hand,
 )
 from ladechat.export.commands import export
+from ladechat.export.formats import IDLE_SECONDS
 from ladechat.learn import learn
 from ladechat.options import (
     USAGE_ERROR,
@@ -38,8 +39,10 @@ from ladechat.options import (
     check_quantize,
     fail,
     path_of,
+    report,
     with_engine_options,
 )
+from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.race import race
 from ladechat.serve.commands import serve
@@ -117,6 +120,7 @@ def _show_version(wanted: bool) -> None:
 def chat(
     context: typer.Context,
     engine: EngineOptions,
+    settings_file: SettingsFile,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
     record: Record = None,
@@ -140,15 +144,26 @@ def chat(
     from ladechat.app import run_chat
 
     recorder = _recorder(record, engine.model)
-    raise typer.Exit(run_chat(engine, system, max_new_tokens, recorder=recorder, store=store, opened=opened))
+    settings_file.writable = not no_save
+    code = run_chat(
+        engine,
+        system,
+        max_new_tokens,
+        recorder=recorder,
+        store=store,
+        opened=opened,
+        settings_file=settings_file,
+    )
+    raise typer.Exit(code)
 
 
 @app.command()
 def replay(
     file: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
     idle_limit: Annotated[
-        float | None, typer.Option("--idle-limit", "-i", help="Shorten pauses to that many seconds.", min=0.0)
-    ] = None,
+        float, typer.Option("--idle-limit", "-i", help="Shorten pauses to that many seconds.", min=0.0)
+    ] = IDLE_SECONDS,
+    real_time: Annotated[bool, typer.Option("--real-time", help="Leave pauses as long as they were.")] = False,
 ) -> None:
     """Show a recorded session, at its own pace or step by step."""
     gc.disable()  # until the first frame is shown, as in `chat`; looking through 200,000 events takes a second
@@ -156,7 +171,7 @@ def replay(
     from ladechat.session.replay import Recording
 
     try:
-        recording = Recording.read(file, idle_limit)
+        recording = Recording.read(file, None if real_time else idle_limit)
     except UnreadableRecording as error:
         fail(str(error))
     except OSError as error:
@@ -177,8 +192,10 @@ app.command()(serve)
 @with_engine_options
 def ask(
     engine: EngineOptions,
+    settings_file: SettingsFile,
     question: Annotated[
-        str | None, typer.Argument(help="What to ask; - or nothing, in a pipe, reads it from standard input.")
+        str | None,
+        typer.Argument(help="What to ask; what comes through a pipe follows it. - or nothing: it is all in the pipe."),
     ] = None,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
@@ -187,8 +204,8 @@ def ask(
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
     check_length(max_new_tokens)
     _check_streams(STANDARD_OUTPUT)
-    piped = question == "-" or (question is None and not sys.stdin.isatty())
-    text = sys.stdin.read(MOST_TEXT + 1) if piped else question
+    report(settings_file)
+    text = _with_pipe(question)
     if text is not None and len(text) > MOST_TEXT:
         fail(f"The question has more than {MOST_TEXT:,} characters; ask a shorter one.")
     if text is None or not text.strip():
@@ -198,6 +215,20 @@ def ask(
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=text))
     raise typer.Exit(run(engine, messages, max_new_tokens, as_json=json))
+
+
+def _with_pipe(question: str | None) -> str | None:
+    """The question, and below it what comes through a pipe, as in: cat notes.txt | ladechat ask "What is it about?"."""
+    given = None if question == "-" else question
+    if sys.stdin.isatty() and question != "-":
+        return given
+    try:
+        piped = sys.stdin.read(MOST_TEXT + 1)
+    except UnicodeDecodeError:
+        fail("What comes through the pipe is no text in UTF-8; a question has to be text.")
+    if given is None:
+        return piped
+    return f"{given}\n\n{piped}" if piped.strip() else given
 
 
 @app.command(name="engine")

@@ -15,6 +15,15 @@ SHARED_KEYS = (
     Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
     Binding("f1", "app.help", "Help", show=False, id="help", tooltip="What is on the screen, and all keys."),
     Binding(
+        "ctrl+g",
+        "app.switch_format",
+        "Format",
+        show=False,
+        id="format",
+        tooltip="Answers as formatted Markdown, or in the colours of steps.",
+    ),
+    Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open long questions, or fold them."),
+    Binding(
         EXPLAIN_KEY,
         "app.explain",
         "Explain",
@@ -134,6 +143,32 @@ CONVERSATIONS_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
+_LIST_KEYS = (
+    Binding("up", "move('cursor_up')", "Up", show=False, id="up", tooltip="The one above."),
+    Binding("down", "move('cursor_down')", "Down", show=False, id="down", tooltip="The one below."),
+    Binding("pageup", "move('page_up')", "Page up", show=False, id="page_up", tooltip="A page up."),
+    Binding("pagedown", "move('page_down')", "Page down", show=False, id="page_down", tooltip="A page down."),
+    Binding("escape", "leave", "Close", id="leave", tooltip="Back to the chat."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
+)
+
+MODELS_KEYS = (
+    Binding("enter", "take", "Use it", priority=True, id="take", tooltip="Load this model."),
+    *_LIST_KEYS,
+)
+
+SETTINGS_KEYS = (
+    Binding("enter", "take", "Set", priority=True, id="take", tooltip="Set it to what was typed; switch on or off."),
+    Binding("ctrl+s", "save", "Save", id="save", tooltip="Begin with these settings the next time."),
+    *_LIST_KEYS,
+)
+
+SYSTEM_KEYS = (
+    Binding("ctrl+s", "take", "Take it", id="take", tooltip="Tell the model this from the next question on."),
+    Binding("escape", "leave", "Leave", id="leave", tooltip="Leave it as it was."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
+)
+
 _STEP = Binding.Group("Step", compact=True)
 _SPEED = Binding.Group("Speed", compact=True)
 _TURN = Binding.Group("Turn", compact=True)
@@ -148,6 +183,15 @@ REPLAY_KEYS = (
     Binding("minus,down", "slower", "Slower", group=_SPEED, key_display="-", id="slower", tooltip="Slower."),
     Binding("home", "to_start", "To the beginning", show=False, id="to_start", tooltip="To the beginning."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end of the recording."),
+    Binding(
+        "slash",
+        "search",
+        "Search",
+        show=False,
+        key_display="/",
+        id="search",
+        tooltip="Search questions and answers: Enter goes to the next place, Esc closes.",
+    ),
     SHARED_KEYS[0],
     replace(SHARED_KEYS[1], show=False),
     *SHARED_KEYS[2:],

@@ -15,11 +15,13 @@ import msgspec
 import typer
 
 from ladechat import catalog
+from ladechat.preferences import Preferences, SettingsFile
 from ladechat.protocol import MOST, PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
 from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say
 
 USAGE_ERROR = 2
+SETTINGS_FILE = "settings_file"
 MOST_DIGITS = 20
 MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
@@ -161,7 +163,10 @@ PARAMETERS = dict(_parameter_options())
 
 
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`."""
+    """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`.
+
+    A command with a parameter `settings_file` gets the user's file there, and what is not given to it is as that says.
+    """
     kinds = {**ENGINE, **CHOICE, **PARAMETERS, **DRAWING}
     defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
     defaults |= {name: getattr(Settings(), name) for name in DRAWING}
@@ -170,27 +175,56 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
         for name, kind in kinds.items()
     ]
 
+    taken = inspect.signature(command).parameters
+    own = [one for name, one in taken.items() if name not in ("engine", SETTINGS_FILE, "context")]
+    reads_file = SETTINGS_FILE in taken
+    if reads_file or "context" in taken:
+        own.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
+
     @wraps(command)
     def called(**given: Any) -> None:
+        preferences = Preferences()
+        if reads_file:
+            settings_file = SettingsFile()
+            preferences = settings_file.preferences
+            given |= _preferred(preferences, given)
+            given[SETTINGS_FILE] = settings_file
+        if "context" not in taken:
+            given.pop("context", None)
         engine = {name: given.pop(name) for name in ENGINE}
         engine["maps"] = tuple(engine["maps"] or ())
         check_quantize(engine["quantize"])
         check_layer_search(engine["layer_search"])
         check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
         parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
-        decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters)
+        decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, preferences.decoder)
         check_parameters(decoder, parameters)
+        parameters = {**preferences.parameters, **parameters}
         settings = checked(decoder, parameters, {name: given.pop(name) for name in DRAWING})
         command(engine=EngineOptions(**engine, settings=settings), **given)
 
-    own = [one for one in inspect.signature(command).parameters.values() if one.name != "engine"]
     ordered = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     called.__signature__ = inspect.Signature([*ordered, *shared])  # type: ignore[attr-defined]  # where typer looks
     called.__annotations__ = {one.name: one.annotation for one in [*ordered, *shared]}
     return called
 
 
-def chosen_decoder(named: str | None, auto: bool | None, parameters: Mapping[str, Value]) -> str:
+def _preferred(preferences: Preferences, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the settings file says of the options that were not given."""
+    source = given["context"].get_parameter_source
+    names = ("model", "system", "max_new_tokens", *DRAWING)
+    return {name: getattr(preferences, name) for name in names if getattr(source(name), "name", "") == "DEFAULT"}
+
+
+def report(settings_file: SettingsFile) -> None:
+    """Say what could not be read of the settings."""
+    for problem in settings_file.problems:
+        say(problem)
+
+
+def chosen_decoder(
+    named: str | None, auto: bool | None, parameters: Mapping[str, Value], preferred: str = AUTOMATIC.name
+) -> str:
     """The decoder that the options mean.
 
     Args:
@@ -198,7 +232,12 @@ def chosen_decoder(named: str | None, auto: bool | None, parameters: Mapping[str
         auto: what --auto or --no-auto says, if one is given.
         parameters: those that are given. Whoever sets what the decoder that chooses by itself would choose, means the
             one that is set by hand.
+        preferred: the one of the settings file. It holds where no option means another one.
     """
+    if named is None and auto is None and preferred in catalog.DECODERS:
+        own = {one.name for one in catalog.DECODERS[preferred].parameters}
+        if parameters.keys() <= own:
+            return preferred
     by_hand = AUTOMATIC.by_hand or AUTOMATIC.name
     if named is None:
         own = {one.name for one in catalog.DECODERS[by_hand].parameters} - {one.name for one in AUTOMATIC.parameters}

@@ -57,6 +57,22 @@ INKS: Mapping[tuple[Depth, bool], tuple[str, ...]] = {
 """The hues of steps, in turn: by depth, and by whether the background is dark."""
 
 
+MARKUP: Mapping[str, tuple[Style, int | None]] = {
+    "heading": (Style(bold=True), 0),
+    "strong": (Style(bold=True), None),
+    "emphasis": (Style(italic=True), None),
+    "strong_emphasis": (Style(bold=True, italic=True), None),
+    "struck": (Style(strike=True), None),
+    "link": (Style(underline=True), 4),
+    "code": (Style(), 1),
+    "keyword": (Style(bold=True), 5),
+    "string": (Style(), 2),
+    "number": (Style(), 1),
+    "name": (Style(), 0),
+}
+"""How formatted text looks: a cue, and the hue of a step by its number."""
+
+
 class Look(StrEnum):
     """How steps are told apart."""
 
@@ -96,6 +112,14 @@ class Palette:
     def verdict(self, verdict: str) -> Style:
         """The style of a verdict, whose mark has a shape of its own: hues are left to steps."""
         return _VERDICTS.get(verdict, Style())
+
+    def markup(self, kind: str) -> Style:
+        """The style of a part of formatted text, by the name of its ink. Code in a line is reversed without colours."""
+        if kind == "code" and not self.colour:
+            return Style(reverse=True)
+        hues = INKS[self.depth, self.dark]
+        cue, hue = MARKUP.get(kind, (Style(), None))
+        return cue if hue is None else cue + self._coloured(hues[hue % len(hues)])
 
     def _cue(self, index: int) -> Style:
         """Underlined, and by turns bold; where terminals draw bold in a lighter colour, too light here, reversed."""

@@ -13,7 +13,8 @@ import typer
 
 from ladechat.export.command import Refused, check_target, run_race
 from ladechat.export.formats import OF_A_RACE, ending
-from ladechat.options import USAGE_ERROR, check_length, fail, option_of, with_engine_options
+from ladechat.options import USAGE_ERROR, check_length, fail, option_of, report, with_engine_options
+from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
@@ -32,6 +33,7 @@ HEADINGS = ("decoder", "tokens", "passes", "tokens a pass", "seconds", "speed")
 def race(
     context: typer.Context,
     engine: EngineOptions,
+    settings_file: SettingsFile,
     question: Annotated[str, typer.Argument(help="What all of them answer.", show_default=False)],
     decoders: Annotated[
         str | None,
@@ -51,6 +53,7 @@ def race(
 ) -> None:
     """Have several decoders answer one question, and watch them side by side (docs/race.md)."""
     check_length(max_new_tokens)
+    report(settings_file)
     _refuse_what_is_of_one_answer(context)
     if STANDARD_OUTPUT in missing_streams():
         fail("Standard output is closed, and this command needs it; start it without >&-.")

@@ -39,7 +39,7 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-MODULES = {"pillow": "PIL"}
+MODULES = {"markdown_it_py": "markdown_it", "pillow": "PIL"}
 """What is imported of a package by another name than its own."""
 
 

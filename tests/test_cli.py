@@ -343,3 +343,65 @@ def test_a_parameter_that_several_decoders_have_is_one_option_that_names_them() 
     for parameter, names in owners.items():
         said = f"{', '.join(names)}: The most drafted tokens in a pass (1 to 64, default: {parameter.default})"
         assert len(names) > 1 and said in help_text
+
+
+# --- the settings file ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[EngineOptions, list[Message], int | None]]:
+    """What `ask` would have asked, with a settings file of the user's."""
+    calls: list[tuple[EngineOptions, list[Message], int | None]] = []
+
+    def run(options: EngineOptions, messages: list[Message], limit: int | None, *, as_json: bool) -> int:
+        calls.append((options, messages, limit))
+        return 0
+
+    monkeypatch.setattr(ask, "run", run)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "ladechat").mkdir()
+    (tmp_path / "ladechat" / "settings.toml").write_text(
+        'model = "owner/mine"\ndecoder = "suffix"\ntemperature = 0.5\nsystem = "Be brief."\n[parameters]\nnodes = 3\n'
+    )
+    return calls
+
+
+def test_what_no_option_says_is_as_in_the_settings_file(asked: list[Any]) -> None:
+    assert CliRunner().invoke(cli.app, ["ask", QUESTION]).exit_code == 0
+    options, messages, limit = asked[0]
+    assert (options.model, options.settings.temperature, limit) == ("owner/mine", 0.5, None)
+    assert (options.settings.decoder, options.settings.parameters) == ("suffix", {"nodes": 3})
+    assert messages[0].content == "Be brief."
+
+
+@pytest.mark.parametrize(
+    ("given", "decoder", "parameters"),
+    [
+        (["--nodes", "5"], "suffix", {"nodes": 5}),
+        (["-W", "7"], "lookahead", {"nodes": 3, "window": 7}),
+        (["--auto"], "auto", {"nodes": 3}),
+        (["--decoder", "jacobi"], "jacobi", {"nodes": 3}),
+    ],
+)
+def test_options_win_over_the_settings_file(
+    given: list[str], decoder: str, parameters: dict[str, int], asked: list[Any]
+) -> None:
+    result = CliRunner().invoke(cli.app, ["ask", QUESTION, "--model", "demo", "-T", "0", "--system", "", *given])
+    assert result.exit_code == 0
+    options, messages, _ = asked[0]
+    assert (options.model, options.settings.temperature) == ("demo", 0.0)
+    assert (options.settings.decoder, options.settings.parameters) == (decoder, parameters)
+    assert [message.role for message in messages] == ["user"]
+
+
+def test_what_comes_through_a_pipe_follows_the_question(asked: list[Any]) -> None:
+    result = CliRunner().invoke(cli.app, ["ask", "What is it about?"], input="One line.\nAnother.\n")
+    assert result.exit_code == 0
+    assert asked[0][1][-1].content == "What is it about?\n\nOne line.\nAnother.\n"
+
+
+def test_a_pipe_of_no_text_or_of_too_much_is_refused_in_a_sentence(asked: list[Any]) -> None:
+    for piped in (b"\xff\xfe", b"x" * protocol.MOST_TEXT):
+        result = CliRunner().invoke(cli.app, ["ask", "What is it?"], input=piped)
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert asked == []

@@ -18,13 +18,18 @@ from textual.dom import DOMNode
 from ladechat import catalog, protocol
 from ladechat.bench.options import method_names
 from ladechat.cli import app
+from ladechat.commands import COMMANDS
+from ladechat.preferences import SETTINGS
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.conversations import ConversationsScreen
 from ladechat.screens.explain import ExplainScreen
 from ladechat.screens.help import HelpScreen
 from ladechat.screens.learn import LearnScreen
+from ladechat.screens.models import ModelsScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.settings import SettingsScreen
+from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.transcript import Transcript
@@ -113,7 +118,7 @@ def test_the_protocol_page_has_no_message_that_does_not_exist() -> None:
 
 KEY_NAMES = {"escape": "Esc", "up": "↑", "down": "↓", "left": "←", "right": "→"}
 KEY_NAMES |= {"pageup": "Page Up", "pagedown": "Page Down", "plus": "+", "minus": "-"}
-KEY_NAMES |= {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?"}
+KEY_NAMES |= {"left_square_bracket": "[", "right_square_bracket": "]", "question_mark": "?", "slash": "/"}
 PLACES: dict[str, type[DOMNode]] = {
     "Anywhere": ChatScreen,
     "In a replay": ReplayScreen,
@@ -122,6 +127,9 @@ PLACES: dict[str, type[DOMNode]] = {
     "In the help": HelpScreen,
     "In the explanations": ExplainScreen,
     "In the list of conversations": ConversationsScreen,
+    "In the list of models": ModelsScreen,
+    "In the settings": SettingsScreen,
+    "In the system prompt": SystemPromptScreen,
     "In the prompt": Prompt,
     "On a slider": Slider,
     "In the conversation": Transcript,
@@ -142,6 +150,18 @@ def test_the_keys_page_has_the_keys_that_are_bound(place: str) -> None:
     cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
     documented = [key for cell in cells for key in re.findall("`(.+?)`", cell)]
     assert sorted(documented) == sorted(key for binding in PLACES[place].BINDINGS for key in shown_keys(binding))
+
+
+def test_the_page_of_commands_has_each_command_with_its_help() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(/.+?)` \| (.+?) \|$", page, re.MULTILINE)
+    assert documented == [(command.usage, command.help) for command in COMMANDS]
+
+
+def test_the_page_of_settings_has_each_setting_with_its_range() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(\w+)` \| (.+?) \| .+? \| (.+?) \|$", page, re.MULTILINE)
+    assert documented == [(setting.name, setting.wants, setting.help) for setting in SETTINGS.values()]
 
 
 def test_the_keys_of_the_readme_are_bound() -> None:

@@ -26,6 +26,7 @@ OPTIONS = [
     "--decoder", "--auto", "--no-auto", "--window", "-W", "--ngram", "-N", "--guesses", "-G", "--nodes",
     "--pool-prompt", "--carriers", "--no-pool-accepted", "--temperature", "-T", "--top-k", "--top-p", "-P", "--min-p",
     "--repetition-penalty", "--seed", "--max-new-tokens", "--system", "--record", "--json", "--idle-limit", "-i",
+    "--real-time",
     "--decoders", "--settings", "--questions", "--rounds", "--plot", "--version", "--help", "--", "-", "--no-such",
     "-Z", "--window=", "--record=",
 ]  # fmt: skip

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from ladechat.export.formats import ENDINGS, FILMS, FORMATS, SIZE, ending
+from ladechat.export.formats import ENDINGS, FILMS, FORMATS, IDLE_SECONDS, SIZE, ending
 from ladechat.options import fail, in_short
 from ladechat.terminal import say
 
 LEAST_SIZE, MOST_SIZE = (40, 10), (400, 200)
 SPEED_RANGE = (0.1, 100.0)
-IDLE_SECONDS, MOST_IDLE_SECONDS = 2.0, 86_400.0
+MOST_IDLE_SECONDS = 86_400.0
 ONLY_FOR = {"--size": (*FILMS, "svg"), "--speed": FILMS, "--idle": FILMS, "--step": ("svg",)}
 """The formats that an option says something about."""
 

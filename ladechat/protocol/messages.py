@@ -337,5 +337,11 @@ class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
     """The user took the last question that was answered out of the conversation, with its answer."""
 
 
+class SystemPrompt(Event, frozen=True, tag="system_prompt"):
+    """The user said how the model should behave, from the next question on; "": nothing is said any more."""
+
+    text: Text
+
+
 class Closed(Event, frozen=True, tag="closed"):
     """The last line of a recording that was ended on purpose. Without it, the session was interrupted."""

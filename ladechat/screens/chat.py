@@ -5,19 +5,22 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
-import msgspec
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.widgets import Footer
 
+from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
-from ladechat.protocol import MOST_TEXT, Configure, DecoderInfo, Event, Ready
+from ladechat.preferences import SettingsFile
+from ladechat.protocol import MOST_TEXT, Event, Ready
 from ladechat.screens.kept_conversations import KeptConversations
 from ladechat.screens.learn_from_chat import LearnFromChat
 from ladechat.screens.looking_back import LookingBack
+from ladechat.screens.model_choice import Engines, ModelChoice
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
+from ladechat.screens.slash_commands import SlashCommands
 from ladechat.screens.view import FRAMES_PER_SECOND, commands
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
@@ -29,14 +32,12 @@ from ladechat.widgets.later import call_later
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
 from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.slider import Slider
-from ladechat.widgets.sliders import ParameterSlider, SamplingSlider
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
 
 
-class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
+class ChatScreen(LookingBack, KeptConversations, LearnFromChat, ModelChoice, SlashCommands):
     """What the user says to a session, and what the session shows.
 
     Args:
@@ -46,6 +47,8 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
         store: what keeps the conversations; None keeps none.
         history: the questions of earlier sessions, for the prompt.
         opened: the conversation to go on with.
+        engines: makes the engines of another model; None makes none.
+        settings_file: what keeps the settings; None keeps none.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
@@ -59,13 +62,14 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
         store: ConversationStore | None = None,
         history: PromptHistory | None = None,
         opened: Kept | None = None,
+        engines: Engines | None = None,
+        settings_file: SettingsFile | None = None,
     ) -> None:
-        super().__init__(session, "" if opened else welcome, store=store)
-        self._model = model
+        super().__init__(
+            session, "" if opened else welcome, store=store, model=model, engines=engines, settings_file=settings_file
+        )
         self._history = history
         self._opened = opened
-        self._single_token: str | None = None
-        self._before_plain = ""
         self._quit_next = False
         self._warned = False
 
@@ -113,7 +117,8 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
             self.view.presenter.show(events)
             for event in events:
                 if isinstance(event, Ready):
-                    self._single_token = event.single_token
+                    self._learn_limits(event)
+                self._follow_loading(event)
 
     def give_back(self, question: str) -> None:
         """Offer a question that got no answer, to be sent again."""
@@ -124,7 +129,7 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
         """Say that the recording has ended early."""
         if self.is_running:
             why = f"The recording has ended: {error.strerror or error}. What was written before is kept."
-            self.notify(why, severity="error", timeout=10)
+            self.notify(why, severity="error")
             self._show_recording()
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -168,6 +173,7 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
 
     def _arm_quit(self, text: str) -> None:
         self._quit_next = True
+        self.app.clear_notifications()
         self.notify(text, timeout=QUIT_SECONDS)
         call_later(self, QUIT_SECONDS, self._disarm_quit)
 
@@ -192,48 +198,18 @@ class ChatScreen(LookingBack, KeptConversations, LearnFromChat):
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
-    @on(Slider.Changed)
-    def _slider_moved(self, event: Slider.Changed) -> None:
-        match event.slider:
-            case ParameterSlider() as slider:
-                changed = slider.decoder if slider.decoder != self._session.wished.decoder else None
-                self._session.configure(Configure(decoder=changed, parameters={slider.parameter.name: event.value}))
-            case SamplingSlider() as slider:
-                self._session.configure(msgspec.convert({slider.setting: slider.number}, Configure))
-
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
         self._session.watch(event.shown)
 
-    def action_switch_decoder(self) -> None:
-        """Plain decoding, or the decoder that was used before it, from the next step on."""
-        decoders = self.view.presenter.decoders
-        plain = self._plain_decoder
-        if plain is not None and self._session.wished.decoder != plain.name:
-            self._use_decoder(plain)
-        else:
-            self._use_decoder(decoders.get(self._before_plain) or next(iter(decoders.values())))
-
-    @property
-    def _plain_decoder(self) -> DecoderInfo | None:
-        """The first of the engine's decoders that takes one token a pass."""
-        return next((info for info in self.view.presenter.decoders.values() if not info.tree_attention), None)
-
-    def _use_decoder(self, info: DecoderInfo) -> None:
-        current = self._session.wished.decoder
-        if self._single_token is not None and info.tree_attention:
-            self.notify(f"Plain decoding only: {self._single_token}", severity="warning")
-            return
-        if info is self._plain_decoder and current != info.name:
-            self._before_plain = current
-        self._session.configure(Configure(decoder=info.name))
-
     def commands(self) -> Iterable[SystemCommand]:
-        """For the command palette: the actions of all keys, and every decoder."""
+        """For the command palette: the actions of all keys, those of other commands, and every decoder."""
         yield from commands(self.app, self, APP_KEYS)
         yield self.learn_command()
-        for info in self.view.presenter.decoders.values():
-            yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
+        for one in COMMANDS:
+            if one.title:
+                yield SystemCommand(one.title, one.help, partial(self.app.run_action, one.action, self))
+        yield from self.decoder_commands()
 
     # --- the engine and the recording ---------------------------------------------------------------------------------
 

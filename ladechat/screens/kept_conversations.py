@@ -60,7 +60,7 @@ class KeptConversations(SessionScreen):
 
     def _store_failed(self, error: OSError) -> None:
         why = f"The conversation cannot be kept: {error.strerror or error}. The chat goes on; each answer tries again."
-        self.notify(why, severity="error", timeout=10)
+        self.notify(why, severity="error")
 
     def action_ask_again(self) -> None:
         """Have the last question answered once more; the answer that is there goes."""

@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer
+from textual.widgets import Footer, Input
 
 from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
@@ -20,6 +20,7 @@ from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.presenter import Bookmark
+from ladechat.widgets.search_line import SearchLine
 from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
@@ -47,6 +48,7 @@ class ReplayScreen(Screen[None]):
         self.recording = recording
         self._transport = Transport(id="transport")
         self.view = ConversationView(self._transport, welcome(recording.header.model))
+        self._search = SearchLine(id="find")
         self._bookmarks: dict[int, Bookmark] = {}
         steps = [0]
         for event in recording.events:
@@ -55,6 +57,7 @@ class ReplayScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield self.view
+        yield self._search
         yield Footer(compact=True)
         yield TooSmall()
 
@@ -187,6 +190,23 @@ class ReplayScreen(Screen[None]):
         """Slower."""
         self.player.change_speed(-1)
         self._show_place()
+
+    def action_search(self) -> None:
+        """Ask what to search for."""
+        self._search.open()
+
+    @on(Input.Submitted, "#find")
+    def _go_to_next_place(self, event: Input.Submitted) -> None:
+        """Where the text is written next, after what is shown."""
+        position = self.player.found(event.value)
+        if position is not None:
+            self.go(position)
+        elif event.value:
+            self.notify("That is in no question and no answer of this recording.", severity="warning")
+
+    @on(SearchLine.Closed)
+    def _search_closed(self) -> None:
+        self._transport.focus()
 
     def action_interrupt(self) -> None:
         """Copy the selection; without one leave."""

@@ -1,5 +1,6 @@
 """What the parts of the chat have in common: a session with an engine, a conversation that is shown, a prompt."""
 
+from textual.containers import Vertical
 from textual.screen import Screen
 
 from ladechat.screens.view import ConversationView
@@ -22,4 +23,4 @@ class SessionScreen(Screen[None]):
         super().__init__()
         self._session = session
         self._prompt = Prompt(id="prompt")
-        self.view = ConversationView(self._prompt, welcome)
+        self.view = ConversationView(Vertical(self._prompt.commands, self._prompt, id="asking"), welcome)

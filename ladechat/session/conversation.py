@@ -1,5 +1,7 @@
 """The conversation. It lives in the UI: each `generate` carries all of it to the engine."""
 
+from msgspec.structs import replace
+
 from ladechat.protocol import Exchange, Generate, Message, TurnFinished
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
@@ -22,12 +24,24 @@ class Conversation:
         model: str = "",
         store: ConversationStore | None = None,
     ) -> None:
-        self.messages: list[Message] = [Message(role="system", content=system)] if system else []
+        self.messages: list[Message] = []
         self.pending: Message | None = None
         self._max_new_tokens = max_new_tokens
         self._model = model
         self._store = store
         self._turn = 0
+        if system:
+            self.instruct(system)
+
+    @property
+    def model(self) -> str:
+        """The model that answers, as it was asked for."""
+        return self._model
+
+    @property
+    def system(self) -> str:
+        """How the model should behave; "" where nothing is said about that."""
+        return self.messages[0].content if self.messages and self.messages[0].role == "system" else ""
 
     @property
     def turn(self) -> int:
@@ -79,15 +93,33 @@ class Conversation:
         self.pending = None
         return text
 
+    def instruct(self, system: str) -> None:
+        """Say how the model should behave from the next question on; with "", say nothing about it."""
+        self._put_first(system)
+        if self._store is not None:
+            self._store.instruct(system)
+
+    def _put_first(self, system: str) -> None:
+        said = [message for message in self.messages if message.role != "system"]
+        self.messages = [Message(role="system", content=system), *said] if system else said
+
+    def use_model(self, model: str) -> None:
+        """Have another model answer. The tokens of the answers that are there mean nothing to it."""
+        if model != self._model:
+            self._model = model
+            self.messages = [replace(message, token_ids=None) for message in self.messages]
+
     def restart(self) -> None:
         """Begin a new conversation. The system message stays."""
         self.messages = [message for message in self.messages if message.role == "system"]
         self.pending = None
         if self._store is not None:
             self._store.begin_new()
+            if self.system:
+                self._store.instruct(self.system)
 
     def open(self, kept: Kept) -> list[Exchange]:
-        """Go on with a kept conversation, in the place of this one. The system message stays.
+        """Go on with a kept conversation, in the place of this one, with its system message if it was kept with one.
 
         Returns:
             What it holds by now.
@@ -95,6 +127,10 @@ class Conversation:
         self.restart()
         if self._store is not None:
             kept = self._store.open(kept)
+        if kept.system is not None:
+            self._put_first(kept.system)
+        elif self.system and self._store is not None:
+            self._store.instruct(self.system)
         for exchange in kept.exchanges:
             self.messages += self._messages_of(exchange)
         return kept.exchanges

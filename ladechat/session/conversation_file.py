@@ -43,6 +43,12 @@ class Removed(Line, frozen=True, tag="removed"):
     """The last exchange before this line was taken out of the conversation."""
 
 
+class Instructed(Line, frozen=True, tag="system"):
+    """How the model should behave from here on, as the user said it; "": nothing is said."""
+
+    text: str
+
+
 class Renamed(Line, frozen=True, tag="title"):
     """The user gave the conversation a title."""
 
@@ -57,11 +63,13 @@ class Kept:
         path: its file.
         answers: what was asked and answered, oldest first; at least one.
         given_title: the one that the user gave; "" if there is none.
+        system: the system prompt; None where nothing was ever said about one.
     """
 
     path: Path
     answers: tuple[Answered, ...]
     given_title: str = ""
+    system: str | None = None
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -115,7 +123,7 @@ def shortened(text: str) -> str:
 
 
 _decode_first = msgspec.json.Decoder(Begun).decode
-_decode_line = msgspec.json.Decoder(Answered | Removed | Renamed).decode
+_decode_line = msgspec.json.Decoder(Answered | Removed | Renamed | Instructed).decode
 
 
 def read(path: Path) -> Kept | None:
@@ -135,7 +143,7 @@ def read(path: Path) -> Kept | None:
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     answers: list[Answered] = []
-    title = ""
+    title, system = "", None
     for line in _decoded(lines[1:]):
         match line:
             case Answered():
@@ -144,10 +152,12 @@ def read(path: Path) -> Kept | None:
                 del answers[-1:]
             case Renamed():
                 title = shortened(line.title)
-    return Kept(path, tuple(answers), title) if answers else None
+            case Instructed():
+                system = line.text
+    return Kept(path, tuple(answers), title, system) if answers else None
 
 
-def _decoded(lines: list[bytes]) -> Iterator[Answered | Removed | Renamed]:
+def _decoded(lines: list[bytes]) -> Iterator[Answered | Removed | Renamed | Instructed]:
     for line in lines:
         try:
             yield _decode_line(line)

@@ -16,7 +16,18 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from ladechat.protocol import Exchange, encode
-from ladechat.session.conversation_file import SUFFIX, Answered, Begun, Kept, Line, Removed, Renamed, read, shortened
+from ladechat.session.conversation_file import (
+    SUFFIX,
+    Answered,
+    Begun,
+    Instructed,
+    Kept,
+    Line,
+    Removed,
+    Renamed,
+    read,
+    shortened,
+)
 from ladechat.session.recording import PRIVATE, sync_in_background, write_whole
 
 DELETED = ".deleted"
@@ -74,6 +85,12 @@ class ConversationStore:
         if self._descriptor >= 0:
             self._write()
 
+    def instruct(self, system: str) -> None:
+        """Keep the system prompt of the conversation under way; "" if there is none any more."""
+        self._unwritten.append(Instructed(text=system))
+        if self._descriptor >= 0:
+            self._write()
+
     def begin_new(self) -> None:
         """Let go of the conversation under way, and begin another with the next exchange."""
         if not self.kept:
@@ -106,7 +123,8 @@ class ConversationStore:
             kept = read(kept.path) or kept
         else:
             title = [Renamed(title=kept.given_title)] if kept.given_title else []
-            self._unwritten += [*kept.answers, *title]
+            system = [Instructed(text=kept.system)] if kept.system is not None else []
+            self._unwritten += [*kept.answers, *title, *system]
         self._exchanges = len(kept.answers)
         return kept
 

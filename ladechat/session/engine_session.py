@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from ladechat import catalog
 from ladechat.protocol import (
     Asked,
     Command,
@@ -27,6 +28,7 @@ from ladechat.protocol import (
     Settings,
     SettingsApplied,
     Stop,
+    SystemPrompt,
     TurnFinished,
     TurnStarted,
     Watch,
@@ -150,6 +152,21 @@ class EngineSession:
         if self.pace.rate is not None:
             self._send(self.pace.command())
         self._running = asyncio.create_task(self._run(self._engine))
+        return True
+
+    def use_model(self, model: str, new_engine: NewEngine) -> bool:
+        """Put an engine with another model in the place of this one; False while an earlier one is still being ended.
+
+        A decoder that not every model has, as one that drafts with what was trained for it, gives way to the default.
+        """
+        if self.state is State.RESTARTING:
+            return False
+        self._new_engine = new_engine
+        info = catalog.DECODERS.get(self.wished.decoder)
+        if info is None or info.needs is not None or info.least_layers:
+            self.wished = replace(self.wished, decoder=Settings().decoder)
+        self.restart()
+        self.conversation.use_model(model)
         return True
 
     async def close(self) -> None:
@@ -277,7 +294,15 @@ class EngineSession:
     def open(self, kept: Kept) -> None:
         """Go on with a kept conversation, in the place of this one."""
         self._queue.clear()
+        system = self.conversation.system
         self._add(ConversationOpened(exchanges=self.conversation.open(kept)))
+        if self.conversation.system != system:
+            self._add(SystemPrompt(text=self.conversation.system))
+
+    def instruct(self, system: str) -> None:
+        """Say how the model should behave, from the next question on."""
+        self.conversation.instruct(system)
+        self._add(SystemPrompt(text=system))
 
     def take_back(self) -> str | None:
         """Take the last question that was answered, and its answer, out; the question, None if there is none."""

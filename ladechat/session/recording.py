@@ -17,7 +17,6 @@ from ladechat.protocol import (
     ConversationCleared,
     ConversationOpened,
     Event,
-    ExchangeRemoved,
     Header,
     Ready,
     SettingsApplied,
@@ -27,6 +26,8 @@ from ladechat.protocol import (
 
 SUFFIX = ".ladechat.jsonl"
 PRIVATE = 0o600
+MOST_REMEMBERED = 4000
+"""Events of a conversation that are kept for a recording which begins later: up to 32 MB."""
 
 
 def default_path(model: str) -> Path:
@@ -39,7 +40,8 @@ class Recorder:
     """Sees every event on its way to the screen, and writes them to a file while it is switched on.
 
     A recording that begins in the middle starts with what every reader needs first, the header, the model and the
-    settings, and with the whole of the turn that is under way.
+    settings, and with what is on the screen by then: the conversation so far. All that has the time 0, and time goes on
+    from there.
 
     Attributes:
         path: the file that is being written; None while switched off.
@@ -48,13 +50,12 @@ class Recorder:
     def __init__(self) -> None:
         self.path: Path | None = None
         self._descriptor = -1
-        self._header: Header | None = None
-        self._ready: Ready | None = None
-        self._settings: SettingsApplied | None = None
-        self._turn: list[Event] = []
+        self._head: dict[type[Event], Event] = {}
+        self._past: list[Event] = []
         self._waiting: list[Event] = []
         self._last = Event()
         self._clock_at_zero = 0.0
+        self._began = 0.0
 
     def start(self, path: Path) -> None:
         """Begin a new file, which only its user may read.
@@ -69,9 +70,12 @@ class Recorder:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from error
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
         self.path = path
-        known = [event for event in (self._header, self._ready, self._settings) if event is not None]
-        for event in (*known, *self._turn):
-            self._write_event(event)
+        self._began = self._now() if self._head else 0.0
+        started = datetime.now().astimezone().isoformat()
+        for event in (*self._head.values(), *self._past):
+            if isinstance(event, Header):
+                event = msgspec.structs.replace(event, started=started)
+            self._write_event(msgspec.structs.replace(event, t=0.0))
 
     def stop(self) -> None:
         """End the file with its closing line. A file that is still empty is removed.
@@ -82,7 +86,7 @@ class Recorder:
         if self.path is None:
             return
         try:
-            if self._header is None:
+            if not self._head:
                 self.path.unlink(missing_ok=True)
             else:
                 self._write(self._stamped(Closed()))
@@ -98,12 +102,8 @@ class Recorder:
         """
         self._last = event
         if isinstance(event, Header):
-            self._header, self._ready, self._settings = event, None, None
             self._clock_at_zero = time.monotonic() - event.t
-        elif isinstance(event, Ready):
-            self._ready = event
-        elif isinstance(event, SettingsApplied):
-            self._settings = event
+            self._began = 0.0
         self._remember(event)
         self._write_event(event)
         if isinstance(event, Header):
@@ -117,7 +117,7 @@ class Recorder:
         Raises:
             OSError: as `record`.
         """
-        if self._header is None:
+        if not self._head:
             self._waiting.append(event)
             return
         event = self._stamped(event)
@@ -125,17 +125,31 @@ class Recorder:
         self._write_event(event)
 
     def _stamped(self, event: Event) -> Event:
-        t = max(self._last.t, time.monotonic() - self._clock_at_zero)
-        return msgspec.structs.replace(event, seq=self._last.seq, t=t)
+        return msgspec.structs.replace(event, seq=self._last.seq, t=self._now())
+
+    def _now(self) -> float:
+        """On the clock of the engine; never before its last event."""
+        return max(self._last.t, time.monotonic() - self._clock_at_zero)
 
     def _remember(self, event: Event) -> None:
-        """Keep the events of the turn that is under way, from its question on."""
-        if isinstance(event, Asked):
-            self._turn = [event]
-        elif isinstance(event, TurnFinished | ConversationCleared | ConversationOpened | ExchangeRemoved | Header):
-            self._turn.clear()
-        elif self._turn:
-            self._turn.append(event)
+        """Keep what is on the screen: the conversation, from its first question on, or the latest part of it."""
+        if isinstance(event, ConversationCleared | ConversationOpened):
+            self._forget(len(self._past))
+        self._past.append(event)
+        if not isinstance(self._past[0], Asked | ConversationOpened):
+            self._forget(len(self._past))
+        if len(self._past) > MOST_REMEMBERED:
+            questions = (place for place, one in enumerate(self._past) if place and isinstance(one, Asked))
+            self._forget(next(questions, 0))
+
+    def _forget(self, count: int) -> None:
+        """Let the earliest events go, all but what the rest is read with."""
+        for event in self._past[:count]:
+            if isinstance(event, Header):
+                self._head = {Header: event}
+            elif isinstance(event, Ready | SettingsApplied):
+                self._head[type(event)] = event
+        del self._past[:count]
 
     def _write_event(self, event: Event) -> None:
         if self.path is None:
@@ -149,6 +163,7 @@ class Recorder:
             raise
 
     def _write(self, event: Event) -> None:
+        event = msgspec.structs.replace(event, t=max(event.t - self._began, 0.0)) if self._began else event
         write_whole(self._descriptor, encode(event))
 
     def _close_file(self) -> None:

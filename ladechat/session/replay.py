@@ -1,5 +1,6 @@
 """A replay: a recording read back, and where in it one is."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -150,6 +151,33 @@ class Player:
         """The position behind the question of this turn; there already, behind the one before, or at the beginning."""
         earlier = (turn.position + 1 for turn in reversed(self.recording.turns) if turn.position + 1 < self.position)
         return next(earlier, 0)
+
+    def found(self, text: str) -> int | None:
+        """The position behind the next place where a text is written, in a question or an answer; behind the last one
+        the first again. None if it is nowhere. Case does not matter.
+        """
+        places = list(_places(self.recording.events, text.casefold()))
+        later = (place for place in places if place > self.position)
+        return next(later, places[0] if places else None)
+
+
+def _places(events: list[Event], text: str) -> Iterator[int]:
+    """The positions behind the events that ask it, or write the end of it."""
+    answer = ""
+    for position, event in enumerate(events, start=1):
+        match event:
+            case Asked():
+                written = event.text.casefold()
+            case TurnStarted():
+                answer = written = ""
+            case Step():
+                new = "".join(event.pieces).casefold()
+                written = answer[len(answer) - min(len(text) - 1, len(answer)) :] + new
+                answer += new
+            case _:
+                continue
+        if text and text in written:
+            yield position
 
 
 def _times(events: list[Event], idle_limit: float | None) -> list[float]:

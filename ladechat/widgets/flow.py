@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
-from ladechat.widgets.cells import cell_size, joins_left, printable
+from ladechat.widgets.cells import cell_len, cell_size, joins_left, printable
 
 TAB = "    "
 _WRITTEN = str.maketrans(
@@ -20,6 +20,25 @@ _WRITTEN = str.maketrans(
 """What is part of ordinary writing, as a terminal shows it. What could hide or turn text around is not among it."""
 
 
+Markup = Literal[
+    "mark",
+    "heading",
+    "strong",
+    "emphasis",
+    "strong_emphasis",
+    "struck",
+    "link",
+    "code",
+    "listing",
+    "keyword",
+    "string",
+    "number",
+    "name",
+    "comment",
+]
+"""What formatted text is made of. A `mark` is not part of what was written: a bullet, the frame of a listing."""
+
+
 class Ink(NamedTuple):
     """What a stretch of text is.
 
@@ -31,7 +50,7 @@ class Ink(NamedTuple):
         own: whether it is the model's own next token, after drafts that were accepted.
     """
 
-    kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step"]
+    kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step"] | Markup
     turn: int = 0
     step: int = 0
     tokens: int = 0
@@ -46,12 +65,28 @@ Run = tuple[str, Ink]
 """A text without line breaks, and its ink."""
 
 
+class Origin(Protocol):
+    """Where a formatted line comes from."""
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where the characters `start` to `end` of the line stand in the text as it was written."""
+        ...
+
+
 @dataclass
 class Line:
-    """One line of the screen. `joint` is what stood between it and the next: a line break, or a space, or nothing."""
+    """One line of the screen.
+
+    Attributes:
+        joint: what stood between it and the next: a line break, or a space, or nothing.
+        copied: what is copied in its place, where that is not its text.
+        origin: of a line that shows a text in another form than it was written in.
+    """
 
     runs: list[Run] = field(default_factory=list)
     joint: str = "\n"
+    copied: str | None = None
+    origin: Origin | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str:
@@ -95,13 +130,15 @@ class Flow:
             self.lines.extend(wrap([*last.runs, *runs], self.width))
 
 
-def wrap(runs: Iterable[Run], width: int) -> list[Line]:
-    """Break text without line breaks into lines of at most `width` cells, at spaces where there are any."""
+def wrap(runs: Iterable[Run], width: int, *, words: bool = True) -> list[Line]:
+    """Break text without line breaks into lines of at most `width` cells: between words where there are any, or, for a
+    listing, wherever a line is full.
+    """
     characters = _inked(runs)
     lines: list[Line] = []
     start = 0
     while True:
-        end, following = _line_end(characters, start, width)
+        end, following = _line_end(characters, start, width, words)
         gap = "".join(character for character, _ in characters[end:following])
         lines.append(Line(_as_runs(characters[start:end]), joint=gap))
         if following >= len(characters):
@@ -112,6 +149,15 @@ def wrap(runs: Iterable[Run], width: int) -> list[Line]:
         start = following
 
 
+def ink_at(line: Line, cell: int) -> Ink:
+    """The ink of what stands in a cell of a line."""
+    for text, ink in line.runs:
+        cell -= cell_len(text)
+        if cell < 0:
+            return ink
+    return PLAIN
+
+
 def safe(text: str) -> str:
     """`text` as a terminal may be given it, line by line."""
     text = text.replace("\r\n", "\n").translate(_WRITTEN)
@@ -119,13 +165,13 @@ def safe(text: str) -> str:
     return "\n".join(printable("x" + line)[1:] for line in text.split("\n"))
 
 
-def _line_end(characters: list[tuple[str, Ink]], start: int, width: int) -> tuple[int, int]:
+def _line_end(characters: list[tuple[str, Ink]], start: int, width: int, words: bool) -> tuple[int, int]:
     """Where the line that begins at `start` ends, and where the next one begins."""
     cells = 0
     last_space = None
     for place in range(start, len(characters)):
         character = characters[place][0]
-        if character == " ":
+        if character == " " and words:
             last_space = place
             if cells >= width:
                 return place, place + 1

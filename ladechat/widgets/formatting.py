@@ -16,6 +16,9 @@ from ladechat.protocol import (
     TurnFinished,
 )
 
+SYSTEM_CHARACTERS = 200
+"""Of a system prompt, in a notice."""
+
 REASONS = {
     "stopped": "stopped",
     "max_new_tokens": "the token limit was reached",
@@ -61,6 +64,13 @@ def describe_trimming(event: HistoryTrimmed) -> str:
         f"The conversation outgrew the context of {event.context_length:,} tokens: {turns} left out of this prompt "
         f"({event.tokens_before:,} → {event.tokens_after:,} tokens)."
     )
+
+
+def describe_system(text: str) -> str:
+    """The system prompt from now on, in one line."""
+    line = " ".join(text.split())
+    shown = line if len(line) <= SYSTEM_CHARACTERS else line[: SYSTEM_CHARACTERS - 1] + "…"
+    return f"From the next question on the model is told: {shown}" if text else "The model has no system prompt now."
 
 
 def describe_failure(event: Failed) -> str:

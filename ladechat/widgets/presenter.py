@@ -20,6 +20,7 @@ from ladechat.protocol import (
     Settings,
     SettingsApplied,
     Step,
+    SystemPrompt,
     TurnFinished,
     TurnStarted,
     Value,
@@ -34,6 +35,7 @@ from ladechat.widgets.formatting import (
     describe_loading,
     describe_memory,
     describe_model,
+    describe_system,
     describe_trimming,
     info_of,
     introduce,
@@ -90,6 +92,11 @@ class Presenter:
         self._settings = Settings()
         self._parameters: dict[str, Value] = {}
         self.decoders = announced(())
+
+    @property
+    def parameters(self) -> Mapping[str, Value]:
+        """The last value of each parameter of any decoder, as the engine says."""
+        return self._parameters
 
     def begin(self, settings: Settings) -> None:
         """The screen before the first event."""
@@ -202,6 +209,8 @@ class Presenter:
                 self._show_conversation([])
             case ConversationOpened():
                 self._show_conversation(event.exchanges)
+            case SystemPrompt():
+                self._transcript.notice(describe_system(event.text))
             case ExchangeRemoved() if self._exchanges:  # else it was on the screen before the recording began
                 self._keep(self._exchanges.pop())
                 self._side.clear()

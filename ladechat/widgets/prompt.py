@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
 
-from textual import events
+from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -13,6 +13,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.widgets.cells import CONTROL_SYMBOLS
+from ladechat.widgets.command_list import CommandList
 from ladechat.widgets.later import call_later
 
 _KEPT = "\n\r\t"
@@ -41,6 +42,8 @@ class Prompt(TextArea):
         Binding("up", "earlier", "Earlier question", show=False, id="prompt.earlier"),
         Binding("down", "later", "Later question", show=False, id="prompt.later"),
         Binding("end", "line_end", "End of line", show=False, id="prompt.line_end"),
+        Binding("tab", "complete", "Complete", show=False, id="prompt.complete"),
+        Binding("escape", "close_commands", "Close the list", show=False, id="prompt.close_commands"),
     ]
 
     @dataclass
@@ -49,13 +52,20 @@ class Prompt(TextArea):
 
         text: str
 
-    def __init__(self, *, id: str | None = None) -> None:
+    @dataclass
+    class Commanded(Message):
+        """The user wants a command run: `text` is its name and its argument, without the slash."""
+
+        text: str
+
+    def __init__(self, *, id: str | None = None, commands: CommandList | None = None) -> None:
         super().__init__(
             id=id,
             compact=True,
             highlight_cursor_line=False,
             placeholder="Ask something. Enter sends, Ctrl+J begins a new line.",
         )
+        self.commands = commands or CommandList()
         self._past: list[str] = []
         self._place = 0
         self._draft = ""
@@ -80,7 +90,7 @@ class Prompt(TextArea):
 
     def remember(self, past: Sequence[str]) -> None:
         """Bring back these questions of earlier sessions too, oldest first."""
-        self._past = list(past)
+        self._past = [_as_question(text) for text in past]
         self._place = len(self._past)
 
     def on_key(self, event: events.Key) -> None:
@@ -133,14 +143,45 @@ class Prompt(TextArea):
         return super().edit(edit)
 
     def action_send(self) -> None:
-        """Say what was typed, unless it is nothing."""
-        text = self.text.strip()
-        if text:
-            if not self._past or self._past[-1] != text:
-                self._past.append(text)
+        """Say what was typed, unless it is nothing; of a command that is typed in part, run the one that is marked.
+
+        What begins with a slash is a command, with two slashes, or a space before one, a question.
+        """
+        text = self.text.rstrip()
+        if self.commands.display and (command := self.commands.marked) is not None and text != f"/{command.name}":
+            self.action_complete()
+            text = self.text.rstrip()
+            if command.needs_argument:
+                return
+        is_command = text.startswith("/") and not text.startswith("//")
+        said = text if is_command else text.removeprefix("/").strip()
+        if said:
+            remembered = said if is_command else _as_question(said)
+            if self._past[-1:] != [remembered]:
+                self._past.append(remembered)
             self._place = len(self._past)
             self.clear()
-            self.post_message(self.Sent(text))
+            self.commands.display = False
+            self.post_message(self.Commanded(said[1:]) if is_command else self.Sent(said))
+
+    # --- commands -----------------------------------------------------------------------------------------------------
+
+    @on(TextArea.Changed)
+    def _offer_commands(self) -> None:
+        """While the name of a command is typed, list those that begin so. One from the past is there already."""
+        typing = self._place == len(self._past)
+        self.commands.offer(self.document.text if typing else "")
+
+    def action_complete(self) -> None:
+        """Write out the command that is marked in the list."""
+        command = self.commands.marked
+        if command is not None:
+            self.load_text(f"/{command.name} " if command.argument else f"/{command.name}")
+            self.move_cursor(self.document.end)
+
+    def action_close_commands(self) -> None:
+        """Close the list; what was typed stays."""
+        self.commands.display = False
 
     def action_break_line(self) -> None:
         """Begin a new line."""
@@ -148,14 +189,18 @@ class Prompt(TextArea):
 
     def action_earlier(self) -> None:
         """In the first row, bring back the question before; elsewhere go up."""
-        if not self.navigator.is_first_wrapped_line(self.cursor_location) or not self._past:
+        if self.commands.display:
+            self.commands.action_cursor_up()
+        elif not self.navigator.is_first_wrapped_line(self.cursor_location) or not self._past:
             self.action_cursor_up()
         else:
             self._recall(self._place - 1)
 
     def action_later(self) -> None:
         """In the last row, the question after; elsewhere go down."""
-        if not self.navigator.is_last_wrapped_line(self.cursor_location) or not self._past:
+        if self.commands.display:
+            self.commands.action_cursor_down()
+        elif not self.navigator.is_last_wrapped_line(self.cursor_location) or not self._past:
             self.action_cursor_down()
         else:
             self._recall(self._place + 1)
@@ -178,14 +223,23 @@ class Prompt(TextArea):
         """A text area selects its line with F6 and everything with F7, which are the app's here; and what keys move
         the cursor that are the screen's moves nothing.
         """
+        if action in ("complete", "close_commands"):
+            return self.commands.display
         passed_on = action in MOVES and self._passes_on(MOVES[action])
         return not passed_on and action not in ("select_line", "select_all")
 
     def offer(self, text: str) -> None:
         """Put a text back that could not be answered, unless the user has begun another."""
         if not self.text:
+            self.load_text(_as_question(text))
+            self.move_cursor(self.document.end)
+
+    def offer_command(self, text: str) -> None:
+        """Put a command there, to be run or changed, unless the user has begun something."""
+        if not self.text:
             self.load_text(text)
             self.move_cursor(self.document.end)
+            self.commands.display = False
 
     def _recall(self, place: int) -> None:
         if self._place == len(self._past):
@@ -193,6 +247,11 @@ class Prompt(TextArea):
         self._place = min(max(place, 0), len(self._past))
         self.load_text(self._past[self._place] if self._place < len(self._past) else self._draft)
         self.move_cursor(self.document.end)
+
+
+def _as_question(text: str) -> str:
+    """A question as it is typed, so that none is taken for a command."""
+    return f" {text}" if text.startswith("/") else text
 
 
 def typed(text: str) -> str:

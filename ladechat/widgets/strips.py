@@ -40,3 +40,15 @@ def _head(text: str, cells: int) -> str:
         if used > cells:
             return text[:place]
     return text
+
+
+def restyle(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
+    """The segments, with characters `start` to `end` in the given style."""
+    restyled: list[Segment] = []
+    place = 0
+    for text, own, _ in segments:
+        for character in text:
+            inside = start <= place < end
+            restyled.append(Segment(character, (own or Style()) + style if inside else own))
+            place += 1
+    return list(Segment.simplify(restyled))

@@ -1,6 +1,5 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
-from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
@@ -14,58 +13,27 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ladechat import protocol
-from ladechat.palette import Palette
+from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
-from ladechat.widgets.cells import cell_len, printable
-from ladechat.widgets.flow import PLAIN, Flow, Ink, Line
+from ladechat.widgets.block import INDENT, Block, Kind, folded_at
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
 from ladechat.widgets.formatting import is_own
-from ladechat.widgets.strips import strip_of
+from ladechat.widgets.later import Seldom
+from ladechat.widgets.strips import restyle, strip_of
 
-INDENT = 2
 MARGIN = 1
 WIDTH_BEFORE_LAYOUT = 80
 """What a conversation that is there before its first layout is wrapped to: one cell a line would take long."""
+FORMATTING_SECONDS = 0.25
+"""An answer that is being written is formatted anew at most this often."""
+SHARE_FOR_FORMATTING = 0.2
+"""Of the time, at most: a block that takes long to format is formatted less often."""
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """While a step is marked, when the key means its last step."""
 ROWS_ABOVE_MARK = 3
 """Lines that stay in view above a step that is scrolled to."""
-
-Kind = Literal["user", "model", "notice"]
-
-
-class Block:
-    """One message, or one notice: its text, wrapped for the present width."""
-
-    def __init__(self, kind: Kind, name: str, width: int) -> None:
-        self.kind = kind
-        self.name = printable(name) if name else ""
-        self.written = ""
-        """Its text as it was given."""
-        self._parts: list[tuple[str, Ink]] = []
-        self._flow = Flow(width)
-
-    @property
-    def lines(self) -> list[Line]:
-        """The name, the text indented below it, and an empty line."""
-        head = [Line([(self.name, Ink("user" if self.kind == "user" else "label"))])] if self.name else []
-        return [*head, *(Line([(" " * INDENT, PLAIN), *line.runs], line.joint) for line in self._flow.lines), Line()]
-
-    def append(self, parts: Iterable[tuple[str, Ink]]) -> None:
-        """Add texts at the end, in one go. A message begins with its first visible character."""
-        coming: list[tuple[str, Ink]] = []
-        for text, ink in parts:
-            self.written += text
-            shown = text if self._parts or coming else text.lstrip()
-            if shown:
-                coming.append((shown, ink))
-        self._parts += coming
-        self._flow.extend(coming)
-
-    def wrap(self, width: int) -> None:
-        """Wrap everything anew."""
-        self._flow = Flow(width)
-        self._flow.extend(self._parts)
 
 
 class Transcript(ScrollView, can_focus=True):
@@ -79,6 +47,8 @@ class Transcript(ScrollView, can_focus=True):
     Transcript > .transcript--label { text-style: bold; color: $text-muted; }
     Transcript > .transcript--user { text-style: bold; color: $foreground; }
     Transcript > .transcript--muted { color: $text-muted; }
+    Transcript > .transcript--mark { color: $text-muted; }
+    Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--selected { background: $foreground; color: $background; }
     Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
@@ -88,6 +58,8 @@ class Transcript(ScrollView, can_focus=True):
         "transcript--label",
         "transcript--user",
         "transcript--muted",
+        "transcript--mark",
+        "transcript--comment",
         "transcript--alert",
         "transcript--selected",
         "transcript--below",
@@ -99,9 +71,12 @@ class Transcript(ScrollView, can_focus=True):
     ALLOW_SELECT = True
 
     palette: reactive[Palette] = reactive(Palette)
+    formatted: reactive[bool] = reactive(False)
+    """Are answers shown as formatted Markdown? Else, and while a step is marked, in the colours of steps."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._formatting = Seldom(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
         self._blocks: list[Block] = []
         self._lines: list[Line] = []
         self._last_start = 0
@@ -119,13 +94,16 @@ class Transcript(ScrollView, can_focus=True):
         """Begin a message or a notice, which what comes next is added to."""
         if not self._wrapped_width:  # mounted in the middle of a session, a widget may have its size without being told
             self.on_resize()
+        self._formatting.at_once_if_waiting()
         self._blocks.append(Block(kind, name, self._text_width))
         self._last_start = len(self._lines)
         self._update_last(self._last_start)
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
-        self._blocks[-1].append([(text, ink)])
+        block = self._blocks[-1]
+        block.append([(text, ink)])
+        block.show_formatted(self._shows_formatted)
         self._update_last(self._last_start)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
@@ -141,7 +119,10 @@ class Transcript(ScrollView, can_focus=True):
                 (piece, Ink("step", step.turn, step.index, tokens, token, is_own(step, token)))
                 for token, piece in enumerate(step.pieces)
             )
-        self._update_last(self._last_start)
+        if self._shows_formatted:
+            self._formatting.soon()
+        else:
+            self._update_last(self._last_start)
 
     def last_answer(self) -> str:
         """The last answer as the model wrote it, without notices in the middle of it; "" if there is none."""
@@ -160,6 +141,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def clear(self) -> None:
         """Forget everything."""
+        self._formatting.cancel()
         self._blocks.clear()
         self._lines.clear()
         self._last_start = 0
@@ -172,6 +154,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def keep(self, blocks: int) -> None:
         """Forget all but the first `blocks` messages and notices."""
+        self._formatting.cancel()
         going = sum(len(block.lines) for block in self._blocks[blocks:])
         del self._blocks[blocks:]
         kept = len(self._lines) - going
@@ -191,6 +174,33 @@ class Transcript(ScrollView, can_focus=True):
         self.virtual_size = Size(self._wrapped_width, len(self._lines))
         self.refresh()
 
+    # --- formatting and folding ---------------------------------------------------------------------------------------
+
+    @property
+    def _shows_formatted(self) -> bool:
+        return self.formatted and self._marked is None
+
+    def watch_formatted(self) -> None:
+        self._formatting.cancel()
+        for block in self._blocks:
+            block.show_formatted(self._shows_formatted)
+        self._relay()
+
+    def _format(self) -> None:
+        self._blocks[-1].show_formatted(self._shows_formatted)
+        self._update_last(self._last_start)
+
+    def action_fold(self) -> None:
+        """Open all long questions, or fold them if they are open."""
+        self._fold([block for block in self._blocks if block.foldable])
+
+    def _fold(self, blocks: list[Block]) -> None:
+        folded = not any(block.folded for block in blocks)
+        for block in blocks:
+            block.folded = folded
+        if blocks:
+            self._relay()
+
     # --- geometry -----------------------------------------------------------------------------------------------------
 
     @property
@@ -203,10 +213,14 @@ class Transcript(ScrollView, can_focus=True):
             self._wrapped_width = width
             for block in self._blocks:
                 block.wrap(self._text_width)
-            self._lines = [line for block in self._blocks for line in block.lines]
-            self._last_start = len(self._lines) - len(self._blocks[-1].lines) if self._blocks else 0
-            self._redraw()
-            self.virtual_size = Size(width, len(self._lines))
+            self._relay()
+
+    def _relay(self) -> None:
+        """Put the lines of all messages together anew."""
+        self._lines = [line for block in self._blocks for line in block.lines]
+        self._last_start = len(self._lines) - len(self._blocks[-1].lines) if self._blocks else 0
+        self._redraw()
+        self.virtual_size = Size(self._wrapped_width, len(self._lines))
 
     @property
     def follows_end(self) -> bool:
@@ -256,7 +270,7 @@ class Transcript(ScrollView, can_focus=True):
         if span is not None:
             start, end = span
             chosen = self.get_component_rich_style("transcript--selected")
-            segments = _restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
+            segments = restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
         return strip_of(segments, width, base).apply_offsets(0, place)
 
     def _style(self, ink: Ink) -> Style:
@@ -266,8 +280,10 @@ class Transcript(ScrollView, can_focus=True):
                 marked = "marked" if self.palette.colour else "selected"
                 style += self.get_component_rich_style(f"transcript--{marked}") + Style(reverse=False)
             return style
-        if ink.kind in ("plain", "answer"):
+        if ink.kind in ("plain", "answer", "listing"):
             return Style()
+        if ink.kind in MARKUP:
+            return self.palette.markup(ink.kind)
         return self.get_component_rich_style(f"transcript--{ink.kind}")
 
     # --- steps --------------------------------------------------------------------------------------------------------
@@ -277,8 +293,7 @@ class Transcript(ScrollView, can_focus=True):
         if self._marked is None:
             self._followed = self.follows_end
             self.anchor(False)
-        self._marked = turn, step
-        self._redraw()
+        self._mark((turn, step))
         place = next((y for y in range(len(self._lines) - 1, -1, -1) if self._shows_marked(y)), None)
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
@@ -287,21 +302,33 @@ class Transcript(ScrollView, can_focus=True):
     def unmark(self) -> None:
         """Mark nothing any more, and go on where the view was."""
         if self._marked is not None:
-            self._marked = None
-            self._redraw()
+            self._mark(None)
             if self._followed:
                 self.anchor()
+
+    def _mark(self, step: tuple[int, int] | None) -> None:
+        before, self._marked = self._marked, step
+        if self.formatted and (before is None) != (step is None):
+            self.watch_formatted()
+        self._redraw()
 
     def _shows_marked(self, y: int) -> bool:
         return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in self._lines[y].runs)
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a token points at its step. Behind a drag that selected text it means nothing else."""
+        """A click on a token points at its step, one below a long question opens or folds it.
+
+        Behind a drag that selected text it means nothing else.
+        """
         offset = event.get_content_offset(self)
         if offset is None or self.text_selection is not None:
             return
         y = self.scroll_offset.y + offset.y
-        ink = _ink_at(self._lines[y], offset.x) if y < len(self._lines) else PLAIN
+        folded = folded_at(self._blocks, y)
+        if folded is not None:
+            self._fold([folded])
+            return
+        ink = ink_at(self._lines[y], offset.x) if y < len(self._lines) else PLAIN
         if ink.kind == "step":
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
@@ -312,37 +339,11 @@ class Transcript(ScrollView, can_focus=True):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
         parts: list[str] = []
-        for place, line in enumerate(self._lines):
-            span = selection.get_span(place)
-            if span is None:
-                continue
-            start, end = span
-            text = line.text
-            shift = INDENT if text.startswith(" " * INDENT) else 0
-            parts.append(text[max(start, shift) : len(text) if end == -1 else end])
-            parts.append(line.joint if end == -1 else "")
+        first = 0
+        for block in self._blocks:
+            parts.append(block.selected(selection, first))
+            first += len(block.lines)
         return "".join(parts), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
-
-
-def _ink_at(line: Line, cell: int) -> Ink:
-    """The ink of what stands in a cell of a line."""
-    for text, ink in line.runs:
-        cell -= cell_len(text)
-        if cell < 0:
-            return ink
-    return PLAIN
-
-
-def _restyle(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
-    """The segments, with characters `start` to `end` in the given style."""
-    restyled: list[Segment] = []
-    place = 0
-    for text, own, _ in segments:
-        for character in text:
-            inside = start <= place < end
-            restyled.append(Segment(character, (own or Style()) + style if inside else own))
-            place += 1
-    return list(Segment.simplify(restyled))

@@ -244,3 +244,20 @@ async def test_during_an_answer_no_new_conversation_is_begun() -> None:
         await pilot.press("ctrl+l")
         assert "One?" in stage.text
         assert stage.notices == ["Stop the answer first (Esc)."]
+
+
+async def test_ctrl_g_formats_answers_and_ctrl_n_opens_long_questions() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await answered(pilot, stage, "\n".join(f"line {number}" for number in range(20)))
+        transcript = stage.screen.view.transcript
+
+        def shown(text: str) -> bool:
+            return any(text in line.text for line in transcript._lines)
+
+        assert shown("```python") and not shown("line 19")
+        await pilot.press("ctrl+g", "ctrl+n")
+        assert not shown("```python") and shown("│ def guesses") and shown("line 19")
+        await pilot.press("ctrl+g", "ctrl+n")
+        assert shown("```python") and not shown("line 19")

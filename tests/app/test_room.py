@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from textual.widget import Widget
 from textual.widgets import Footer
+from textual.widgets._toast import Toast, ToastRack
 
 from ladechat.clipboard import keep
 from ladechat.palette import Look
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
@@ -119,3 +122,34 @@ def test_no_code_of_a_model_is_imported_by_the_app_or_the_command_line() -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+async def test_messages_cover_nothing_that_is_read_and_are_shown_one_after_the_other() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        for text in ("word " * 60, "second", "third"):
+            stage.screen.notify(text)
+        await wait_until(pilot, lambda: len(stage.app.screen.query(Toast)) == 3)
+        shown = stage.app.screen.query_one(ToastRack).region
+        for read in (Transcript, Sliders, Prompt):
+            assert not shown.overlaps(stage.app.query_one(read).region)
+        first, second, third = [one.timeout for one in stage.app._notifications]
+        assert first < second < third
+        stage.app.clear_notifications()
+        stage.screen.notify("at once")
+        await wait_until(pilot, lambda: stage.notices == ["at once"])
+        assert next(iter(stage.app._notifications)).timeout == first
+
+
+async def test_tab_walks_as_the_page_is_read() -> None:
+    stage = Stage(decoder="lookahead")
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        walked = []
+        for _ in range(6):
+            await pilot.press("tab")
+            walked.append(stage.app.focused)
+        regions = [widget.region.offset for widget in walked if widget is not None]
+        assert isinstance(walked[0], Transcript) and isinstance(walked[-1], Prompt)
+        assert [place.y for place in regions[1:]] == sorted(place.y for place in regions[1:])

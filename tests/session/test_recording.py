@@ -2,8 +2,10 @@
 
 import os
 import stat
+from itertools import accumulate
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ladechat.protocol import (
@@ -21,6 +23,8 @@ from ladechat.protocol import (
 from ladechat.session.recording import Recorder, default_path
 from ladechat.session.replay import Recording
 from tests.session.streams import HEADER, stream, turn, untimed, write
+
+OWN = (Asked, ConversationCleared)
 
 
 def written(path: Path) -> list[Event]:
@@ -56,22 +60,56 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert path.read_bytes() == b"precious"
 
 
-def test_a_recording_that_begins_in_the_middle_has_what_a_reader_needs_and_the_whole_turn(tmp_path: Path) -> None:
-    recorder, path = Recorder(), tmp_path / "talk.jsonl"
-    changed = SettingsApplied(settings=Settings(parameters={"window": 9}))
-    first, second = turn(1), turn(2)
-    for event in stream(Loading(stage=1, stages=1, doing="loading"), changed, *first):
-        recorder.record(event)
-    recorder.record_own(Asked(turn=2, text="Question 2?"))
-    for event in second[:3]:
-        recorder.record(event)
+def late_recording(path: Path, *before: Event, after: list[Event]) -> Recording:
+    """What is read of a recording that was switched on between these events."""
+    recorder = Recorder()
+    events = stream(*before, *after, pace=10.0)
+    own = list(accumulate(isinstance(event, OWN) for event in events))
+    events = [msgspec.structs.replace(event, seq=event.seq - added) for event, added in zip(events, own, strict=True)]
+    split = len(events) - len(after)
+    for event in events[:split]:
+        (recorder.record_own if isinstance(event, OWN) else recorder.record)(event)
     recorder.start(path)
-    for event in second[3:]:
+    for event in events[split:]:
         recorder.record(event)
     recorder.stop()
-    kept = untimed(written(path))
-    assert kept == [HEADER, changed, Asked(turn=2, text="Question 2?"), *second, Closed()]
-    assert Recording.read(path).notices == []
+    return Recording.read(path)
+
+
+def test_a_recording_that_begins_in_the_middle_has_the_conversation_so_far_at_time_0(tmp_path: Path) -> None:
+    changed = SettingsApplied(settings=Settings(parameters={"window": 9}))
+    first, second = [Asked(turn=1, text="Question 1?"), *turn(1)], [Asked(turn=2, text="Question 2?"), *turn(2)]
+    before = (Loading(stage=1, stages=1, doing="loading"), changed, *first, *second[:3])
+    recording = late_recording(tmp_path / "talk.jsonl", *before, after=second[3:])
+    header, *rest = untimed(recording.events)
+    assert isinstance(header, Header)
+    assert rest == [changed, *first, *second]
+    assert recording.notices == [] and recording.closed
+    late = len(second[3:])
+    assert set(recording.times[:-late]) == {0.0}
+    assert recording.times[-late:] == pytest.approx([10.0 * (1 + place) for place in range(late)], abs=1.0)
+
+
+def test_what_was_cleared_before_is_not_in_it(tmp_path: Path) -> None:
+    before = (Asked(turn=1, text="Question 1?"), *turn(1), ConversationCleared())
+    recording = late_recording(tmp_path / "talk.jsonl", *before, after=turn(2))
+    assert untimed(recording.events)[1:] == turn(2)
+
+
+def test_a_conversation_of_two_engines_is_at_time_0_too(tmp_path: Path) -> None:
+    again = msgspec.structs.replace(HEADER, started="2030-01-01T13:00:00.000+00:00")
+    before = (Asked(turn=1, text="Question 1?"), *turn(1), again, Asked(turn=2, text="Question 2?"))
+    recording = late_recording(tmp_path / "talk.jsonl", *before, after=turn(2))
+    assert [event.text for event in recording.events if isinstance(event, Asked)] == ["Question 1?", "Question 2?"]
+    assert set(recording.times[: -len(turn(2))]) == {0.0}
+
+
+def test_of_a_long_conversation_the_last_turns_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.session.recording.MOST_REMEMBERED", 2 * len(turn(1)) + 2)
+    changed = SettingsApplied(settings=Settings(parameters={"window": 9}))
+    turns = [[Asked(turn=number, text=f"Question {number}?"), *turn(number)] for number in (1, 2, 3)]
+    recording = late_recording(tmp_path / "talk.jsonl", *turns[0], changed, *turns[1], *turns[2], after=turn(4))
+    assert untimed(recording.events)[1:] == [changed, *turns[1], *turns[2], *turn(4)]
 
 
 def test_what_the_user_adds_repeats_the_number_before_and_time_never_falls(tmp_path: Path) -> None:

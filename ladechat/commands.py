@@ -1,0 +1,106 @@
+"""Every slash command, once: the list above the prompt, the command palette and docs/commands.md read this table."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ladechat.keys import APP_KEYS
+from ladechat.preferences import DRAWING, SETTINGS
+
+
+@dataclass(frozen=True)
+class SlashCommand:
+    """A command that is typed into the prompt.
+
+    Attributes:
+        name: what is typed behind the slash.
+        help: what it does.
+        action: the action of the chat's screen. It is given the argument, as a string, if the command takes one.
+        argument: what follows the name; in square brackets where it may be left out.
+        sets: the setting that it is short for: the action is told its name before the argument.
+        title: its name in the command palette; "" where it is in there as a key's action, or needs an argument.
+    """
+
+    name: str
+    help: str
+    action: str
+    argument: str = ""
+    sets: str = ""
+    title: str = ""
+
+    @property
+    def usage(self) -> str:
+        """How it is typed."""
+        return f"/{self.name} {self.argument}".rstrip()
+
+    @property
+    def needs_argument(self) -> bool:
+        """Can it do nothing by itself?"""
+        return bool(self.argument) and not self.argument.startswith("[")
+
+
+NAMES_OF_KEYS = {
+    "new": "new",
+    "conversations": "conversations",
+    "again": "again",
+    "edit": "edit",
+    "copy_answer": "copy",
+    "stop": "stop",
+    "race": "race",
+    "record": "record",
+    "pause": "pause",
+    "slow": "slow",
+    "panels": "panels",
+    "look": "look",
+    "restart": "restart",
+    "help": "help",
+    "quit": "quit",
+}
+"""The commands that a key has too: by the id of the key."""
+
+
+def _of_keys() -> Iterator[SlashCommand]:
+    keys = {key.id: key for key in APP_KEYS}
+    for key, name in NAMES_OF_KEYS.items():
+        yield SlashCommand(name, keys[key].tooltip, keys[key].action)
+
+
+def _of_drawing() -> Iterator[SlashCommand]:
+    for name in DRAWING:
+        yield SlashCommand(name.replace("_", "-"), SETTINGS[name].help, "set", "NUMBER", sets=name)
+
+
+COMMANDS = (
+    *_of_keys(),
+    SlashCommand("model", "Use another model from the next question on.", "model", "[NAME]", title="Model …"),
+    SlashCommand(
+        "system", "How the model should behave, from the next question on.", "system", "[TEXT]", title="System prompt …"
+    ),
+    SlashCommand("decoder", "Decode with this decoder from the next step on.", "decoder", "NAME"),
+    SlashCommand("set", "Set a number of the decoder, as in /set W 15; /W 15 does the same.", "set", "NAME NUMBER"),
+    *_of_drawing(),
+    SlashCommand("settings", "All that can be set, with explanations.", "settings", title="Settings …"),
+    SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
+    SlashCommand("learn", "How it works, in seven scenes of a minute.", "learn"),
+    SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
+)
+
+
+def find(name: str) -> SlashCommand | None:
+    """The command of this name, however it is capitalised."""
+    return next((one for one in COMMANDS if one.name == _plain(name)), None)
+
+
+def matching(typed: str) -> list[SlashCommand]:
+    """The commands whose names begin with what was typed behind the slash."""
+    return [one for one in COMMANDS if one.name.startswith(_plain(typed))]
+
+
+def nearest(name: str) -> SlashCommand | None:
+    """The command that was probably meant."""
+    names = difflib.get_close_matches(_plain(name), [one.name for one in COMMANDS], n=1)
+    return find(names[0]) if names else None
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "-")

@@ -1,0 +1,353 @@
+"""What holds from session to session: one table that gives the file, its defaults and docs/settings.md."""
+
+import contextlib
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+from platformdirs import user_config_path
+
+from ladechat import catalog
+from ladechat.files import replace_file
+from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Value
+from ladechat.protocol.values import MinP, Penalty, Positive, Seed, Temperature, Text, TopK, TopP
+
+NAME = "settings.toml"
+MOST_BYTES = 64 * 1024
+"""Of the file: what is longer is something else."""
+PARAMETERS = "parameters"
+"""The table of the file that has the parameters of decoders, by their names."""
+NEW_FILE = "# The settings of ladechat: docs/settings.md explains them all.\n"
+PRIVATE = 0o600
+
+
+class Preferences(Struct, frozen=True, kw_only=True):
+    """The settings that a file can have. Each says what it is, and what it may be."""
+
+    theme: Annotated[
+        str | None,
+        Meta(description="The colour theme.", extra={"wants": "the name of a theme"}),
+    ] = None
+    look: Annotated[
+        Literal["hues", "demo"],
+        Meta(description="A hue for each step, or blue for what came in parallel.", extra={"wants": "hues or demo"}),
+    ] = "hues"
+    panels: Annotated[
+        bool,
+        Meta(description="Whether the panels are shown.", extra={"wants": "true or false"}),
+    ] = True
+    model: Annotated[
+        Text,
+        Meta(
+            description="A folder, a GGUF file, a hub id, or demo, the bundled model.",
+            extra={"wants": "a name or a path in quotes"},
+        ),
+    ] = "demo"
+    decoder: Annotated[
+        str,
+        Meta(description="How answers are decoded.", extra={"wants": "the name of a decoder"}),
+    ] = "auto"
+    parameters: Annotated[
+        dict[str, Value],
+        Meta(description="Of decoders, by their names: a table of its own.", extra={"wants": "a table"}),
+    ] = {}
+    system: Annotated[
+        Text,
+        Meta(description="How the model should behave: the first message.", extra={"wants": "a text in quotes"}),
+    ] = ""
+    max_new_tokens: Annotated[
+        Positive | None,
+        Meta(description="The longest answer, in tokens.", extra={"wants": "a whole number of at least 1"}),
+    ] = None
+    temperature: Annotated[
+        Temperature,
+        Meta(
+            description="0 takes the likeliest token; above it tokens are drawn.",
+            extra={"wants": f"a number from {TEMPERATURE_RANGE[0]:g} to {TEMPERATURE_RANGE[1]:g}"},
+        ),
+    ] = 0.0
+    top_k: Annotated[
+        TopK,
+        Meta(
+            description="Draw from the k likeliest tokens; 0: from all.",
+            extra={"wants": "a whole number, 0 or more"},
+        ),
+    ] = 0
+    top_p: Annotated[
+        TopP,
+        Meta(
+            description="Draw from the likeliest tokens that have this probability together.",
+            extra={"wants": "a number above 0 and at most 1"},
+        ),
+    ] = 1.0
+    min_p: Annotated[
+        MinP,
+        Meta(
+            description="Draw from tokens with at least this part of the highest probability.",
+            extra={"wants": "a number from 0 up to, but not, 1"},
+        ),
+    ] = 0.0
+    repetition_penalty: Annotated[
+        Penalty,
+        Meta(
+            description="Above 1, words of the text come again less often.",
+            extra={"wants": f"a number from {PENALTY_RANGE[0]:g} to {PENALTY_RANGE[1]:g}"},
+        ),
+    ] = 1.0
+    seed: Annotated[
+        Seed | None,
+        Meta(
+            description="Where random numbers begin: the same seed, the same answers.",
+            extra={"wants": "a whole number, 0 or more"},
+        ),
+    ] = None
+
+
+class Setting(NamedTuple):
+    """A row of the table: its key, what it is, what it may be, and the value that it has where nothing is said."""
+
+    name: str
+    kind: Any
+    help: str
+    wants: str
+    default: Any
+
+    def problem(self, value: Any) -> str | None:
+        """Why it cannot have this value, as a sentence; None if it can."""
+        try:
+            msgspec.convert(value, self.kind)
+        except msgspec.ValidationError:
+            return f"{self.name} has to be {self.wants}, not {_shortened(value)}."
+        return None
+
+
+def _settings() -> Iterator[Setting]:
+    hints = get_type_hints(Preferences, include_extras=True)
+    defaults = Preferences()
+    for name in Preferences.__struct_fields__:
+        meta = hints[name].__metadata__[-1]
+        yield Setting(name, hints[name], meta.description, meta.extra["wants"], getattr(defaults, name))
+
+
+SETTINGS = {setting.name: setting for setting in _settings()}
+"""All of them, by their names."""
+DRAWING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed")
+"""How tokens are drawn: each a field of the protocol's `Settings` too."""
+
+
+class SettingsRefused(Exception):
+    """Why the file is left as it is, in a sentence."""
+
+
+class SettingsFile:
+    """Reads what is set, and changes single settings; whatever else stands in the file stays as it is.
+
+    What cannot be read has its default, and is never written over.
+
+    Args:
+        path: the file; by default in the user's config folder.
+        writable: whether changes are kept.
+
+    Attributes:
+        preferences: what was read.
+        problems: what could not be read, in sentences.
+    """
+
+    def __init__(self, path: Path | None = None, *, writable: bool = True) -> None:
+        self.path = path or user_config_path("ladechat") / NAME
+        self.writable = writable
+        self.problems: list[str] = []
+        self._wrong: set[str] = set()
+        try:
+            text = _read(self.path)
+        except SettingsRefused as refused:
+            self.problems.append(f"{refused} Nothing of it holds, and nothing is written to it.")
+            text = ""
+        self.preferences = self._checked(text)
+
+    def _checked(self, text: str) -> Preferences:
+        """What is right in a text; what is wrong is said, with its line."""
+        lines = {(one.table, one.key): one.first + 1 for one in _statements(text.split("\n"))}
+        good: dict[str, Any] = {}
+        for key, value in tomllib.loads(text).items():
+            if (problem := _problem(key, value)) is None:
+                good[key] = value
+            else:
+                self._wrong.add(key)
+                self._tell(lines.get(("", key)), problem)
+        for name, value in list(good.get(PARAMETERS, {}).items()):
+            if (problem := _parameter_problem(name, value)) is not None:
+                del good[PARAMETERS][name]
+                self._tell(lines.get((PARAMETERS, name)), problem)
+        return msgspec.convert(good, Preferences)
+
+    def _tell(self, line: int | None, problem: str) -> None:
+        place = f"{self.path}, line {line}" if line else f"{self.path}"
+        self.problems.append(f"{place}: {problem} It is left out.")
+
+    def keep(self, changes: Mapping[str, Any]) -> None:
+        """Write these settings, by their names; None takes one out.
+
+        Raises:
+            SettingsRefused: the file cannot be read or written, or what stands there for one of them cannot be.
+        """
+        if not self.writable:
+            raise SettingsRefused("Nothing is kept: ladechat was started with --no-save.")
+        if wrong := sorted(self._wrong & changes.keys()):
+            raise SettingsRefused(f"{self.path}: {wrong[0]} could not be read, and is left as it is; mend it there.")
+        text = _read(self.path) or NEW_FILE
+        try:
+            replace_file(self.path.resolve(), edited(text, changes).encode(), PRIVATE)
+        except OSError as error:
+            raise SettingsRefused(f"{self.path} cannot be written: {error.strerror or error}.") from error
+
+
+def _problem(key: str, value: Any) -> str | None:
+    """Why a setting cannot have this value, as a sentence; None if it can."""
+    setting = SETTINGS.get(key)
+    if setting is None:
+        return f"there is no setting {_shortened(key)}."
+    if key == "decoder" and isinstance(value, str) and value not in catalog.DECODERS:
+        return f"there is no decoder {_shortened(value)}; there are {', '.join(catalog.DECODERS)}."
+    return setting.problem(value)
+
+
+def _parameter_problem(name: str, value: Value) -> str | None:
+    """The same for a parameter of decoders; of one that several have, all have to take it."""
+    declared = [one for info in catalog.DECODERS.values() for one in info.parameters if one.name == name]
+    if not declared:
+        return f"no decoder has a parameter {_shortened(name)}."
+    problem = next(filter(None, (catalog.problem(one, value) for one in declared)), None)
+    return problem and f"{name} {problem}."
+
+
+def _read(path: Path) -> str:
+    """A file that is valid TOML; "" if there is none.
+
+    Raises:
+        SettingsRefused: it is no such file.
+    """
+    try:
+        if not path.exists():
+            return ""
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:  # opening a pipe may wait for ever
+            raise SettingsRefused(f"{path} is no file of at most {MOST_BYTES // 1024} KiB.")
+        text = path.read_text(encoding="utf-8")
+        tomllib.loads(text)
+    except OSError as error:
+        raise SettingsRefused(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise SettingsRefused(f"{path} is not written in UTF-8.") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsRefused(f"{path} is not TOML: {error}.") from error
+    return text
+
+
+# --- changing a text ------------------------------------------------------------------------------------------------
+
+
+class _Statement(NamedTuple):
+    """A key with its value, in lines `first` to `end` - 1; of a table's head the key is ""."""
+
+    table: str
+    key: str
+    first: int
+    end: int
+
+
+def _statements(lines: list[str]) -> Iterator[_Statement]:
+    """The statements of a text that is valid TOML. Each is the fewest lines that are valid by themselves."""
+    table, first = "", 0
+    while first < len(lines):
+        end = first + 1
+        while (content := _parsed("\n".join(lines[first:end]))) is None and end < len(lines):
+            end += 1
+        is_head = lines[first].lstrip().startswith("[")
+        if content:
+            key = next(iter(content))
+            table = key if is_head else table
+            yield _Statement(table, "" if is_head else key, first, end)
+        first = end
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        return tomllib.loads(text)
+    return None
+
+
+def edited(text: str, changes: Mapping[str, Any]) -> str:
+    """A text of valid TOML with these settings changed. Comments and order stay.
+
+    Raises:
+        SettingsRefused: what stands there is written in a way that this does not change, as with dotted keys.
+    """
+    wanted = tomllib.loads(text)
+    for name, value in changes.items():
+        if name == PARAMETERS:
+            wanted[name] = {**wanted.get(name, {}), **value}
+            for parameter, number in value.items():
+                text = _with(text, PARAMETERS, parameter, number)
+        else:
+            wanted[name] = value
+            text = _with(text, "", name, value)
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if _parsed(text) != wanted:
+        raise SettingsRefused("The settings are written in a way that is not changed from here; change them by hand.")
+    return text
+
+
+def _with(text: str, table: str, key: str, value: Any) -> str:
+    """The text with one key changed, added behind the others of its table, or with None taken out."""
+    lines = text.rstrip("\n").split("\n")
+    statements = list(_statements(lines))
+    there = next((one for one in statements if (one.table, one.key) == (table, key)), None)
+    if there is not None:
+        comment = _comment_of(lines[there.end - 1]) if there.end == there.first + 1 else ""
+        lines[there.first : there.end] = [] if value is None else [f"{key} = {_toml(value)}{comment}"]
+    elif value is not None:
+        of_table = [one for one in statements if one.table == table]
+        if of_table:
+            place = of_table[-1].end
+        elif table:
+            lines += ["", f"[{table}]"]
+            place = len(lines)
+        else:
+            place = min((one.first for one in statements), default=len(lines))
+        lines.insert(place, f"{key} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment_of(line: str) -> str:
+    """What stands behind the value of a line, with two spaces before it; "" if nothing does."""
+    content = _parsed(line)
+    for place, character in enumerate(line):
+        if character == "#" and _parsed(line[:place]) == content:
+            return f"  {line[place:]}"
+    return ""
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{"".join(map(_escaped, value))}"'
+    return repr(value)
+
+
+def _escaped(character: str) -> str:
+    """A character of a string. Half a surrogate pair, as from the bytes of a name, is no character of TOML."""
+    if character in '"\\\n\t':
+        return {"\n": "\\n", "\t": "\\t"}.get(character, f"\\{character}")
+    if 0xD800 <= ord(character) < 0xE000:
+        return "\N{REPLACEMENT CHARACTER}"
+    return character if character.isprintable() or character == " " else f"\\U{ord(character):08x}"
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"

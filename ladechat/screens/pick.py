@@ -1,0 +1,55 @@
+"""A list to choose from, with one field: what is typed goes into the field, and the arrow keys move in the list."""
+
+from typing import ClassVar, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Label, OptionList
+
+from ladechat.widgets.cells import printable
+from ladechat.widgets.too_small import TooSmall
+
+Result = TypeVar("Result")
+
+
+class PickScreen(ModalScreen[Result]):
+    """What such screens have in common.
+
+    Args:
+        heading: the first line.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, heading: str) -> None:
+        super().__init__()
+        self._heading = heading
+        self._field = Input(compact=True)
+        self._said = Label("", markup=False, classes="said")
+        self._list = OptionList(compact=True, markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._heading, classes="heading")
+            yield self._field
+            yield self._said
+            yield self._list
+        yield Footer(compact=True)
+        yield TooSmall()
+
+    async def on_mount(self) -> None:
+        self._list.can_focus = False
+        self._field.focus()
+
+    def _say(self, text: str) -> None:
+        self._said.update(printable(text))
+
+    def action_move(self, how: str) -> None:
+        """Mark another one."""
+        getattr(self._list, f"action_{how}")()
+
+    def action_leave(self) -> None:
+        """Back to the screen below."""
+        self.dismiss(None)

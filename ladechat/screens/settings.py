@@ -1,0 +1,81 @@
+"""All that can be set, with its value, what it is and what it may be; type another value and press Enter."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.binding import BindingType
+from textual.content import Content
+from textual.widgets import OptionList
+
+from ladechat.keys import SETTINGS_KEYS
+from ladechat.screens.pick import PickScreen
+from ladechat.session.change import SWITCH, Adjustable, Refused
+from ladechat.widgets.cells import fit, printable
+
+NAME_CELLS = 20
+VALUE_CELLS = 12
+OTHER = {"on": "off", "off": "on"}
+
+
+class SettingsScreen(PickScreen[None]):
+    """Changes act at once, as those of the sliders.
+
+    Args:
+        read: what can be set now.
+        change: sets what has a name to a value; it raises `Refused` if that cannot be.
+        save: keeps the settings for the next time.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(SETTINGS_KEYS)
+
+    def __init__(
+        self, read: Callable[[], list[Adjustable]], change: Callable[[str, str], None], save: Callable[[], None]
+    ) -> None:
+        super().__init__("Settings")
+        self._read, self._change, self._save = read, change, save
+        self._rows: list[Adjustable] = []
+
+    async def on_mount(self) -> None:
+        self._show()
+
+    def _show(self, place: int = 0) -> None:
+        self._rows = self._read()
+        self._list.clear_options()
+        self._list.add_options([_row(one) for one in self._rows])
+        self._list.highlighted = min(place, len(self._rows) - 1)
+
+    @property
+    def _marked(self) -> Adjustable:
+        return self._rows[self._list.highlighted or 0]
+
+    @on(OptionList.OptionHighlighted)
+    def _explain(self) -> None:
+        """What the marked setting may be is in the field, and what it is above the list."""
+        self._field.placeholder = printable(f"{self._marked.name}: {self._marked.wants}")
+        self._field.value = ""
+        self._say(self._marked.help)
+
+    @on(OptionList.OptionSelected)
+    def action_take(self) -> None:
+        """Set the marked one to what was typed; without that, a switch to the other side."""
+        marked, value = self._marked, self._field.value.strip()
+        if not value and marked.value in SWITCH:
+            value = OTHER[marked.value]
+        try:
+            self._change(marked.name, value)
+        except Refused as refused:
+            self._say(str(refused))
+        else:
+            name = marked.name
+            self._show()
+            self._list.highlighted = next((at for at, one in enumerate(self._rows) if one.name == name), 0)
+
+    def action_save(self) -> None:
+        """Begin with these settings the next time."""
+        self._save()
+
+
+def _row(one: Adjustable) -> Content:
+    name, value = fit(printable(one.name), NAME_CELLS), fit(printable(one.value), VALUE_CELLS)
+    return Content.assemble((f"{name} ", "bold"), f"{value} ", (printable(one.help), "dim"))

@@ -1,0 +1,47 @@
+"""Commands that are typed into the prompt: the one that was meant, run; or a word on what is."""
+
+from textual import on
+
+from ladechat.commands import SlashCommand, find, nearest
+from ladechat.screens.own_settings import OwnSettings
+from ladechat.session.conversation_file import shortened
+from ladechat.widgets.prompt import Prompt
+
+AS_TEXT = "With a space before the slash it is sent to the model."
+
+
+class SlashCommands(OwnSettings):
+    """Runs what begins with a slash."""
+
+    @on(Prompt.Commanded)
+    async def _run_command(self, event: Prompt.Commanded) -> None:
+        name, _, argument = event.text.partition(" ")
+        command, argument = find(name), argument.strip()
+        if command is not None:
+            await self._run(command, argument, event.text)
+        elif self._can_be_set(name):
+            self.action_set(f"{name} {argument}")
+        else:
+            near = nearest(name)
+            meant = f"; did you mean /{near.name}?" if near else ". Type / for a list."
+            self._refuse(event.text, f"There is no command /{shortened(name)}{meant} {AS_TEXT}")
+
+    async def _run(self, command: SlashCommand, argument: str, typed: str) -> None:
+        if argument and not command.argument:
+            self._refuse(typed, f"/{command.name} takes nothing behind it. {AS_TEXT}")
+        elif command.needs_argument and not argument:
+            self._refuse(f"{command.name} ", f"It takes something more: {command.usage}.")
+        elif not self.check_action(command.action, ()):
+            self.notify(f"/{command.name} has nothing to act on now.", severity="warning")
+        elif command.argument:
+            await self.app.run_action(("", command.action, (f"{command.sets} {argument}".strip(),)), self)
+        else:
+            await self.app.run_action(command.action, self)
+
+    def _refuse(self, typed: str, why: str) -> None:
+        """Leave in the prompt what was typed, and say why nothing was done."""
+        self._prompt.offer_command(f"/{typed}")
+        self.notify(why, severity="warning")
+
+    def _can_be_set(self, name: str) -> bool:
+        return name.casefold() in (one.name.casefold() for one in self.settings())

@@ -1,0 +1,46 @@
+"""The system prompt, to be read and changed."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Label, TextArea
+
+from ladechat.keys import SYSTEM_KEYS
+from ladechat.widgets.prompt import typed
+from ladechat.widgets.too_small import TooSmall
+
+
+class SystemPromptScreen(ModalScreen[str | None]):
+    """An editor. Enter breaks the line, Ctrl+S takes the text, Esc leaves all as it was.
+
+    Args:
+        text: the system prompt as it is.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(SYSTEM_KEYS)
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._area = TextArea(text, compact=True, placeholder="Nothing is said to the model before your questions.")
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label("How the model should behave, from the next question on", classes="heading")
+            yield self._area
+        yield Footer(compact=True)
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self._area.focus()
+        self._area.move_cursor(self._area.document.end)
+
+    def action_take(self) -> None:
+        """Take the text."""
+        self.dismiss(typed(self._area.text).strip())
+
+    def action_leave(self) -> None:
+        """Leave the system prompt as it was."""
+        self.dismiss(None)

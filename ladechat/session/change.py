@@ -1,0 +1,130 @@
+"""What a user types to change a setting, as the command that changes it."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from ladechat import catalog
+from ladechat.preferences import DRAWING, SETTINGS
+from ladechat.protocol import Configure, DecoderInfo, Parameter, Settings, Value
+from ladechat.session.conversation_file import shortened
+
+SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
+
+
+class Refused(Exception):
+    """Why a setting is not changed, and what to do, in a sentence."""
+
+
+class Adjustable(NamedTuple):
+    """Something that can be set now.
+
+    Attributes:
+        name: what it is set by, as in /set W 15.
+        help: what it is.
+        wants: what it may be.
+        value: what it is now.
+    """
+
+    name: str
+    help: str
+    wants: str
+    value: str
+
+
+def owner_of(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo | None:
+    """The decoder whose parameters can be set: the chosen one, or of one that chooses by itself, its like by hand."""
+    info = decoders.get(settings.decoder)
+    return decoders.get(info.by_hand, info) if info is not None and info.by_hand is not None else info
+
+
+def adjustable(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> list[Adjustable]:
+    """All that can be set by `change`: the parameters of the decoder, then how tokens are drawn."""
+    return [*_of_decoder(settings, decoders), *_of_drawing(settings)]
+
+
+def _of_decoder(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iterator[Adjustable]:
+    owner = owner_of(settings, decoders)
+    for one in owner.parameters if owner is not None else ():
+        if one.live:
+            value = settings.parameters.get(one.name, one.default)
+            yield Adjustable(one.label, one.help, _wants(one), _shown(value))
+
+
+def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
+    for name in DRAWING:
+        setting, value = SETTINGS[name], getattr(settings, name)
+        yield Adjustable(name.replace("_", "-"), setting.help, setting.wants, _shown(value))
+
+
+def _shown(value: Value | float | None) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
+
+
+def _wants(parameter: Parameter) -> str:
+    return "on or off" if isinstance(parameter.default, bool) else f"from {parameter.least} to {parameter.most}"
+
+
+def change(name: str, text: str, settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Configure:
+    """The command that sets what has this name to the value that was typed.
+
+    Raises:
+        Refused: there is nothing of that name, or it cannot have that value.
+    """
+    field = _joined(name)
+    if field in DRAWING:
+        return _drawing(field, text)
+    owner = owner_of(settings, decoders)
+    for one in owner.parameters if owner is not None else ():
+        if owner is not None and one.live and field in (one.name, one.label.casefold()):
+            decoder = owner.name if owner.name != settings.decoder else None
+            return Configure(decoder=decoder, parameters={one.name: _parameter(one, text)})
+    offered = ", ".join(one.name for one in adjustable(settings, decoders))
+    raise Refused(f"Nothing that is called {shortened(name)!r} can be set now; these can: {offered}.")
+
+
+def decoder_named(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:
+    """The decoder of this name, or with this label.
+
+    Raises:
+        Refused: there is none.
+    """
+    wanted = _joined(name)
+    found = next((one for one in decoders.values() if wanted in (one.name, _joined(one.label))), None)
+    if found is None:
+        raise Refused(f"There is no decoder {shortened(name)!r}; there are {', '.join(decoders)}.")
+    return found
+
+
+def _joined(name: str) -> str:
+    return name.casefold().replace(" ", "_").replace("-", "_")
+
+
+def _drawing(field: str, text: str) -> Configure:
+    setting = SETTINGS[field]
+    try:
+        value = msgspec.convert(text, setting.kind, strict=False)
+    except msgspec.ValidationError:
+        value = None
+    if value is None:
+        raise Refused(f"{field.replace('_', '-')} has to be {setting.wants}, {_given(text)}.")
+    return msgspec.convert({field: value}, Configure)
+
+
+def _parameter(parameter: Parameter, text: str) -> Value:
+    value: Value | None = SWITCH.get(text.casefold())
+    if not isinstance(parameter.default, bool):
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+    if value is None or catalog.problem(parameter, value) is not None:
+        raise Refused(f"{parameter.label} has to be {_wants(parameter)}, {_given(text)}.")
+    return value
+
+
+def _given(text: str) -> str:
+    return f"not {shortened(text)!r}" if text else "and none was given"

@@ -1,0 +1,50 @@
+"""The models that are known without asking anybody: the bundled one, those in the hub's cache, those used before."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ladechat.session.conversation_store import ConversationStore
+
+OF_A_MODEL = "models--"
+"""What the folder of a model begins with in the hub's cache; `--` stands for the slash of its name."""
+
+
+class KnownModel(NamedTuple):
+    """A model by the name that it is asked for by, and where it comes from, in a few words."""
+
+    name: str
+    about: str
+
+
+def hub_cache() -> Path:
+    """Where huggingface_hub keeps what it has fetched. It is not asked: importing it takes a second."""
+    if named := os.environ.get("HF_HUB_CACHE"):
+        return Path(named).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("HF_HOME") or f"{cache}/huggingface").expanduser() / "hub"
+
+
+def known_models(store: ConversationStore | None, used: Iterable[str] = ()) -> list[KnownModel]:
+    """Each model once: the bundled one first, then those used before, latest first, then the others of the cache.
+
+    Args:
+        store: the conversations that are kept; None knows of none.
+        used: the models of this session.
+    """
+    asked = [kept.model for kept in store.conversations()] if store is not None else []
+    before = [KnownModel(name, "used before") for name in (*used, *asked) if name]
+    found: dict[str, KnownModel] = {}
+    for one in (KnownModel("demo", "comes with ladechat"), *before, *sorted(_cached(hub_cache()))):
+        found.setdefault(one.name, one)
+    return list(found.values())
+
+
+def _cached(cache: Path) -> Iterator[KnownModel]:
+    """The models that are there with a configuration and weights."""
+    for folder in cache.glob(f"{OF_A_MODEL}*"):
+        name = folder.name.removeprefix(OF_A_MODEL).replace("--", "/")
+        versions = (each for each in folder.glob("snapshots/*") if (each / "config.json").exists())
+        if any(file.exists() for version in versions for file in version.glob("*.safetensors")):
+            yield KnownModel(name, "on this machine")

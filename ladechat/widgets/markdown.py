@@ -1,0 +1,72 @@
+"""Markdown as lines of inks: headings, lists, tables and listings as they are read, wrapped like any other text.
+
+What was written is parsed block by block, so a text that grows at its end is parsed again from its last block on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ladechat.widgets.flow import Ink, Line
+from ladechat.widgets.markdown_blocks import blocks_of
+from ladechat.widgets.markdown_parts import Paragraph, Part
+
+MOST_CHARACTERS = 200_000
+"""Of a text that is formatted; what is beyond stays as it was written."""
+
+
+@dataclass
+class Formatted:
+    """A text in Markdown that may grow at its end, as lines for the present width.
+
+    What can no longer change is kept: all in front of the last block that follows an empty line.
+    """
+
+    width: int
+    _source: str = ""
+    _done: list[Line] = field(default_factory=list)
+    _parts: list[Part] = field(default_factory=list)
+    _last: list[Part] = field(default_factory=list)
+    _last_start: int = 0
+    _tail: list[Line] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[Line]:
+        """All of it."""
+        return [*self._done, *self._tail]
+
+    def show(self, source: str) -> None:
+        """Take over the text: what was shown before, and maybe more at its end."""
+        self._source = source
+        beginning, beyond = source[:MOST_CHARACTERS], source[MOST_CHARACTERS:]
+        blocks = blocks_of(beginning, self._last_start)
+        last = max((n for n, block in enumerate(blocks) if _behind_empty_line(source, block.start)), default=0)
+        for block in blocks[:last]:
+            self._parts += block.parts
+            self._done += self._wrapped(block.parts)
+        self._last = [part for block in blocks[last:] for part in block.parts]
+        self._last_start = blocks[last].start if blocks else self._last_start
+        if beyond:
+            self._last += _as_written(source, MOST_CHARACTERS)
+        self._tail = self._wrapped(self._last)
+
+    def wrap(self, width: int) -> None:
+        """Wrap everything anew."""
+        self.width = width
+        self._done, self._tail = self._wrapped(self._parts), self._wrapped(self._last)
+
+    def _wrapped(self, parts: Sequence[Part]) -> list[Line]:
+        return [line for part in parts for line in part.lines(self.width)]
+
+
+def _behind_empty_line(source: str, start: int) -> bool:
+    """What follows an empty line is not joined with what is before it, however the text goes on."""
+    line_before = source.rfind("\n", 0, max(start - 1, 0)) + 1
+    return start > 0 and not source[line_before:start].strip()
+
+
+def _as_written(source: str, start: int) -> list[Part]:
+    parts: list[Part] = []
+    for text in source[start:].split("\n"):
+        parts.append(Paragraph([(text, Ink("plain"))], [], [], source, start, start + len(text)))
+        start += len(text) + 1
+    return parts

@@ -1,0 +1,259 @@
+"""Markdown, parsed: the blocks of a text as paragraphs and tables, in bounded time whatever the text is."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from ladechat.widgets.flow import Ink, Markup, Run
+from ladechat.widgets.listing import language_name, listing
+from ladechat.widgets.markdown_parts import MARK, RULE_CELLS, Paragraph, Part, Table
+
+MOST_COLUMNS = 40
+"""A table of more columns stays as it was written: each of its rows would be filled up to all of them."""
+MOST_INLINE = 4_000
+"""Characters of a paragraph whose marks are read: to look for the ends of nested ones takes time by the square."""
+_NEVER = ["html_block", "html_inline", "autolink", "inline"]
+"""Rules that are not used. What is in a line is parsed here, where it is not too long."""
+_PARSER = MarkdownIt("commonmark", {"maxNesting": 20}).enable(["table", "strikethrough"]).disable(_NEVER)
+_PARSER_WITHOUT_TABLES = MarkdownIt("commonmark", {"maxNesting": 20}).enable("strikethrough").disable(_NEVER)
+_TABLE = re.compile(rf"(?:\|[^|\n]*){{{MOST_COLUMNS}}}")
+
+
+@dataclass
+class Block:
+    """A block of a text that is inside of no other, and where it begins."""
+
+    start: int
+    parts: list[Part] = field(default_factory=list)
+
+
+def blocks_of(source: str, start: int) -> list[Block]:
+    """The blocks of a text from `start` on."""
+    text = source[start:]
+    parser = _PARSER if not _TABLE.search(text) else _PARSER_WITHOUT_TABLES
+    environment: dict[str, Any] = {}
+    reader = _Reader(source, start)
+    for token in parser.parse(text, environment):
+        if token.type == "inline" and len(token.content) <= MOST_INLINE:
+            token.children = []
+            parser.inline.parse(token.content, parser, environment, token.children)
+        reader.read(token)
+    return reader.blocks
+
+
+@dataclass
+class _Level:
+    """A quotation or an item of a list: what stands before its first line, and before the others."""
+
+    first: Run | None
+    rest: Run
+
+
+class _Reader:
+    """Makes paragraphs of the tokens of a parser."""
+
+    def __init__(self, source: str, start: int) -> None:
+        self.blocks: list[Block] = []
+        self._source = source
+        self._starts = [start]
+        self._starts += [start + found.end() for found in re.finditer("\n", source[start:])]
+        self._levels: list[_Level] = []
+        self._lists: list[int | None] = []
+        self._block = Ink("plain")
+        self._table: Table | None = None
+        self._begun = start > 0
+        self._end = start
+
+    def read(self, token: Token) -> None:
+        """Take in the next token."""
+        if token.level == 0 and token.nesting >= 0:
+            self.blocks.append(Block(self._span(token)[0]))
+        match token.type:
+            case "bullet_list_open":
+                self._lists.append(None)
+            case "ordered_list_open":
+                self._lists.append(int(token.attrGet("start") or 1))
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+            case "list_item_open":
+                self._open_item(token)
+            case "blockquote_open":
+                self._gap(token)
+                self._levels.append(_Level(("▌ ", MARK), ("▌ ", MARK)))
+            case "list_item_close" | "blockquote_close":
+                self._close_level()
+            case "heading_open":
+                self._gap(token)
+                self._block = Ink("heading")
+            case "paragraph_open":
+                if not token.hidden:
+                    self._gap(token)
+            case "heading_close" | "paragraph_close":
+                self._block = Ink("plain")
+            case _:
+                self._read_content(token)
+
+    def _read_content(self, token: Token) -> None:
+        match token.type:
+            case "inline" if self._table is not None:
+                self._table.rows[-1].append(_joined(_inline(token, self._block)))
+            case "inline":
+                self._add_lines(token)
+            case "fence" | "code_block":
+                self._gap(token)
+                self._add_listing(token)
+            case "hr":
+                self._gap(token)
+                self._add([("─" * RULE_CELLS, MARK)], *self._span(token), words=False, whole=True)
+            case "table_open":
+                self._gap(token)
+                self._table = Table([], [], self._before_others(), self._source)
+            case "tr_open" if self._table is not None:
+                self._table.rows.append([])
+                self._table.spans.append(self._span(token))
+            case "thead_open":
+                self._block = Ink("strong")
+            case "thead_close":
+                self._block = Ink("plain")
+            case "table_close" if self._table is not None:
+                self.blocks[-1].parts.append(self._table)
+                self._table = None
+
+    # --- what stands before a line ------------------------------------------------------------------------------------
+
+    def _open_item(self, token: Token) -> None:
+        number = self._lists[-1]
+        marker = "• " if number is None else f"{number}. "
+        if number is not None:
+            self._lists[-1] = number + 1
+        if len(self._lists) == 1 and not self.blocks[-1].parts:
+            self._gap(token)
+        self._levels.append(_Level((marker, MARK), (" " * len(marker), MARK)))
+
+    def _close_level(self) -> None:
+        if self._levels[-1].first is not None:  # it is empty
+            self._add([], self._end, self._end)
+        self._levels.pop()
+
+    def _before_others(self) -> list[Run]:
+        return [level.rest for level in self._levels]
+
+    def _before_first(self) -> list[Run]:
+        """What stands before the next line: what is before others too, and bullets that no line has had yet."""
+        before = [level.first or level.rest for level in self._levels]
+        for level in self._levels:
+            level.first = None
+        return before
+
+    def _gap(self, token: Token) -> None:
+        """An empty line before a block, unless a bullet has just been put there."""
+        if any(level.first is not None for level in self._levels):
+            return
+        if self._begun:
+            at, _ = self._span(token)
+            self._add([], at, at)
+        self._begun = True
+
+    # --- paragraphs ---------------------------------------------------------------------------------------------------
+
+    def _span(self, token: Token) -> tuple[int, int]:
+        """Where the lines of a token stand, without the line break behind them."""
+        if token.map is None:
+            return self._end, self._end
+        first, beyond = token.map
+        end = self._starts[beyond] - 1 if beyond < len(self._starts) else len(self._source)
+        return self._starts[first], max(end, self._starts[first])
+
+    def _add(self, runs: list[Run], start: int, end: int, *, words: bool = True, whole: bool = False) -> None:
+        first = self._before_first()
+        part = Paragraph(runs, first, self._before_others(), self._source, start, end, words, whole)
+        self._end = end
+        self.blocks[-1].parts.append(part)
+        self._begun = True
+
+    def _add_lines(self, token: Token) -> None:
+        """The lines of a paragraph. Each begins where the one before has ended."""
+        start, end = self._span(token)
+        for runs in _inline(token, self._block):
+            self._add(runs, start, end)
+            paragraph = self.blocks[-1].parts[-1]
+            assert isinstance(paragraph, Paragraph)
+            last = paragraph.places[-1] if paragraph.places else start
+            line_end = self._source.find("\n", last, end)
+            paragraph.end = line_end if line_end >= 0 else end
+            start = min(paragraph.end + 1, end)
+
+    def _add_listing(self, token: Token) -> None:
+        language = _language(token)
+        bar: Run = ("│ ", MARK)
+        first, _ = token.map or [0, 1]
+        if language:
+            start = self._starts[first]
+            self._add([(language_name(language), MARK)], start, start, whole=True)
+        fenced = token.type == "fence"
+        self._levels.append(_Level(bar, bar))
+        for number, runs in enumerate(listing(token.content.removesuffix("\n"), language), start=first + fenced):
+            start = self._starts[min(number, len(self._starts) - 1)]
+            line_end = self._source.find("\n", start)
+            self._add(runs, start, line_end if line_end >= 0 else len(self._source), words=False)
+        self._levels.pop()
+
+
+def _language(token: Token) -> str:
+    return token.info.split()[0] if token.info.split() else ""
+
+
+def _inline(token: Token, block: Ink) -> list[list[Run]]:
+    """The lines of a paragraph, in inks."""
+    if token.children is None:
+        return [[(line, block)] for line in token.content.split("\n")]
+    lines: list[list[Run]] = [[]]
+    styles: list[str] = []
+    targets: list[str] = []
+    for child in token.children:
+        match child.type:
+            case "softbreak" | "hardbreak":
+                lines.append([])
+            case "code_inline":
+                lines[-1].append((child.content, Ink("code")))
+            case "link_open":
+                styles.append("link")
+                targets.append(str(child.attrGet("href") or ""))
+            case "link_close":
+                styles.pop()
+                lines[-1].append((f" ({targets.pop()})", MARK))
+            case "image":
+                lines[-1] += [(child.content, Ink("link")), (f" ({child.attrGet('src')})", MARK)]
+            case "strong_open" | "em_open" | "s_open":
+                styles.append(child.type.removesuffix("_open"))
+            case "strong_close" | "em_close" | "s_close":
+                styles.pop()
+            case _:
+                lines[-1].append((child.content, _ink(styles, block)))
+    return lines
+
+
+def _ink(styles: Sequence[str], block: Ink) -> Ink:
+    if block.kind == "heading":
+        return block
+    strong, emphasis = "strong" in styles or block.kind == "strong", "em" in styles
+    kind: Markup | None = None
+    if "link" in styles:
+        kind = "link"
+    elif "s" in styles:
+        kind = "struck"
+    elif strong and emphasis:
+        kind = "strong_emphasis"
+    elif strong:
+        kind = "strong"
+    elif emphasis:
+        kind = "emphasis"
+    return Ink(kind) if kind else block
+
+
+def _joined(lines: list[list[Run]]) -> list[Run]:
+    return [run for line in lines for run in line]

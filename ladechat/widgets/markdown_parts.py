@@ -1,0 +1,138 @@
+"""What formatted text consists of: paragraphs and tables, which know where they stand in what was written."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.flow import Ink, Line, Run, wrap
+
+LEAST_TEXT_CELLS = 16
+"""Bullets and bars of deep nesting give way to the text, where it would have fewer."""
+MARK = Ink("mark")
+RULE_CELLS = 24
+
+
+@dataclass(eq=False)
+class Paragraph:
+    """Text that is shown without a line break of its own, until it is wrapped.
+
+    Attributes:
+        runs: what is shown; marks among it were not written like that.
+        first, rest: what stands before the first line, and before each line after it.
+        start, end: where it stands in `source`.
+        words: whether it is wrapped between words.
+        whole: whether a part of it stands for all of it when it is copied.
+    """
+
+    runs: list[Run]
+    first: list[Run]
+    rest: list[Run]
+    source: str
+    start: int
+    end: int
+    words: bool = True
+    whole: bool = False
+
+    def lines(self, width: int) -> list[Line]:
+        """Wrapped for `width` cells."""
+        first, rest = _narrowed(self.first, width), _narrowed(self.rest, width)
+        before = max(_cells(first), _cells(rest))
+        shown: list[Line] = []
+        at = 0
+        for number, line in enumerate(wrap(self.runs, max(width - before, 1), words=self.words)):
+            prefix = rest if number else first
+            origin = Place(self, at, sum(len(text) for text, _ in prefix))
+            shown.append(Line([*prefix, *line.runs], line.joint, origin=origin))
+            at += len(line.text) + len(line.joint)
+        return shown
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where each shown character stands in `source`. A mark has the place of what is before it."""
+        here = self.start
+        places: list[int] = []
+        for text, ink in self.runs:
+            for character in text:
+                found = self.source.find(character, here, self.end) if ink != MARK else -1
+                places.append(max(here - 1, self.start) if found < 0 else found)
+                here = here if found < 0 else found + 1
+        return places
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a paragraph: its first character is the paragraph's `at`th, behind `prefix` others."""
+
+    paragraph: Paragraph
+    at: int
+    prefix: int
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where the characters `start` to `end` of the line stand in the text; with the marks around, at its ends."""
+        paragraph = self.paragraph
+        places = paragraph.places
+        first, last = self.at + max(start - self.prefix, 0), self.at + max(end - self.prefix, 0)
+        if paragraph.whole or not places:
+            return paragraph.start, paragraph.end
+        begin = paragraph.start if first == 0 else places[min(first, len(places) - 1)]
+        return begin, paragraph.end if last >= len(places) else places[last - 1] + 1 if last else begin
+
+
+@dataclass(eq=False)
+class Table:
+    """Rows of as many cells each, the first one their headings. Where it is too wide, each row is a list of its own."""
+
+    rows: list[list[list[Run]]]
+    spans: list[tuple[int, int]]
+    before: list[Run]
+    source: str
+
+    def lines(self, width: int) -> list[Line]:
+        """Laid out for `width` cells."""
+        before = _narrowed(self.before, width)
+        room = max(width - _cells(before), 1)
+        columns = [max(map(_cells, column)) for column in zip(*self.rows, strict=True)]
+        side_by_side = sum(columns) + 3 * (len(columns) - 1) <= room
+        texts = self._side_by_side(columns) if side_by_side else self._one_by_one(room)
+        shown: list[Line] = []
+        for runs, (start, end) in texts:
+            paragraph = Paragraph(runs, before, before, self.source, start, end, whole=True)
+            shown += paragraph.lines(width)
+        return shown
+
+    def _side_by_side(self, columns: Sequence[int]) -> Iterator[tuple[list[Run], tuple[int, int]]]:
+        for number, (row, span) in enumerate(zip(self.rows, self.spans, strict=True)):
+            runs: list[Run] = []
+            for column, (cell, cells) in enumerate(zip(row, columns, strict=True)):
+                if column:
+                    runs.append((" │ ", MARK))
+                runs += [*cell, (" " * (cells - _cells(cell)), MARK)]
+            yield runs, span
+            if number == 0:
+                yield [("─┼─".join("─" * cells for cells in columns), MARK)], span
+
+    def _one_by_one(self, room: int) -> Iterator[tuple[list[Run], tuple[int, int]]]:
+        headings, *_ = self.rows
+        if len(self.rows) == 1:
+            yield [run for cell in headings for run in [*cell, (" ", MARK)]], self.spans[0]
+        for number, (row, span) in enumerate(zip(self.rows[1:], self.spans[1:], strict=True)):
+            if number:
+                yield [("─" * min(RULE_CELLS, room), MARK)], span
+            for heading, cell in zip(headings, row, strict=True):
+                yield [*heading, (": ", MARK), *cell], span
+
+
+Part = Paragraph | Table
+
+
+def _cells(runs: Sequence[Run]) -> int:
+    return sum(cell_len(text) for text, _ in runs)
+
+
+def _narrowed(runs: list[Run], width: int) -> list[Run]:
+    """As many of the last of these as leave room for text."""
+    room = max(width - LEAST_TEXT_CELLS, 0)
+    while runs and _cells(runs) > room:
+        runs = runs[1:]
+    return runs

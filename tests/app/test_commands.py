@@ -1,0 +1,242 @@
+"""Slash commands, and what they lead to: other models, the system prompt, the form of settings, what is kept."""
+
+from pathlib import Path
+
+import pytest
+
+from ladechat.app import LadechatApp
+from ladechat.commands import COMMANDS, SlashCommand, find, matching
+from ladechat.palette import Look
+from ladechat.preferences import SettingsFile
+from ladechat.protocol import Configure
+from ladechat.screens.chat import ChatScreen
+from ladechat.screens.models import ModelsScreen
+from ladechat.screens.settings import SettingsScreen
+from ladechat.screens.system_prompt import SystemPromptScreen
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.engine_session import NewEngine
+from ladechat.session.known_models import known_models
+from ladechat.widgets.command_list import CommandList
+from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.fake_engine import FakeEngine
+from tests.session.conversations import exchange, write
+
+
+class Room(Stage):
+    """A stage whose engines can have another model, and whose settings are kept."""
+
+    def __init__(self, *engines: FakeEngine, path: Path | None = None, store: ConversationStore | None = None) -> None:
+        super().__init__(*engines, store=store)
+        self.models: list[str] = []
+        file = SettingsFile(path) if path is not None else None
+        self.screen = ChatScreen(self.session, "demo", store=store, engines=self._engines_of, settings_file=file)
+        self.app = LadechatApp(self.screen, self.session, file)
+
+    def _engines_of(self, model: str) -> NewEngine:
+        self.models.append(model)
+        return self._new_engine
+
+
+def test_every_name_is_that_of_one_command() -> None:
+    assert len({command.name for command in COMMANDS}) == len(COMMANDS)
+    assert all(find(command.name.upper()) is command for command in COMMANDS)
+    assert sorted(command.name for command in matching("SE")) == ["seed", "set", "settings"]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_an_action(command: SlashCommand) -> None:
+    action = command.action
+    owner: type = LadechatApp if action.startswith("app.") else ChatScreen
+    assert callable(getattr(owner, f"action_{action.removeprefix('app.')}"))
+
+
+async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
+    stage = Room()
+    async with stage.app.run_test() as pilot:
+        shown = stage.app.query_one(CommandList)
+        await pilot.press("slash")
+        await wait_until(pilot, lambda: shown.option_count == len(COMMANDS) and shown.display)
+        await pilot.press("m", "o")
+        await wait_until(pilot, lambda: shown.marked == find("model") and shown.option_count == 1)
+        await pilot.press("tab")
+        await wait_until(pilot, lambda: stage.prompt == "/model " and not shown.display)
+        await pilot.press(*["backspace"] * 7, "slash")
+        await wait_until(pilot, lambda: shown.display)
+        await pilot.press("down", "down", "up")
+        assert shown.marked == COMMANDS[1]
+        await pilot.press("escape")
+        assert not shown.display and stage.prompt == "/"
+        await pilot.press("backspace", "slash", "h", "e", "enter")
+        await wait_until(pilot, lambda: type(stage.app.screen).__name__ == "HelpScreen")
+        assert stage.engine.questions == []
+
+
+async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
+    stage = Room()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        for text in ("/set W 9", "/n 4", "/temperature 0.5", "/top-k 40", "/decoder suffix matching"):
+            await ask(pilot, text)
+        await wait_until(pilot, lambda: len(stage.engine.commands) == 5)
+        assert stage.engine.commands == [
+            Configure(decoder="lookahead", parameters={"window": 9}),
+            Configure(parameters={"ngram": 4}),
+            Configure(temperature=0.5),
+            Configure(top_k=40),
+            Configure(decoder="suffix"),
+        ]
+        await ask(pilot, "/temperature 9")
+        assert stage.notices[-1] == "temperature has to be a number from 0 to 5, not '9'."
+        await ask(pilot, "/temperature")
+        assert stage.notices[-1] == "It takes something more: /temperature NUMBER." and stage.prompt == "/temperature "
+
+
+async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
+    stage = Room()
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "/modle x")
+        await wait_until(pilot, lambda: stage.prompt == "/modle x")
+        assert "did you mean /model?" in stage.notices[-1]
+        await ask(pilot, " /etc is what?")
+        await wait_until(pilot, lambda: len(stage.engine.questions) == 1 and not stage.asking)
+        await ask(pilot, "//etc?")
+        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.asking)
+        said = [question.messages[-1].content for question in stage.engine.questions]
+        assert said == ["/etc is what?", "/etc?"]
+        await pilot.press("up", "up")
+        assert stage.prompt == " /etc is what?"
+
+
+async def test_another_model_goes_on_with_the_conversation_and_the_way_back_is_offered() -> None:
+    stage = Room(FakeEngine(), FakeEngine(), FakeEngine(hold_loading=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await ask(pilot, "/decoder hidden_transfer")
+        await ask(pilot, "/model owner/other")
+        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        assert stage.engines[0].closed and stage.settings[-1].decoder == "auto"
+        assert "hidden_transfer is not for every model" in stage.notices[-1]
+        await answered(pilot, stage, "Two?", times=2)
+        sent = stage.engine.questions[0].messages
+        assert [message.content for message in sent][::2] == ["One?", "Two?"] and sent[1].token_ids is None
+        await ask(pilot, "/model owner/torn")
+        await wait_until(pilot, lambda: len(stage.started) == 3)
+        await pilot.pause(0.05)
+        stage.engine.fail_fatally()
+        await wait_until(pilot, lambda: stage.prompt == "/model owner/other")
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: len(stage.started) == 4 and stage.activity == "ready")
+        assert stage.models == ["owner/other", "owner/torn", "owner/other"]
+
+
+async def test_during_an_answer_the_model_stays() -> None:
+    stage = Room(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        stage.engine.release(3)
+        await wait_until(pilot, lambda: "The n-gram" in stage.text)
+        await ask(pilot, "/model owner/other")
+        assert stage.notices == ["Stop the answer first (Esc)."] and stage.models == []
+
+
+async def test_the_list_of_models_takes_what_is_typed_too() -> None:
+    stage = Room(FakeEngine(), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "/model")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, ModelsScreen))
+        await pilot.press(*"owner", "slash", "x", "enter")
+        await wait_until(pilot, lambda: stage.models == ["owner/x"])
+
+
+def test_known_models_are_each_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    for name, weights in (("models--owner--small", "model.safetensors"), ("models--owner--none", "notes.txt")):
+        folder = tmp_path / "hub" / name / "snapshots" / "abc"
+        folder.mkdir(parents=True)
+        (folder / "config.json").touch()
+        (folder / weights).touch()
+    write(tmp_path, "a", exchange("One?"))
+    names = [one.name for one in known_models(ConversationStore(tmp_path), ["owner/small", "demo"])]
+    assert names[0] == "demo" and names.count("demo") == 1
+    assert names.count("owner/small") == 1 and "owner/none" not in names
+
+
+async def edit_system(pilot: Driver, stage: Stage, text: str) -> None:
+    await ask(pilot, "/system")
+    await wait_until(pilot, lambda: isinstance(stage.app.screen, SystemPromptScreen))
+    await pilot.press(*text, "ctrl+s")
+    await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+
+
+async def test_a_system_prompt_acts_from_the_next_question_and_is_kept_with_the_conversation(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    stage = Room(store=store)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await ask(pilot, "/system Be brief.")
+        await edit_system(pilot, stage, "!")
+        await answered(pilot, stage, "Two?", times=2)
+        first, second = (question.messages[0].content for question in stage.engine.questions)
+        assert (first, second) == ("One?", "Be brief.!")
+        assert "the model is told: Be brief.!" in " ".join(stage.text.split())
+        kept = store.conversations()[0]
+        assert kept.system == "Be brief.!"
+        await ask(pilot, "/new")
+        await ask(pilot, "/system Rhyme.")
+        stage.screen._open(kept)
+        await answered(pilot, stage, "Three?")
+        assert stage.engine.questions[-1].messages[0].content == "Be brief.!"
+
+
+async def test_the_form_sets_what_is_marked_and_refuses_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    stage = Room(path=path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await ask(pilot, "/settings")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, SettingsScreen))
+        await pilot.press("down", *"99", "enter")
+        await pilot.pause()
+        assert stage.engine.commands == []
+        await pilot.press("backspace", "backspace", "8", "enter")
+        await wait_until(pilot, lambda: stage.engine.settings.parameters == {"window": 8})
+        await pilot.press("down", "down", "down", "enter")
+        await wait_until(pilot, lambda: stage.engine.settings.parameters.get("pool_prompt") is False)
+        await pilot.press("ctrl+s", "escape")
+        await wait_until(pilot, lambda: path.exists() and stage.app.screen is stage.screen)
+    kept = SettingsFile(path).preferences
+    assert (kept.decoder, kept.parameters) == ("lookahead", {"window": 8, "pool_prompt": False})
+
+
+async def test_theme_look_and_panels_are_as_they_were_left(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    stage = Room(path=path)
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "/theme nord")
+        await pilot.press("f2", "f4")
+        await wait_until(pilot, lambda: SettingsFile(path).preferences.look == "demo")
+        await wait_until(pilot, lambda: SettingsFile(path).preferences.theme == "nord")
+    again = Room(path=path)
+    async with again.app.run_test():
+        assert (again.app.theme, again.app.palette.look, again.screen.view.side.display) == ("nord", Look.DEMO, False)
+
+
+async def test_what_is_wrong_in_the_file_is_said_when_the_app_begins(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text('theme = "none such"\nlook = 3\n')
+    stage = Room(path=path)
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: len(stage.notices) == 2)
+        assert "line 2: look" in stage.notices[0] and "no theme 'none such'" in stage.notices[1]
+    assert path.read_text() == 'theme = "none such"\nlook = 3\n'
+
+
+async def test_auto_in_the_palette_is_auto() -> None:
+    stage = Room()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await ask(pilot, "/decoder suffix")
+        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
+        commands["Decoder: auto"].callback()
+        await wait_until(pilot, lambda: [one.decoder for one in stage.engine.commands] == ["suffix", "auto"])  # type: ignore[attr-defined]
+        assert {"Model …", "System prompt …", "Settings …", "Save settings"} <= commands.keys()

@@ -1,0 +1,62 @@
+"""Searching a recording: where a text was written, in order, and then from the beginning."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from ladechat.app import LadechatApp
+from ladechat.protocol import Asked, Step
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.replay import Player, Recording
+from ladechat.widgets.transport import Transport
+from tests.session.streams import recorded, turn
+
+
+def recording_of(tmp_path: Path) -> Recording:
+    events = [event for number in (1, 2) for event in (Asked(turn=number, text=f"Why {number}?"), *turn(number))]
+    return Recording.read(recorded(tmp_path, *events))
+
+
+def test_every_text_of_an_answer_is_found_at_the_step_that_ends_it(tmp_path: Path) -> None:
+    recording = recording_of(tmp_path)
+    start = next(place for place, event in enumerate(recording.events) if isinstance(event, Step))
+    written = ""
+    for place, event in enumerate(recording.events[start:], start=start):
+        if not isinstance(event, Step):
+            break
+        written += "".join(event.pieces)
+        assert Player(recording).found(written.upper()) == place + 1
+    assert len(written) > 3
+
+
+def test_places_come_in_order_and_then_from_the_beginning(tmp_path: Path) -> None:
+    player = Player(recording_of(tmp_path))
+    asked = [turn.position + 1 for turn in player.recording.turns]
+    for place in (*asked, asked[0]):
+        found = player.found("why")
+        assert found == place
+        player.seek(found)
+
+
+@pytest.mark.parametrize("text", ["", "?Why", "nowhere to be found"])
+def test_what_is_nowhere_is_not_found(tmp_path: Path, text: str) -> None:
+    assert Player(recording_of(tmp_path)).found(text) is None
+
+
+async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_path: Path) -> None:
+    screen = ReplayScreen(recording_of(tmp_path))
+    app = LadechatApp(screen)
+    async with app.run_test() as pilot:
+        await pilot.press("home", "slash")
+        line = screen.query_one("#find", Input)
+        assert line.region.height == 1
+        assert line.has_focus
+        await pilot.press(*"why", "space", *"2", "enter")
+        assert screen.player.position == screen.recording.turns[1].position + 1
+        assert not screen.player.playing
+        await pilot.press("x", "enter")
+        assert screen.player.position == screen.recording.turns[1].position + 1
+        await pilot.press("escape")
+        assert not line.has_class("-open")
+        assert screen.query_one(Transport).has_focus

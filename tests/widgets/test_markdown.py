@@ -1,0 +1,211 @@
+"""Markdown as lines of inks: what is shown, what it stands for, and that nothing in it takes for ever."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pygments.lexers import get_lexer_by_name
+
+from ladechat.palette import Palette
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.flow import safe
+from ladechat.widgets.listing import LANGUAGES, listing
+from ladechat.widgets.markdown import Formatted
+
+TEXT = """# How a pool works
+
+The **n-gram pool** keeps *what the window* has produced; see `pool.py`.
+It is ***fast***, ~~slow~~ and [here](https://example.com/pool).
+
+1. Look up the last token
+   - tails, newest first
+2. Verify them
+
+> It is accepted.
+
+```python
+def tails(token: int):  # newest first
+    return POOL["a"][:5]
+```
+
+| decoder | S |
+|---|---|
+| lookahead | 1.62 |
+
+***
+
+Done.
+"""
+SHOWN = """How a pool works
+
+The n-gram pool keeps what the window has produced; see pool.py.
+It is fast, slow and here (https://example.com/pool).
+
+1. Look up the last token
+   • tails, newest first
+2. Verify them
+
+▌ It is accepted.
+
+Python
+│ def tails(token: int):  # newest first
+│     return POOL["a"][:5]
+
+decoder   │ S
+──────────┼─────
+lookahead │ 1.62
+
+────────────────────────
+
+Done."""
+
+MARKS = ["#", "*", "**", "_", "`", "```", "~~", "[", "](", ")", "![", ">", "-", "1.", "|", "|-|-|", "\\", "&amp;", "<"]
+HOSTILE = {
+    "backticks": "`" * 60_000,
+    "growing backticks": " ".join("`" * n for n in range(400)),
+    "brackets": "[" * 60_000,
+    "images": "![](" * 20_000,
+    "links": "[a](" * 20_000,
+    "emphasis": "*a _b " * 20_000,
+    "quotations": ">" * 20_000 + "a",
+    "nested lists": "- " * 20_000 + "a",
+    "thousands of nested lists": "\n".join(" " * (2 * n % 600) + "- a" for n in range(5_000)),
+    "a huge table": "|a" * 2_000 + "|\n" + "|-" * 2_000 + "|\n" + "|b\n" * 500,
+    "a wide table": "|" + "a" * 9_000 + "|b|\n|-|-|\n|c|d|",
+    "an open fence": "```python\n" + "x = '" * 20_000,
+    "definitions": "[a]: b\n" * 5_000 + "[a]" * 5_000,
+    "entities": "&#x" * 30_000,
+}
+
+
+def shown(text: str, width: int = 70) -> str:
+    formatted = Formatted(width)
+    formatted.show(safe(text))
+    return "\n".join(line.text.rstrip() for line in formatted.lines)
+
+
+def kinds(text: str) -> dict[str, str]:
+    """The ink of each stretch of a text."""
+    formatted = Formatted(200)
+    formatted.show(text)
+    return {part: ink.kind for line in formatted.lines for part, ink in line.runs}
+
+
+def whole(formatted: Formatted, source: str) -> str:
+    """What is copied when everything is selected."""
+    spans = [line.origin.span(0, len(line.text)) for line in formatted.lines if line.origin is not None]
+    return source[spans[0][0] : spans[-1][1]]
+
+
+def test_an_answer_is_shown_as_it_is_meant() -> None:
+    assert shown(TEXT) == SHOWN
+
+
+def test_each_part_has_its_ink() -> None:
+    inks = kinds(TEXT)
+    expected = {"How a pool works": "heading", "n-gram pool": "strong", "what the window": "emphasis"}
+    expected |= {"pool.py": "code", "fast": "strong_emphasis", "slow": "struck", "here": "link", "decoder": "strong"}
+    expected |= {"def": "keyword", "tails": "name", "# newest first": "comment", '"a"': "string", "5": "number"}
+    assert {part: inks[part] for part in expected} == expected
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_without_colours_every_ink_but_those_of_listings_still_has_a_cue(dark: bool) -> None:
+    palette = Palette(dark=dark, colour=False)
+    for kind in ("heading", "strong", "emphasis", "strong_emphasis", "struck", "link", "code", "keyword"):
+        assert palette.markup(kind).color is None
+        assert palette.markup(kind), kind
+
+
+def test_a_table_that_is_too_wide_is_shown_row_by_row() -> None:
+    text = "|decoder|what it does|\n|-|-|\n|lookahead|guesses in parallel|\n|suffix|looks it up|"
+    assert shown(text, 24).split("\n") == [
+        "decoder: lookahead",
+        "what it does: guesses in",
+        "parallel",
+        "────────────────────────",
+        "decoder: suffix",
+        "what it does: looks it",
+        "up",
+    ]
+
+
+def test_lines_of_a_listing_are_cut_where_they_are_full_and_lose_nothing() -> None:
+    text = "```\n" + "ab  cd  " * 6 + "\n```"
+    lines = [line.removeprefix("│ ") for line in shown(text, 20).split("\n")]
+    formatted = Formatted(20)
+    formatted.show(text)
+    assert "".join(line.text[2:] for line in formatted.lines) == "ab  cd  " * 6
+    assert max(map(cell_len, lines)) == 18
+
+
+def test_deep_nesting_leaves_room_for_the_text() -> None:
+    text = "\n".join("  " * depth + "- word " + "other " * 5 for depth in range(18))
+    assert all(cell_len(line) <= 30 for line in shown(text, 30).split("\n"))
+    assert "• word other" in shown(text, 30).split("\n")[-4]
+
+
+@pytest.mark.parametrize("width", [7, 30, 200])
+def test_all_of_it_selected_is_what_was_written(width: int) -> None:
+    formatted = Formatted(width)
+    formatted.show(TEXT)
+    assert whole(formatted, TEXT) == TEXT.rstrip("\n")
+
+
+def test_a_part_that_is_selected_is_copied_as_it_was_written() -> None:
+    formatted = Formatted(70)
+    formatted.show(TEXT)
+    line = next(line for line in formatted.lines if "n-gram" in line.text)
+    assert line.origin is not None
+
+    def copied(text: str) -> str:
+        at = line.text.index(text)
+        start, end = line.origin.span(at, at + len(text))  # type: ignore[union-attr]
+        return TEXT[start:end]
+
+    assert copied("n-gram pool") == "n-gram pool"
+    assert copied("pool keeps what") == "pool** keeps *what"
+    assert copied(line.text) == "The **n-gram pool** keeps *what the window* has produced; see `pool.py`."
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.sampled_from([*MARKS, "word", "two words", " ", "\n", "\n\n", "  ", "\t", "é"]), max_size=40))
+def test_a_text_that_grows_is_shown_like_the_same_text_at_once(parts: list[str]) -> None:
+    growing, text = Formatted(24), ""
+    for part in parts:
+        text += part
+        growing.show(safe(text.lstrip()))
+    at_once = Formatted(24)
+    at_once.show(safe(text.lstrip()))
+    again = Formatted(80)
+    again.show(safe(text.lstrip()))
+    again.wrap(24)
+    assert [line.runs for line in growing.lines] == [line.runs for line in at_once.lines]
+    assert [line.runs for line in again.lines] == [line.runs for line in at_once.lines]
+    assert all(cell_len(line.text) <= 24 for line in at_once.lines)
+    for line in at_once.lines:
+        assert line.origin is not None
+        start, end = line.origin.span(0, len(line.text))
+        assert 0 <= start <= end <= len(safe(text.lstrip()))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_shown_in_bounded_time(name: str) -> None:
+    formatted = Formatted(60)
+    formatted.show(HOSTILE[name])
+    assert len(formatted.lines) <= len(HOSTILE[name]) + 1
+    assert all(cell_len(line.text) <= 60 for line in formatted.lines)
+
+
+def test_what_is_beyond_the_bound_is_shown_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.widgets.markdown.MOST_CHARACTERS", 8)
+    assert shown("**one**\n**two**") == "one\n**two**"
+
+
+@pytest.mark.parametrize("language", ["python", "json", "html", "nobody knows", ""])
+def test_a_listing_in_inks_is_the_same_text(language: str) -> None:
+    code = "\n\n<a b='c'>\n\n{ \"x\": 1 }  \n\n"
+    assert "\n".join("".join(text for text, _ in line) for line in listing(code, language)) == code
+
+
+def test_every_language_that_is_named_has_a_lexer() -> None:
+    assert all(get_lexer_by_name(word) for word in LANGUAGES)
