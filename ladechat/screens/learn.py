@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
-import msgspec
 from msgspec.structs import replace
 from textual import on
 from textual.app import ComposeResult, SystemCommand
@@ -18,21 +17,22 @@ from textual.widgets import Footer
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress, ProgressFile, Score
-from ladechat.lessons.scene import SPEED, Predict, Scene, Task
+from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, Event, Header, Loading, Ready
+from ladechat.screens.lesson_hint import hint
+from ladechat.screens.lesson_sliders import change_by, setting_of
 from ladechat.screens.view import FRAMES_PER_SECOND, commands
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.state import State
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.lesson_box import LessonBox
-from ladechat.widgets.panel import Panel
+from ladechat.widgets.lesson_panels import LessonPanels
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.seek_bar import SeekBar
-from ladechat.widgets.side import SidePanels
 from ladechat.widgets.slider import Slider
-from ladechat.widgets.sliders import ParameterSlider, SamplingSlider, Sliders
+from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript import Transcript
@@ -40,12 +40,9 @@ from ladechat.widgets.transcript import Transcript
 STEPS_PER_SECOND = 8.0
 """Slow enough to see each, where the reader does not hurry."""
 MOST_NEW_TOKENS = 64
-ROWS_FOR_ALL_PANELS = 36
-"""On a lower terminal only the panel that a card is about has room."""
 LOADS = "The model is being loaded. The question is asked as soon as it is there …"
 ANSWERS = "The model answers, pass by pass …"
 PAUSED = "paused between two passes"
-ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
 
 
 class LearnScreen(Screen[None]):
@@ -69,7 +66,7 @@ class LearnScreen(Screen[None]):
         self._file = file
         self._transcript = Transcript(id="transcript")
         self._transcript.can_focus = False
-        self._side = SidePanels(id="side")
+        self._side = LessonPanels(id="side")
         self._status = StatusLine(id="status")
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
@@ -201,19 +198,12 @@ class LearnScreen(Screen[None]):
 
     @on(Slider.Changed)
     def _slider_moved(self, event: Slider.Changed) -> None:
-        match event.slider:
-            case ParameterSlider() as slider:
-                self._session.configure(Configure(parameters={slider.parameter.name: event.value}))
-            case SamplingSlider() as slider:
-                self._session.configure(msgspec.convert({slider.setting: slider.number}, Configure))
+        if not self.lesson.looking_back:
+            self._session.configure(change_by(event))
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
         self._session.watch(event.shown)
-
-    def on_resize(self) -> None:
-        """More rows, more panels."""
-        self._show_card()
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
@@ -226,58 +216,27 @@ class LearnScreen(Screen[None]):
     def _show_card(self) -> None:
         lesson, page = self.lesson, self.lesson.page
         self._note_progress()
-        self._show_panel(page.card.panel)
+        self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
         card, scene = page.card, lesson.scene
         number, count = self._progress.number + 1, len(SCENES)
         choices = card.choices if isinstance(card, Predict) else ()
         place = f"scene {number} of {count} · card {lesson.place + 1} of {len(scene.cards)}"
         text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
-        self._box.show((scene.title, place), text, self._hint(), choices, page.choice, page.outcome)
+        self._box.show(
+            (scene.title, place),
+            text,
+            hint(lesson, self._progress, self._session.state is State.ENDED),
+            choices,
+            page.choice,
+            page.outcome,
+        )
         seen = (lesson, lesson.place, page.phase)
         if seen != self._seen:
             self._seen = seen
             self._place_focus()
             self._say_whether_paused()
             self.refresh_bindings()
-
-    def _show_panel(self, wanted: str) -> None:
-        """The panel that the card is about; where it is high enough, the others that the decoder has too."""
-        low = self.app.size.height < ROWS_FOR_ALL_PANELS
-        self._side.restore(self._side.arrangement)
-        for panel in self._side.query(Panel):
-            among_others = panel.display or panel.id == SPEED  # which every decoder has
-            panel.display = panel.id == wanted or (among_others and not low)
-
-    def _hint(self) -> str:
-        lesson, page = self.lesson, self.lesson.page
-        if self._session.state is State.ENDED:
-            return ENDED
-        if lesson.looking_back:
-            return "Enter forward · this is how it was"
-        if page.phase is Phase.RUNNING:
-            return "The engine works · Enter hurries it"
-        if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
-            return f"Predict: press 1 to {len(page.card.choices)}"
-        if isinstance(page.card, Task):
-            return self._task_hint(page.card, page.phase)
-        return self._way_on()
-
-    def _task_hint(self, card: Task, phase: Phase) -> str:
-        if phase is Phase.TOLD:
-            return f"{self._way_on()} · or move a slider and try again"
-        missing = self.lesson.missing
-        if missing:
-            return f"{missing} ← → move it · Tab: another · n: skip the rest"
-        return "Enter asks again · ← → move the slider · Tab: another"
-
-    def _way_on(self) -> str:
-        if not self.lesson.at_last_card:
-            return "Enter goes on"
-        if self._progress.number + 1 < len(SCENES):
-            return f"Enter: next scene, {SCENES[self._progress.number + 1].title}"
-        right, made = self._progress.right, self._progress.made
-        return f"Enter leaves · {right} of {made} predictions came true"
 
     def _say_whether_paused(self) -> None:
         """In the status line, while an answer is under way."""
@@ -291,7 +250,7 @@ class LearnScreen(Screen[None]):
         if not isinstance(card, Task) or self.lesson.looking_back:
             self._box.focus()
         elif not isinstance(self.focused, Slider):
-            sliders = [one for one in self._side.query(Slider) if one.display and _setting_of(one) == card.slider]
+            sliders = [one for one in self._side.query(Slider) if one.display and setting_of(one) == card.slider]
             (sliders[0] if sliders else self._box).focus()
 
     # --- keys ---------------------------------------------------------------------------------------------------------
@@ -374,13 +333,3 @@ class LearnScreen(Screen[None]):
 
     def _go_to(self, scene: int) -> None:
         self._begin(self._progress.at_scene(scene))
-
-
-def _setting_of(slider: Slider) -> str:
-    """The setting that a slider is of."""
-    match slider:
-        case ParameterSlider():
-            return slider.parameter.name
-        case SamplingSlider():
-            return slider.setting
-    return ""

@@ -1,0 +1,42 @@
+"""The last line of a card: what the reader can do now."""
+
+from ladechat.lessons.lesson import Lesson, Phase
+from ladechat.lessons.progress import Progress
+from ladechat.lessons.scene import Predict, Task
+from ladechat.lessons.scenes import SCENES
+
+ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
+
+
+def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
+    """What the keys do.
+
+    Args:
+        lesson: the scene under way.
+        progress: which of the scenes it is, and the predictions of all.
+        ended: whether there is no engine any more.
+    """
+    page = lesson.page
+    if ended:
+        return ENDED
+    if lesson.looking_back:
+        return "Enter forward · this is how it was"
+    if page.phase is Phase.RUNNING:
+        return "The engine works · Enter hurries it"
+    if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
+        return f"Predict: press 1 to {len(page.card.choices)}"
+    if not isinstance(page.card, Task):
+        return _way_on(lesson, progress)
+    if page.phase is Phase.TOLD:
+        return f"{_way_on(lesson, progress)} · or move a slider and try again"
+    if lesson.missing:
+        return f"{lesson.missing} ← → move it · Tab: another · n: skip the rest"
+    return "Enter asks again · ← → move the slider · Tab: another"
+
+
+def _way_on(lesson: Lesson, progress: Progress) -> str:
+    if not lesson.at_last_card:
+        return "Enter goes on"
+    if progress.number + 1 < len(SCENES):
+        return f"Enter: next scene, {SCENES[progress.number + 1].title}"
+    return f"Enter leaves · {progress.right} of {progress.made} predictions came true"
