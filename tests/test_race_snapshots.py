@@ -44,12 +44,14 @@ def test_snapshot_of_a_race(snap_compare: Compare, size: tuple[int, int]) -> Non
     assert snap_compare(app, terminal_size=size, run_before=after(app, *MID_RACE))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", SIZES, ids=NAMES)
 def test_snapshot_of_its_end_in_the_light_theme(snap_compare: Compare, size: tuple[int, int]) -> None:
     app = race()
     assert snap_compare(app, terminal_size=size, run_before=after(app, "end", theme="textual-light"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", SIZES[:2], ids=NAMES[:2])
 def test_snapshot_of_a_race_without_colours(
     snap_compare: Compare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch

@@ -130,6 +130,7 @@ async def test_another_model_goes_on_with_the_conversation_and_the_way_back_is_o
         assert stage.models == ["owner/other", "owner/torn", "owner/other"]
 
 
+@pytest.mark.full
 async def test_during_an_answer_the_model_stays() -> None:
     stage = Room(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
@@ -140,6 +141,7 @@ async def test_during_an_answer_the_model_stays() -> None:
         assert stage.notices == ["Stop the answer first (Esc)."] and stage.models == []
 
 
+@pytest.mark.full
 async def test_the_list_of_models_takes_what_is_typed_too() -> None:
     stage = Room(FakeEngine(), FakeEngine())
     async with stage.app.run_test() as pilot:
@@ -222,6 +224,7 @@ async def test_theme_look_and_panels_are_as_they_were_left(tmp_path: Path) -> No
         assert (again.app.theme, again.app.palette.look, again.screen.view.side.display) == ("nord", Look.DEMO, False)
 
 
+@pytest.mark.full
 async def test_what_is_wrong_in_the_file_is_said_when_the_app_begins(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text('theme = "none such"\nlook = 3\n')

@@ -138,6 +138,7 @@ async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
         assert second.screen.lesson.page.right and second.box.chosen == 1
 
 
+@pytest.mark.full
 async def test_behind_the_last_card_enter_leaves_and_the_next_time_begins_anew(tmp_path: Path) -> None:
     file, last = ProgressFile(tmp_path / "learn.json"), SCENES[-1]
     room = Room(progress=Progress(last.name, len(last.cards) - 1, [0]), file=file)
@@ -173,6 +174,7 @@ async def test_while_the_model_loads_the_card_says_so() -> None:
         assert room.box.text.startswith("5 passes")
 
 
+@pytest.mark.full
 async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
     room = Room(FakeEngine(hold_steps=True))
     async with room.app.run_test(size=(80, 24)) as pilot:
@@ -226,6 +228,7 @@ async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
         assert stage.text == before and not stage.engine.closed
 
 
+@pytest.mark.full
 async def test_from_the_chat_an_answer_is_to_be_stopped_first() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=(80, 24)) as pilot:

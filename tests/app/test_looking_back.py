@@ -161,6 +161,7 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
         assert stage.notices == [NO_LONGER_KEPT]
 
 
+@pytest.mark.full
 async def test_a_drag_selects_text_and_looks_at_nothing() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
@@ -209,6 +210,7 @@ async def test_with_nothing_to_look_at_the_keys_mean_nothing_and_removed_answers
             stage.app.query_one(Prompt).clear()
 
 
+@pytest.mark.full
 async def test_of_a_conversation_from_an_earlier_session_a_click_says_that_its_steps_are_not_known(
     tmp_path: Path,
 ) -> None:

@@ -23,8 +23,6 @@ TASK_KEYS = {
     "hidden_transfer": "home",
 }
 """What moves the slider of each task to where it is wanted."""
-POOL_STOPS = 4
-"""Cards of the scene on the pool that need few steps: the default run goes no further."""
 
 
 @pytest.mark.full
@@ -33,13 +31,6 @@ async def test_a_scene_reaches_all_its_stops_and_its_task_can_be_done_at_80x24(s
     lesson = await walked(scene, len(scene.cards))
     assert len(lesson.predictions) == sum(isinstance(card, Predict) for card in scene.cards)
     assert len(lesson.runs) == 1 + sum(isinstance(card, Task) for card in scene.cards)
-
-
-async def test_the_scene_on_the_pool_stops_at_real_steps() -> None:
-    lesson = await walked(next(scene for scene in SCENES if scene.name == "pool"), POOL_STOPS)
-    steps = lesson.runs[0].steps
-    assert len(lesson.predictions) == 1 and steps[-1].pool is not None
-    assert max(one.matched for one in steps[-1].pool.candidates) >= 2
 
 
 async def walked(scene: Scene, cards: int) -> Lesson:

@@ -70,6 +70,7 @@ def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_i
     assert replay.wait_for_exit() == 0
 
 
+@pytest.mark.full
 def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "talk.ladechat.jsonl"
     terminal = start((80, 24), "--record", str(path))

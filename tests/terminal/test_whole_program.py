@@ -39,7 +39,7 @@ def hues_on(screen: str) -> set[str]:
     return hues & {colour for text, colour in coloured_text(screen) if any(map(str.isalpha, text))}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=["80x24", "200x60"])
+@pytest.mark.parametrize("size", [pytest.param((80, 24), marks=pytest.mark.full), (200, 60)], ids=["80x24", "200x60"])
 def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
     start: Start, plain_answer: str, size: tuple[int, int]
 ) -> None:
