@@ -9,12 +9,12 @@ MOST_ROWS = 8
 GAP = 2
 
 
-class CommandList(OptionList):
+class SlashCommandList(OptionList):
     """A list that the prompt shows and steers. It never has the focus: what is typed goes to the prompt."""
 
     DEFAULT_CSS = f"""
-    CommandList {{ display: none; height: auto; max-height: {MOST_ROWS}; border: none; padding: 0; }}
-    CommandList:focus {{ border: none; }}
+    SlashCommandList {{ display: none; height: auto; max-height: {MOST_ROWS}; border: none; padding: 0; }}
+    SlashCommandList:focus {{ border: none; }}
     """
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.widgets.cells import CONTROL_SYMBOLS
-from ladechat.widgets.command_list import CommandList
+from ladechat.widgets.command_list import SlashCommandList
 from ladechat.widgets.later import call_later
 
 _KEPT = "\n\r\t"
@@ -64,14 +64,14 @@ class Prompt(TextArea):
 
         text: str
 
-    def __init__(self, *, id: str | None = None, commands: CommandList | None = None) -> None:
+    def __init__(self, *, id: str | None = None, commands: SlashCommandList | None = None) -> None:
         super().__init__(
             id=id,
             compact=True,
             highlight_cursor_line=False,
             placeholder="Ask something. Enter sends, Ctrl+J begins a new line.",
         )
-        self.commands = commands or CommandList()
+        self.commands = commands or SlashCommandList()
         self._past: list[str] = []
         self._place = 0
         self._draft = ""
@@ -155,6 +155,8 @@ class Prompt(TextArea):
         What begins with a slash is a command, with two slashes, or a space before one, a question.
         """
         text = self.text.rstrip()
+        if self.commands.display:  # word of the last keys may still be on its way to the list
+            self.commands.offer(self.document.text)
         if self.commands.display and (command := self.commands.marked) is not None and text != f"/{command.name}":
             self.action_complete()
             text = self.text.rstrip()

@@ -17,7 +17,8 @@ from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import NewEngine
 from ladechat.session.known_models import known_models
-from ladechat.widgets.command_list import CommandList
+from ladechat.widgets.command_list import SlashCommandList
+from ladechat.widgets.prompt import Prompt
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
@@ -54,7 +55,7 @@ def test_every_command_has_an_action(command: SlashCommand) -> None:
 async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
-        shown = stage.app.query_one(CommandList)
+        shown = stage.app.query_one(SlashCommandList)
         await pilot.press("slash")
         await wait_until(pilot, lambda: shown.option_count == len(COMMANDS) and shown.display)
         await pilot.press("m", "o")
@@ -90,6 +91,17 @@ async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
         assert stage.notices[-1] == "temperature has to be a number from 0 to 5, not '9'."
         await ask(pilot, "/temperature")
         assert stage.notices[-1] == "It takes something more: /temperature NUMBER." and stage.prompt == "/temperature "
+
+
+async def test_enter_runs_what_is_typed_by_then_and_not_what_the_list_held_before() -> None:
+    stage = Room()
+    async with stage.app.run_test() as pilot:
+        prompt = stage.app.query_one(Prompt)
+        prompt.insert("/l")
+        await wait_until(pilot, lambda: prompt.commands.display)
+        prompt.load_text("/decoder lookahead")
+        prompt.action_send()
+        await wait_until(pilot, lambda: stage.session.wished.decoder == "lookahead")
 
 
 async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:

@@ -4,6 +4,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
+from textual import command as palette
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
@@ -220,6 +221,9 @@ async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_beh
         assert {"Stop", "Panels", "Decoder", "Look", "Slow", "Rec", "Restart engine", "New"} <= names
         await ask(pilot, "One?")
         await pilot.press("ctrl+p")
+        listed = stage.app.screen.query_one(palette.CommandList)
+        await wait_until(pilot, lambda: listed.option_count > 3 and listed.region.height > 3)
+        await pilot.press("pagedown", "pageup")
         stage.engine.release()
         await wait_until(pilot, lambda: not stage.asking)
         await pilot.press("escape")
