@@ -1,0 +1,207 @@
+"""What the app takes, and how quickly it answers keys, while 300 steps a second come; and what it takes of the engine.
+
+Run as `python -m benchmarks.ui [--rounds 5] [--write]`, on Linux, on a machine that does nothing else; about three
+minutes. With `--write` the figures go into `benchmarks/results/ui.json`. Everything is seen from outside, on a pseudo
+terminal of 140 × 45 (`benchmarks.ui_terminal`):
+
+- The steps are recorded first, of the bundled model with lookahead decoding. A scripted engine in a process of its own
+  repeats them (`benchmarks.ui_engine`). The rest of the app is as it always is.
+- A frame is an update of the screen that is written between the marks of synchronized output.
+- The latency of a key runs from typing it to having read its echo: a letter that occurs nowhere else, in the prompt,
+  while steps come; Page Up and Page Down by the next frame, while none do.
+- Both with a conversation of 5,000 tokens and with one of 100,000.
+- What the app takes of the engine: one question to the real engine, in the app and by `ladechat ask --json` in turns.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ui_engine import end_of
+from benchmarks.ui_terminal import COLUMNS, ROWS, Terminal, frames
+from ladechat.bench.machine import describe
+
+RESULTS = Path(__file__).with_name("results") / "ui.json"
+QUESTION = "Write a long story about a lighthouse keeper and his dog."
+ASKED = ("--decoder", "lookahead")
+"""With the bundled model, this has the longest of some answers: 161 tokens."""
+CONVERSATIONS = (5_000, 100_000)
+ANSWER_TOKENS = 2_500
+"""Of each answer in these conversations."""
+STREAM_SECONDS = 10
+PAGES = 5
+"""Of 5,000 tokens so many can be gone up."""
+PAGE_ROUNDS = 4
+ESCAPE, PAGE_UP, PAGE_DOWN = b"\x1b", b"\x1b[5~", b"\x1b[6~"
+LETTERS = [chr(code) for code in (*range(0x410, 0x450), *range(0x48A, 0x500))]  # Cyrillic: the recording has none
+
+
+def main() -> None:
+    """Measure, print a table, and write the figures if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5, help="of the real engine")
+    parser.add_argument("--write", action="store_true", help=f"into {RESULTS.name}")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        environment = {**os.environ, **{f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}}
+        recording = home / "steps.jsonl"
+        recording.write_bytes(ask(environment))
+        conversations = [measure(tokens, recording, environment) for tokens in CONVERSATIONS]
+        engine = measure_engine(arguments.rounds, home, environment)
+    report = {"machine": describe(), "screen": [COLUMNS, ROWS], "conversations": conversations, "engine": engine}
+    show(report)
+    if arguments.write:
+        RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+# --- with the scripted engine -----------------------------------------------------------------------------------------
+
+
+def measure(tokens: int, recording: Path, environment: dict[str, str]) -> dict[str, Any]:
+    """The figures of the app after a conversation of so many tokens."""
+    start = f"from benchmarks.ui_engine import run_app; run_app({str(recording)!r})"
+    terminal = Terminal([sys.executable, "-c", start], environment)
+    try:
+        terminal.wait_for("Ask something")
+        terminal.settle()
+        began = time.perf_counter()
+        for turn in range(1, tokens // ANSWER_TOKENS + 1):
+            terminal.type(f"fill {ANSWER_TOKENS}\r")
+            terminal.wait_for(end_of(turn))
+        filled = time.perf_counter() - began
+        terminal.settle()
+        pages = page_latencies(terminal)
+        figures = stream(terminal)
+        letters = letter_latencies(terminal)
+    finally:
+        terminal.close()
+    return {
+        "tokens": tokens,
+        "filled_in_seconds": round(filled, 1),
+        **figures,
+        "key_ms": spread(letters),
+        "page_ms": spread(pages),
+    }
+
+
+def stream(terminal: Terminal) -> dict[str, Any]:
+    """Frames a second, and the share of a core that the app takes, while nobody types."""
+    terminal.type("stream\r")
+    terminal.listen(1.0)
+    before, began = terminal.cpu_seconds(), time.perf_counter()
+    written = terminal.listen(STREAM_SECONDS)
+    took = time.perf_counter() - began
+    used = terminal.cpu_seconds() - before
+    terminal.type(ESCAPE)
+    terminal.settle()
+    return {
+        "frames_per_second": round(frames(written) / took, 1),
+        "cpu_share": round(used / took, 3),
+        "written_bytes_per_second": round(len(written) / took),
+    }
+
+
+def letter_latencies(terminal: Terminal) -> list[float]:
+    """Milliseconds from a key to its echo in the prompt, while steps come. The keys come at all points of a frame."""
+    terminal.type("stream\r")
+    terminal.listen(1.0)
+    taken = []
+    for number, letter in enumerate(LETTERS):  # each once: the prompt is painted whole, with those before
+        terminal.type(letter)
+        taken.append(1000 * terminal.wait_for(letter))
+        terminal.listen(0.02 + 0.0007 * (number % 47))
+    terminal.type(ESCAPE)
+    terminal.settle()
+    return taken
+
+
+def page_latencies(terminal: Terminal) -> list[float]:
+    """Milliseconds from Page Up or Page Down to the next frame, while no steps come: up some pages, and down again."""
+    taken = []
+    for _ in range(PAGE_ROUNDS):
+        for key in (*[PAGE_UP] * PAGES, *[PAGE_DOWN] * PAGES):
+            terminal.type(key)
+            taken.append(1000 * terminal.wait(lambda written: frames(written) > 0))
+            terminal.settle()
+    return taken
+
+
+def spread(milliseconds: list[float]) -> dict[str, float]:
+    """The median, the 99th percentile, and the longest."""
+    ordered = sorted(milliseconds)
+    p99 = ordered[min(len(ordered) * 99 // 100, len(ordered) - 1)]
+    return {"p50": round(statistics.median(ordered), 1), "p99": round(p99, 1), "longest": round(ordered[-1], 1)}
+
+
+# --- with the real engine ---------------------------------------------------------------------------------------------
+
+
+def measure_engine(rounds: int, home: Path, environment: dict[str, str]) -> dict[str, Any]:
+    """Tokens a second of the real engine, with the app and with a pipe, in turns; and what the app takes of them."""
+    rates: dict[str, list[float]] = {"app": [], "pipe": []}
+    for number in range(rounds):
+        rates["app"].append(tokens_per_second(in_app(home / f"{number}.jsonl", environment)))
+        rates["pipe"].append(tokens_per_second(ask(environment)))
+    app, pipe = (statistics.median(found) for found in rates.values())
+    every = {name: [round(rate, 1) for rate in found] for name, found in rates.items()}
+    return {"tokens_per_second": every, "loss": round(1 - app / pipe, 3)}
+
+
+def ask(environment: dict[str, str]) -> bytes:
+    """The events of the answer, through a pipe."""
+    command = [sys.executable, "-m", "ladechat", "ask", "--json", *ASKED, QUESTION]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
+
+
+def in_app(recording: Path, environment: dict[str, str]) -> bytes:
+    """The events of the answer, in the app. It records them, which adds a little to its work."""
+    command = [sys.executable, "-m", "ladechat", "--no-save", "--record", str(recording), *ASKED]
+    terminal = Terminal(command, environment)
+    try:
+        terminal.wait_for("Ask something")
+        terminal.settle()
+        terminal.type(f"{QUESTION}\r")
+        while b'"turn_finished"' not in recording.read_bytes():
+            terminal.listen(0.5)
+    finally:
+        terminal.close()
+    return recording.read_bytes()
+
+
+def tokens_per_second(events: bytes) -> float:
+    """Of the answer, as the engine says."""
+    finished = json.loads(next(line for line in events.split(b"\n") if b'"turn_finished"' in line))
+    rate: float = len(finished["token_ids"]) / finished["decode_seconds"]
+    return rate
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def show(report: dict[str, Any]) -> None:
+    """The figures, each with its bar."""
+    short, long = report["conversations"]
+    table = Table("", f"{short['tokens']:,} tokens", f"{long['tokens']:,} tokens", "bar")
+    table.add_row("frames a second", *(f"{one['frames_per_second']:.1f}" for one in (short, long)), "≥ 30")
+    table.add_row("share of a core", *(f"{one['cpu_share']:.0%}" for one in (short, long)), "≤ 60 %")
+    for name, kind, bar in (("key to echo", "key_ms", "p99 ≤ 50 ms"), ("page up or down", "page_ms", "like the first")):
+        cells = (f"p50 {one[kind]['p50']:.0f} ms, p99 {one[kind]['p99']:.0f} ms" for one in (short, long))
+        table.add_row(name, *cells, bar)
+    engine = report["engine"]
+    table.add_row("engine's throughput lost to the app", f"{engine['loss']:.1%}", "", "≤ 3 %")
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+
+
+if __name__ == "__main__":
+    main()
