@@ -9,11 +9,18 @@ EXPLAIN_KEY = "question_mark"
 
 SHARED_KEYS = (
     Binding("f2", "app.toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
-    Binding("f4", "app.switch_look", "Look", id="look", tooltip="A hue for each step, or blue for parallel ones."),
+    Binding(
+        "f4",
+        "app.switch_look",
+        "Look",
+        show=False,
+        id="look",
+        tooltip="A hue for each step, or blue for parallel ones.",
+    ),
     Binding("pageup", "app.page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
     Binding("pagedown", "app.page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
     Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
-    Binding("f1", "app.help", "Help", show=False, id="help", tooltip="What is on the screen, and all keys."),
+    Binding("f1", "app.help", "Help", id="help", tooltip="What is on the screen, and all keys."),
     Binding(
         "ctrl+g",
         "app.switch_format",
@@ -124,7 +131,7 @@ APP_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
-LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "look", "record")
+LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "record", "help")
 """The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
 LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
 """The same, while one looks back."""
@@ -194,8 +201,8 @@ REPLAY_KEYS = (
         tooltip="Search questions and answers: Enter goes to the next place, Esc closes.",
     ),
     SHARED_KEYS[0],
-    replace(SHARED_KEYS[1], show=False),
-    *SHARED_KEYS[2:],
+    SHARED_KEYS[1],
+    *(replace(key, show=False) for key in SHARED_KEYS[2:]),
     Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
     Binding("q", "app.quit", "Quit", id="quit", tooltip="Leave."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),

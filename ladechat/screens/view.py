@@ -22,7 +22,8 @@ from ladechat.widgets.transcript import Transcript
 FRAMES_PER_SECOND = 30
 WELCOME = (
     "Ask the bundled model about what you see, for instance: What is the n-gram pool? How do I choose W, N and G? "
-    "Write a Python function that reverses a string."
+    "Write a Python function that reverses a string. F1 and ? explain the screen; "
+    "`ladechat learn` teaches how it works."
 )
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 

@@ -208,7 +208,7 @@ async def test_the_footer_names_the_keys_in_their_order_and_has_room_for_all(siz
         await wait_until(pilot, lambda: bool(stage.app.query(FooterKey)))
         keys = list(stage.app.query_one(Footer).query(FooterKey))
         names = [key.description for key in keys]
-        assert names == ["Send", "Stop", "Panels", "Decoder", "Look", "Slow", "Rec", "Quit", "palette"]
+        assert names == ["Send", "Stop", "Panels", "Decoder", "Slow", "Rec", "Help", "Quit", "palette"]
         for one, other in pairwise(keys):
             assert one.region.right <= other.region.x
         assert keys[-1].region.right <= size[0]

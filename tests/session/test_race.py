@@ -175,6 +175,12 @@ def test_passes_come_first_then_time_each_in_its_order() -> None:
     assert speedup(lanes[1], lanes[1:]) is None
 
 
+def test_a_gain_beyond_the_tokens_a_pass_is_called_a_disturbance() -> None:
+    plain, quicker = lane("autoregressive", [[" a"]] * 4, [90] * 4), lane("lookahead", [[" a"] * 2] * 2, [10] * 2)
+    assert "lookahead 18.00×" in measured_time([plain, quicker])
+    assert measured_time([plain, quicker]).endswith("Race again in quiet.")
+
+
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 
