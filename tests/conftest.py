@@ -15,8 +15,13 @@ for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTE
     os.environ.pop(name, None)
 os.environ["COLORTERM"] = "truecolor"  # whatever terminal the tests run in; those about fewer colours say so
 
-settings.register_profile("ladechat", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ladechat")
+settings.register_profile("full", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", settings.get_profile("full"), max_examples=40)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The long run takes as many examples as hypothesis does by itself."""
+    settings.load_profile("short" if config.option.markexpr == "not full" else "full")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -86,4 +86,4 @@ class Tab:
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            await self._process.wait()
+            await self._process.communicate()  # a pipe that nobody reads to its end is never closed

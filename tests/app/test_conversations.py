@@ -290,6 +290,7 @@ async def test_an_answered_question_is_taken_back_from_above_one_that_failed(tmp
         assert "One?" in stage.text and "Two?" not in stage.text and "Three?" not in stage.text
 
 
+@pytest.mark.full
 async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> None:
     three(tmp_path)
     stage = new_stage(tmp_path)

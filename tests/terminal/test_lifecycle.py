@@ -28,6 +28,7 @@ def wait_for_the_end_of(terminal: Terminal, *processes: int) -> None:
     terminal.wait_for("The end of all processes", lambda _: not any(map(still_runs, processes)))
 
 
+@pytest.mark.full
 def test_a_terminal_that_is_closed_ends_everything_and_the_recording_in_order(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     terminal = start((100, 30), "--record", str(path), *SLOW)

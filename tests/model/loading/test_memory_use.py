@@ -51,6 +51,7 @@ print(Path("/proc/self/status").read_text())
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells it in two places")
 def test_what_is_held_now_is_what_linux_also_says_in_words_and_grows_with_what_is_written() -> None:
     # In a process of its own: what earlier tests left in this one may be freed in between.

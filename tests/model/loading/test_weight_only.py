@@ -50,9 +50,10 @@ def test_the_facts_are_those_of_the_model_and_its_quantisation(model: LoadedMode
     assert isinstance(model.runner, TreeRunner)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "question",
-    [pytest.param("What is the n-gram pool?", marks=pytest.mark.full), "Write a function that adds two numbers."],
+    ["What is the n-gram pool?", "Write a function that adds two numbers."],
 )
 def test_every_decoder_writes_what_plain_decoding_of_the_quantised_model_writes(
     model: LoadedModel, question: str
