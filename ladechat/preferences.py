@@ -1,12 +1,13 @@
 """What holds from session to session: one table that gives the file, its defaults and docs/settings.md."""
 
-import contextlib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import msgspec
+import tomlkit
 from msgspec import Meta, Struct
 from platformdirs import user_config_path
 
@@ -170,18 +171,17 @@ class SettingsFile:
 
     def _checked(self, text: str) -> Preferences:
         """What is right in a text; what is wrong is said, with its line."""
-        lines = {(one.table, one.key): one.first + 1 for one in _statements(text.split("\n"))}
         good: dict[str, Any] = {}
         for key, value in tomllib.loads(text).items():
             if (problem := _problem(key, value)) is None:
                 good[key] = value
             else:
                 self._wrong.add(key)
-                self._tell(lines.get(("", key)), problem)
+                self._tell(_line_of(text, key), problem)
         for name, value in list(good.get(PARAMETERS, {}).items()):
             if (problem := _parameter_problem(name, value)) is not None:
                 del good[PARAMETERS][name]
-                self._tell(lines.get((PARAMETERS, name)), problem)
+                self._tell(_line_of(text, name, PARAMETERS), problem)
         return msgspec.convert(good, Preferences)
 
     def _tell(self, line: int | None, problem: str) -> None:
@@ -200,7 +200,7 @@ class SettingsFile:
             raise SettingsRefused(f"{self.path}: {wrong[0]} could not be read, and is left as it is; mend it there.")
         text = _read(self.path) or NEW_FILE
         try:
-            replace_file(self.path.resolve(), edited(text, changes).encode(), PRIVATE)
+            replace_file(self.path.resolve(), edited(text, changes).encode(errors="replace"), PRIVATE)
         except OSError as error:
             raise SettingsRefused(f"{self.path} cannot be written: {error.strerror or error}.") from error
 
@@ -246,106 +246,28 @@ def _read(path: Path) -> str:
     return text
 
 
-# --- changing a text ------------------------------------------------------------------------------------------------
-
-
-class _Statement(NamedTuple):
-    """A key with its value, in lines `first` to `end` - 1; of a table's head the key is ""."""
-
-    table: str
-    key: str
-    first: int
-    end: int
-
-
-def _statements(lines: list[str]) -> Iterator[_Statement]:
-    """The statements of a text that is valid TOML. Each is the fewest lines that are valid by themselves."""
-    table, first = "", 0
-    while first < len(lines):
-        end = first + 1
-        while (content := _parsed("\n".join(lines[first:end]))) is None and end < len(lines):
-            end += 1
-        is_head = lines[first].lstrip().startswith("[")
-        if content:
-            key = next(iter(content))
-            table = key if is_head else table
-            yield _Statement(table, "" if is_head else key, first, end)
-        first = end
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    with contextlib.suppress(tomllib.TOMLDecodeError):
-        return tomllib.loads(text)
+def _line_of(text: str, key: str, table: str = "") -> int | None:
+    """The line that a key stands in, from 1; None where it is spelt in another way than `key = …`."""
+    here = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if head := re.match(r"\s*\[([^\[\]]+)\]", line):
+            here = head[1].strip()
+        elif here == table and re.match(rf"\s*{re.escape(key)}\s*=", line):
+            return number
     return None
 
 
 def edited(text: str, changes: Mapping[str, Any]) -> str:
-    """A text of valid TOML with these settings changed. Comments and order stay.
-
-    Raises:
-        SettingsRefused: what stands there is written in a way that this does not change, as with dotted keys.
-    """
-    wanted = tomllib.loads(text)
+    """A text of valid TOML with these settings changed; None takes one out. Comments and order stay."""
+    document = tomlkit.parse(text)
     for name, value in changes.items():
         if name == PARAMETERS:
-            wanted[name] = {**wanted.get(name, {}), **value}
-            for parameter, number in value.items():
-                text = _with(text, PARAMETERS, parameter, number)
+            document.setdefault(name, tomlkit.table()).update(value)
+        elif value is None:
+            document.pop(name, None)
         else:
-            wanted[name] = value
-            text = _with(text, "", name, value)
-    wanted = {name: value for name, value in wanted.items() if value is not None}
-    if _parsed(text) != wanted:
-        raise SettingsRefused("The settings are written in a way that is not changed from here; change them by hand.")
-    return text
-
-
-def _with(text: str, table: str, key: str, value: Any) -> str:
-    """The text with one key changed, added behind the others of its table, or with None taken out."""
-    lines = text.rstrip("\n").split("\n")
-    statements = list(_statements(lines))
-    there = next((one for one in statements if (one.table, one.key) == (table, key)), None)
-    if there is not None:
-        comment = _comment_of(lines[there.end - 1]) if there.end == there.first + 1 else ""
-        lines[there.first : there.end] = [] if value is None else [f"{key} = {_toml(value)}{comment}"]
-    elif value is not None:
-        of_table = [one for one in statements if one.table == table]
-        if of_table:
-            place = of_table[-1].end
-        elif table:
-            lines += ["", f"[{table}]"]
-            place = len(lines)
-        else:
-            place = min((one.first for one in statements), default=len(lines))
-        lines.insert(place, f"{key} = {_toml(value)}")
-    return "\n".join(lines) + "\n"
-
-
-def _comment_of(line: str) -> str:
-    """What stands behind the value of a line, with two spaces before it; "" if nothing does."""
-    content = _parsed(line)
-    for place, character in enumerate(line):
-        if character == "#" and _parsed(line[:place]) == content:
-            return f"  {line[place:]}"
-    return ""
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML writes it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return f'"{"".join(map(_escaped, value))}"'
-    return repr(value)
-
-
-def _escaped(character: str) -> str:
-    """A character of a string. Half a surrogate pair, as from the bytes of a name, is no character of TOML."""
-    if character in '"\\\n\t':
-        return {"\n": "\\n", "\t": "\\t"}.get(character, f"\\{character}")
-    if 0xD800 <= ord(character) < 0xE000:
-        return "\N{REPLACEMENT CHARACTER}"
-    return character if character.isprintable() or character == " " else f"\\U{ord(character):08x}"
+            document[name] = value
+    return tomlkit.dumps(document)
 
 
 def _shortened(value: Any) -> str:
