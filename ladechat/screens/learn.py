@@ -23,7 +23,7 @@ from ladechat.palette import Palette
 from ladechat.protocol import Configure, Event, Header, Loading, Ready
 from ladechat.screens.lesson_hint import hint
 from ladechat.screens.lesson_sliders import change_by, setting_of
-from ladechat.screens.view import FRAMES_PER_SECOND, commands
+from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.state import State
 from ladechat.widgets.lens_panel import LensPanel
@@ -317,11 +317,7 @@ class LearnScreen(Screen[None]):
 
     def action_interrupt(self) -> None:
         """Copy the selection; without one leave."""
-        selected = self.get_selected_text()
-        if selected:
-            self.app.copy_to_clipboard(selected)
-            self.clear_selection()
-        else:
+        if not copied_selection(self):
             self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:

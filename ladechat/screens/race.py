@@ -19,7 +19,7 @@ from textual.widgets import Footer
 
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
-from ladechat.screens.view import FRAMES_PER_SECOND, commands
+from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Lane, Track, measured_time, passes_saved, seal
 from ladechat.widgets.cells import shorten
@@ -314,11 +314,7 @@ class RaceScreen(Screen[None]):
 
     def action_interrupt(self) -> None:
         """Copy the selection; without one leave."""
-        selected = self.get_selected_text()
-        if selected:
-            self.app.copy_to_clipboard(selected)
-            self.clear_selection()
-        else:
+        if not copied_selection(self):
             self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:

@@ -15,7 +15,7 @@ from textual.widgets import Footer, Input
 
 from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
-from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, welcome
+from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
@@ -210,11 +210,7 @@ class ReplayScreen(Screen[None]):
 
     def action_interrupt(self) -> None:
         """Copy the selection; without one leave."""
-        selected = self.get_selected_text()
-        if selected:
-            self.app.copy_to_clipboard(selected)
-            self.clear_selection()
-        else:
+        if not copied_selection(self):
             self.app.exit(0)
 
     def commands(self) -> Iterable[SystemCommand]:

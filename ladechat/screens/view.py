@@ -86,6 +86,15 @@ class ConversationView(Vertical):
         self.side.display = not self.side.display
 
 
+def copied_selection(screen: Screen[None]) -> bool:
+    """Copy what is selected on a screen, and select nothing any more; False if nothing was."""
+    selected = screen.get_selected_text()
+    if selected:
+        screen.app.copy_to_clipboard(selected)
+        screen.clear_selection()
+    return bool(selected)
+
+
 def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding]) -> Iterable[SystemCommand]:
     """The action of every key that does something now, by name, for the command palette."""
     for binding in keys:

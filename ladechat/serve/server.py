@@ -26,7 +26,7 @@ SECONDS_FOR_A_PLACE = 10.0
 SECONDS_TO_CLOSE = 1.0
 """How long a browser is waited for when its websocket is closed."""
 HEARTBEAT_SECONDS = 15.0
-"""How often a browser is asked whether it is still there."""
+"""From one ping of a browser to the next; one that does not answer counts as gone."""
 LONGEST_MESSAGE = 16 << 20
 """In bytes; a pasted text of the most characters that a question may have fits."""
 USUAL_SIZE, MOST_SIZE = (80, 24), (1000, 500)
