@@ -76,6 +76,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.full
 def test_in_a_pipe_it_is_a_table_and_the_seal() -> None:
     """With the real engine and the bundled model; `auto` comes last, and must not know the answer by then."""
     done = run("--max-new-tokens", "24")

@@ -80,6 +80,7 @@ def written(strip: Strip, system: ColorSystem) -> str:
     return "".join(f"\x1b[{style}m{''.join(text for text, *_ in segments)}" for style, segments in parts) + "\x1b[m"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("terminal", TERMINALS)
 @pytest.mark.parametrize("script", SCRIPTS)
 async def test_snapshot_of_a_script_in_a_terminal(

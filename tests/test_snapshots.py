@@ -66,6 +66,7 @@ def test_snapshot_of_a_decoder_that_chooses_by_itself(snap_compare: Compare, siz
     assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "160x48"])
 def test_snapshot_of_drafts_without_window_and_pool(snap_compare: Compare, size: tuple[int, int]) -> None:
     stage = new_stage("suffix")
@@ -78,6 +79,7 @@ def test_snapshot_of_pseudo_states(snap_compare: Compare, size: tuple[int, int])
     assert snap_compare(stage.app, terminal_size=size, run_before=mid_answer(stage, until="token):"))
 
 
+@pytest.mark.full
 def test_snapshot_of_pseudo_states_without_colours(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     stage = new_stage("hidden_transfer")
@@ -102,11 +104,13 @@ def test_snapshot_of_the_light_theme(snap_compare: Compare, size: tuple[int, int
     assert snap_compare(stage.app, terminal_size=size, run_before=prepare)
 
 
+@pytest.mark.full
 def test_snapshot_of_the_demo_look(snap_compare: Compare) -> None:
     stage = new_stage()
     assert snap_compare(stage.app, terminal_size=LARGE, run_before=mid_answer(stage, "f4", until="token):"))
 
 
+@pytest.mark.full
 def test_snapshot_of_plain_decoding(snap_compare: Compare) -> None:
     stage = new_stage()
     assert snap_compare(stage.app, terminal_size=LARGE, run_before=mid_answer(stage, until="token):", plain=True))
@@ -167,6 +171,7 @@ def test_snapshot_of_the_conversations(snap_compare: Compare, tmp_path: Path, si
     assert snap_compare(stage.app, terminal_size=size, run_before=prepare)
 
 
+@pytest.mark.full
 def test_snapshot_of_a_deleted_conversation(snap_compare: Compare, tmp_path: Path) -> None:
     stage, prepare = list_of_conversations(tmp_path, "down", "f8", theme="textual-light")
     assert snap_compare(stage.app, terminal_size=SMALL, run_before=prepare)

@@ -83,6 +83,7 @@ def test_help_has_its_name_and_its_option() -> None:
     assert "--times <int> toy: How often it is said again (1 to 9, default: 2)." in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -103,6 +103,7 @@ async def test_at_the_newest_step_of_a_pause_the_right_arrow_takes_a_step() -> N
         assert looked_at(stage) is None and stage.app.query_one(SpeedPanel)._steps == 4
 
 
+@pytest.mark.full
 async def test_an_answer_goes_on_while_its_panels_stay_and_a_question_ends_that() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=SIZE) as pilot:
@@ -246,6 +247,7 @@ async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts(
         assert looked_at(stage) == (telling + 1, len(steps))
 
 
+@pytest.mark.full
 async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) -> None:
     stage = Stage(FakeEngine(answers=("The first answer.", "A second one.")), recorder=Recorder())
     stage.recorder.start(tmp_path / "talk.jsonl")

@@ -286,7 +286,11 @@ async def test_the_footer_has_room_for_its_keys(recording: Recording, size: tupl
             assert one.region.right <= other.region.x
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [GOLDEN[0], *(pytest.param(path, marks=pytest.mark.full) for path in GOLDEN[1:])],
+    ids=lambda path: path.name,
+)
 async def test_the_golden_recording_of_every_version_plays_forward_and_back(path: Path) -> None:
     screen = ReplayScreen(Recording.read(path))
     app = LadechatApp(screen)

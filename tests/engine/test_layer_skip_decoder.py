@@ -108,7 +108,8 @@ def test_an_engine_searches_while_it_loads_and_says_how_far_it_is(tmp_path: Path
         one.close()
 
 
-@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.full), "close"])
+@pytest.mark.full
+@pytest.mark.parametrize("end", ["stop", "close"])
 def test_a_stop_ends_a_search_and_a_close_the_engine(end: str) -> None:
     wire = Wire("--model", "demo", "--layer-search", "3600")
     while wire.until(Loading).doing != SEARCH_STAGE:

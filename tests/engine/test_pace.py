@@ -246,7 +246,8 @@ def test_the_slowest_pace_that_there_is_can_be_waited_for(paced: Wire) -> None:
     assert paced.finish(turn)[1].reason == "stopped" and len(steps_of(paced, turn)) == 1
 
 
-@pytest.mark.parametrize("by_command", [pytest.param(True, marks=pytest.mark.full), False])
+@pytest.mark.full
+@pytest.mark.parametrize("by_command", [True, False])
 def test_a_shutdown_and_the_end_of_the_input_end_an_engine_that_is_paused(by_command: bool) -> None:
     wire, _ = started()
     wire.send(PAUSE)

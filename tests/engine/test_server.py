@@ -131,6 +131,7 @@ def test_what_libraries_print_does_not_break_the_stream(tmp_path: Path) -> None:
     assert "a print" in engine.log and "a write" in engine.log
 
 
+@pytest.mark.full
 def test_a_window_that_never_fits_the_context_is_left_out_and_the_engine_answers(tmp_path: Path) -> None:
     folder = tmp_path / "short"
     shutil.copytree(DEMO, folder)

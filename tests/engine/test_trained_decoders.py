@@ -66,6 +66,7 @@ def test_an_engine_refuses_one_in_a_sentence_and_goes_on(tmp_path: Path) -> None
     wire.close()
 
 
+@pytest.mark.full
 def test_an_engine_that_is_started_with_one_ends_with_the_reason(tmp_path: Path) -> None:
     wire = Wire("--model", str(save_checkpoint(tmp_path)), "--decoder", "hidden_transfer")
     failed = wire.until(Failed)

@@ -132,6 +132,7 @@ def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording(tmp_p
     assert "Again?" in last and "step 18 of 18" in last
 
 
+@pytest.mark.full
 async def test_a_film_ends_with_what_a_replay_shows_in_the_end(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
     _, screens = await asyncio.to_thread(filmed, recording)
@@ -160,6 +161,7 @@ def test_twice_the_speed_takes_half_the_time() -> None:
     assert max(seconds for seconds, _, _ in events) == 8.0
 
 
+@pytest.mark.full
 def test_questions_and_what_was_wrong_with_the_file_are_markers(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
     _, events = lines_of(cast(shoot(recording, SIZE), speed=1.0, version=2))

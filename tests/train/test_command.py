@@ -51,6 +51,7 @@ def test_a_training_makes_a_file_that_fits_its_model(checkpoint: Path, tmp_path:
     assert content(other) == content(out)
 
 
+@pytest.mark.full
 def test_it_goes_on_where_it_was_stopped(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, stopped = tmp_path / "whole.safetensors", tmp_path / "stopped.safetensors"
     options = ("--model", checkpoint, "--steps", "6", *FEW)

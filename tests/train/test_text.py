@@ -61,7 +61,7 @@ def test_a_model_without_template_goes_on_from_its_beginning(
     assert texts and all(one.tokens[0] == loaded.tokenizer.bos_token_id and one.answer == 1 for one in texts)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 30, 2000])
+@pytest.mark.parametrize("cut", [*(pytest.param(cut, marks=pytest.mark.full) for cut in (0, 1, 2000)), 30])
 def test_text_goes_on_after_a_kill_as_if_there_had_been_none(loaded: LoadedModel, tmp_path: Path, cut: int) -> None:
     whole = write(tmp_path / "whole", writer(loaded), 6000)
     part = tmp_path / "part"

@@ -41,7 +41,9 @@ def expected_text(name: str, prompt: list[int], limit: int) -> list[int]:
     return generated(model, prompt, limit)
 
 
-@pytest.mark.parametrize("length", [5, AT - 12, AT - 1, AT, AT + 1, AT + 20])
+@pytest.mark.parametrize(
+    "length", [AT - 1, AT, *(pytest.param(length, marks=pytest.mark.full) for length in (5, AT - 12, AT + 1, AT + 20))]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_text_is_that_of_generate_before_across_and_beyond_the_boundary(name: str, length: int) -> None:
     prompt = (PROMPT * 3)[:length]
