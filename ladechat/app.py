@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from ladechat.clipboard import keep
+from ladechat.garbage import collect_what_is_new
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
@@ -286,5 +287,6 @@ def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> i
 
 
 def _run(app: LadechatApp) -> int:
+    collect_what_is_new()
     app.run()
     return app.return_code or 0
