@@ -1,8 +1,10 @@
 """The chat: questions to an engine, its answers, and the keys for both."""
 
 import gc
+import math
 from collections.abc import Iterable, Sequence
 from functools import partial
+from time import monotonic
 from typing import ClassVar
 
 from textual import on
@@ -89,6 +91,7 @@ class ChatScreen(
         if self._history is not None:
             self._prompt.remember(self._history.read())
         self._open(self._opened)
+        self._prompt.shown_at = math.inf
         self._prompt.focus()
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self.set_interval(1.0, self.check_silence)
@@ -97,6 +100,7 @@ class ChatScreen(
     def _after_first_frame(self) -> None:
         """Start the engine now that the screen is there."""
         gc.enable()
+        self._prompt.shown_at = monotonic()
         self._session.start()
 
     def _frame(self) -> None:

@@ -9,12 +9,18 @@ class TypingAnywhere(SessionScreen):
     """Characters that nothing else takes go to the prompt, and the focus with them."""
 
     def on_key(self, event: events.Key) -> None:
-        """Type what the widget with the focus has left, unless it is a key of the screen now."""
+        """Type what the widget with the focus has left, unless it is a key of the screen now.
+
+        What comes behind it before the prompt knows of its focus goes the same way, so that Enter overtakes no letter.
+        """
         prompt = self._prompt
-        if not prompt.has_focus and event.is_printable and not prompt.passes_on(event.key):
+        typed = event.is_printable and not prompt.passes_on(event.key)
+        if not prompt.has_focus and (typed or self.focused is prompt):
             event.stop()
             self.set_focus(prompt)
-            prompt.post_message(events.Key(event.key, event.character))
+            passed_on = events.Key(event.key, event.character)
+            passed_on.time = event.time
+            prompt.post_message(passed_on)
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert what was pasted."""

@@ -77,6 +77,8 @@ class Prompt(TextArea):
         self._draft = ""
         self._typed: list[str] = []
         self._last_key = 0.0
+        self.shown_at = 0.0
+        """When the first frame was shown. Before it has the terminal from the shell, Enter comes as a line feed."""
         self.passed_on: frozenset[str] = frozenset()
         """Keys that are the screen's while nothing is typed."""
         self.lent: frozenset[str] = frozenset()
@@ -100,8 +102,11 @@ class Prompt(TextArea):
         self._past = [_as_question(text) for text in past]
         self._place = len(self._past)
 
-    def on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.
+
+        Other keys that are bound here act at once: their bindings would be looked up when the key has come up to the
+        app, and a letter typed behind Backspace would overtake it.
 
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
         and inserted at once: with each insertion, all of the line is wrapped anew.
@@ -119,10 +124,16 @@ class Prompt(TextArea):
             self._typed.append(character)
             return
         self._insert_typed()
-        if event.key == "enter":
+        if event.key == "enter" or (event.key == "ctrl+j" and event.time < self.shown_at):
             event.prevent_default()
             event.stop()
             self.action_send()
+            return
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.prevent_default()
+                event.stop()
+                return
 
     def _insert_typed(self) -> None:
         """Insert what has been put together."""
