@@ -33,6 +33,8 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """While a step is marked, when the key means its last step."""
+STRIPS_KEPT = 500
+"""Lines whose drawing is kept: some screens of them, not all of a long conversation."""
 ROWS_ABOVE_MARK = 3
 """Lines that stay in view above a step that is scrolled to."""
 
@@ -103,9 +105,11 @@ class Transcript(ScrollView, can_focus=True):
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
         block = self._blocks[-1]
-        block.append([(text, ink)])
-        block.show_formatted(self._shows_formatted)
-        self._update_last(self._last_start)
+        place = block.append([(text, ink)])
+        if self._shows_formatted:
+            block.show_formatted(True)
+            place = 0
+        self._update_last(self._last_start + place)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
         """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between.
@@ -114,16 +118,17 @@ class Transcript(ScrollView, can_focus=True):
         """
         if not self._blocks or self._blocks[-1].kind != "model":
             self.start("model")
-        for step in steps:
-            tokens = len(step.token_ids)
-            self._blocks[-1].append(
-                (piece, Ink("step", step.turn, step.index, tokens, token, is_own(step, token)))
+        place = self._blocks[-1].append(
+            [
+                (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token)))
+                for step in steps
                 for token, piece in enumerate(step.pieces)
-            )
+            ]
+        )
         if self._shows_formatted:
             self._formatting.soon()
         else:
-            self._update_last(self._last_start)
+            self._update_last(self._last_start + place)
 
     def answers(self) -> Iterator[str]:
         """The answers as the model wrote them, without notices in the middle of them; the last one first."""
@@ -157,15 +162,14 @@ class Transcript(ScrollView, can_focus=True):
         self._update_last(self._last_start)
 
     def _update_last(self, start: int) -> None:
+        """Take over the lines of the last message, from the line `start` of the conversation on."""
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
         if at_end and not self.is_vertical_scrollbar_grabbed and self._marked is None:
             self.anchor()
-        old, new = self._lines[start:], self._blocks[-1].lines if self._blocks else []
-        same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-        self._lines[start + same :] = new[same:]
-        for y in [y for y in self._strips if y >= start + same]:
-            del self._strips[y]
+        for y in range(start, len(self._lines)):
+            self._strips.pop(y, None)
+        self._lines[start:] = self._blocks[-1].lines[start - self._last_start :] if self._blocks else []
         self.virtual_size = Size(self._wrapped_width, len(self._lines))
         self.refresh()
 
@@ -192,7 +196,7 @@ class Transcript(ScrollView, can_focus=True):
     def _fold(self, blocks: list[Block]) -> None:
         folded = not any(block.folded for block in blocks)
         for block in blocks:
-            block.folded = folded
+            block.fold(folded)
         if blocks:
             self._relay()
 
@@ -254,6 +258,8 @@ class Transcript(ScrollView, can_focus=True):
         if selection is not None:
             return self._strip(place, width, selection)
         if place not in self._strips:
+            if len(self._strips) == STRIPS_KEPT:
+                self._strips.clear()
             self._strips[place] = self._strip(place, width, None)
         return self._strips[place]
 
