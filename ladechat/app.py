@@ -78,6 +78,9 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._said_until = 0.0
 
     def get_default_screen(self) -> Screen[None]:
+        """The opening screen, laid out for its size from the first frame on; Textual would do so after it."""
+        for cells, breakpoints in zip(self.size, (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), strict=True):
+            self._opening.add_class([name for least, name in breakpoints if cells >= least][-1])
         return self._opening
 
     def on_mount(self) -> None:

@@ -57,6 +57,7 @@ class ChatScreen(
         settings_file: what keeps the settings; None keeps none.
     """
 
+    AUTO_FOCUS = "#prompt"
     BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
 
     def __init__(
@@ -92,7 +93,6 @@ class ChatScreen(
             self._prompt.remember(self._history.read())
         self._open(self._opened)
         self._prompt.shown_at = math.inf
-        self._prompt.focus()
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self.set_interval(1.0, self.check_silence)
         self.call_after_refresh(self._after_first_frame)

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -242,6 +242,11 @@ class Transcript(ScrollView, can_focus=True):
     def _redraw(self) -> None:
         self._strips.clear()
         self.refresh()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        if self.scrollable_content_region.width != self._wrapped_width:  # word of a new size may still be on its way
+            self.on_resize()
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
