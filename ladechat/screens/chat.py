@@ -75,6 +75,7 @@ class ChatScreen(
         super().__init__(
             session, "" if opened else welcome, store=store, model=model, engines=engines, settings_file=settings_file
         )
+        self._prompt.shown_at = math.inf
         self._history = history
         self._opened = opened
         self._quit_next = False
@@ -92,7 +93,6 @@ class ChatScreen(
         if self._history is not None:
             self._prompt.remember(self._history.read())
         self._open(self._opened)
-        self._prompt.shown_at = math.inf
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self.set_interval(1.0, self.check_silence)
         self.call_after_refresh(self._after_first_frame)

@@ -11,11 +11,11 @@ class TypingAnywhere(SessionScreen):
     def on_key(self, event: events.Key) -> None:
         """Type what the widget with the focus has left, unless it is a key of the screen now.
 
-        What comes behind it before the prompt knows of its focus goes the same way, so that Enter overtakes no letter.
+        A key that was on its way when the prompt got the focus goes there too: Enter overtakes no letter.
         """
         prompt = self._prompt
         typed = event.is_printable and not prompt.passes_on(event.key)
-        if not prompt.has_focus and (typed or self.focused is prompt):
+        if event is not prompt.last_key and (typed or self.focused is prompt):
             event.stop()
             self.set_focus(prompt)
             passed_on = events.Key(event.key, event.character)

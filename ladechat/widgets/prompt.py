@@ -76,9 +76,11 @@ class Prompt(TextArea):
         self._place = 0
         self._draft = ""
         self._typed: list[str] = []
-        self._last_key = 0.0
+        self._last_key_at = 0.0
         self.shown_at = 0.0
         """When the first frame was shown. Before it has the terminal from the shell, Enter comes as a line feed."""
+        self.last_key: events.Key | None = None
+        """The last key that has come by here."""
         self.passed_on: frozenset[str] = frozenset()
         """Keys that are the screen's while nothing is typed."""
         self.lent: frozenset[str] = frozenset()
@@ -111,11 +113,12 @@ class Prompt(TextArea):
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
         and inserted at once: with each insertion, all of the line is wrapped anew.
         """
+        self.last_key = event
         if self.passes_on(event.key):
             event.prevent_default()
             return
         character = event.character if event.is_printable else None
-        fast, self._last_key = monotonic() - self._last_key < SECONDS_BETWEEN_KEYS, monotonic()
+        fast, self._last_key_at = monotonic() - self._last_key_at < SECONDS_BETWEEN_KEYS, monotonic()
         if character is not None and (fast or self._typed):
             event.prevent_default()
             event.stop()
