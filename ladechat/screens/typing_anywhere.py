@@ -23,8 +23,7 @@ class TypingAnywhere(SessionScreen):
             prompt.post_message(passed_on)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Insert what was pasted."""
-        if not self._prompt.has_focus:
-            event.stop()
-            self.set_focus(self._prompt)
-            self._prompt.post_message(events.Paste(event.text))
+        """Insert what was pasted elsewhere: the prompt lets nothing go that it has inserted."""
+        event.stop()
+        self.set_focus(self._prompt)
+        self._prompt.post_message(events.Paste(event.text))

@@ -138,6 +138,11 @@ class Prompt(TextArea):
                 event.stop()
                 return
 
+    def on_paste(self, event: events.Paste) -> None:
+        """Insert what is pasted, behind what was typed, and once: the app would send it here again."""
+        event.stop()
+        self._insert_typed()
+
     def _insert_typed(self) -> None:
         """Insert what has been put together."""
         text, self._typed = "".join(self._typed), []
