@@ -93,6 +93,7 @@ class ReplayScreen(Screen[None]):
     def go(self, position: int) -> None:
         """Show the state in which `position` events have been shown, and stay there."""
         self.player.playing = False
+        self.clear_selection()
         before = self.player.position
         self.player.seek(position)
         if self.player.position < before:
@@ -125,6 +126,8 @@ class ReplayScreen(Screen[None]):
             f"turn {turn.number if turn else 0} of {len(self.recording.turns)}",
         )
         self._transport.fraction = player.position / len(self.recording.events)
+        ended = player.at_end and self.recording.closed
+        self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -133,6 +136,8 @@ class ReplayScreen(Screen[None]):
         playing = not self.player.playing
         if playing and self.player.at_end:
             self.go(0)
+        if playing:
+            self.clear_selection()
         self.player.playing = playing
         self._show_place()
 
@@ -201,17 +206,46 @@ class ReplayScreen(Screen[None]):
         position = self.player.found(event.value)
         if position is not None:
             self.go(position)
+            self._select(event.value)
         elif event.value:
             self.notify("That is in no question and no answer of this recording.", severity="warning")
+
+    def _select(self, text: str) -> None:
+        """Have it seen where a text is written; Ctrl+C copies it."""
+        transcript = self.view.transcript
+        transcript.anchor()
+        place = transcript.found(text)
+        if place is not None:
+            self.selections = {transcript: place}
 
     @on(SearchLine.Closed)
     def _search_closed(self) -> None:
         self._transport.focus()
 
+    @property
+    def _alone(self) -> bool:
+        """Is there no chat behind it?"""
+        return self.app.screen_stack[0] is self
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where there is no chat, nothing leads back to it."""
+        return action != "back" or not self._alone
+
+    def action_leave(self) -> None:
+        """Back to the chat, or out."""
+        if self._alone:
+            self.app.exit(0)
+        else:
+            self.dismiss()
+
+    def action_back(self) -> None:
+        """Back to the chat."""
+        self.action_leave()
+
     def action_interrupt(self) -> None:
         """Copy the selection; without one leave."""
         if not copied_selection(self):
-            self.app.exit(0)
+            self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:
         """For the command palette: the actions of all keys, and every question of the recording, to jump to."""

@@ -48,6 +48,7 @@ class ConversationView(Vertical):
         self._status = StatusLine(id="status")
         self._controls = controls
         self._recording = Label("● rec", id="recording")
+        self._exporting = Label("exporting …", id="exporting")
         self._timeline = SeekBar(id="timeline")
         self.presenter = Presenter(self.transcript, self.side, self._status, self._timeline, welcome)
 
@@ -59,6 +60,7 @@ class ConversationView(Vertical):
         yield self._controls
         with Horizontal(id="status-bar"):
             yield self._status
+            yield self._exporting
             yield self._recording
 
     def on_mount(self) -> None:
@@ -74,6 +76,10 @@ class ConversationView(Vertical):
     def show_recording(self, running: bool) -> None:
         """Show or hide the mark of a recording."""
         self._recording.display = running
+
+    def show_export(self, running: bool) -> None:
+        """Show or hide that an export is under way."""
+        self._exporting.display = running
 
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
         """Show at what pace steps are wanted, and how many questions wait."""
