@@ -234,28 +234,6 @@ def test_what_cannot_be_replayed_is_told_in_one_sentence(tmp_path: Path, content
     assert result.exit_code == 2 and named in result.stderr and result.stderr.count("\n") == 1
 
 
-def test_two_recordings_are_shown_side_by_side_or_it_is_said_why_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compared: list[Comparison] = []
-
-    def run_side_by_side(comparison: Comparison) -> int:
-        compared.append(comparison)
-        return 0
-
-    monkeypatch.setattr("ladechat.app.run_side_by_side", run_side_by_side)
-    monkeypatch.setattr("ladechat.replay.in_terminal", lambda: True)
-    monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
-    one = str(recorded(tmp_path, *turn(1)))
-    result = CliRunner().invoke(cli.app, ["replay", one, one])
-    assert result.exit_code == 0 and [len(lane.steps) for lane in compared[0].lanes] == [3, 3]
-    (tmp_path / "none").mkdir()
-    none = str(recorded(tmp_path / "none"))
-    for arguments, why in (([none], "has no answer"), ([one, "--real-time"], "are for one recording")):
-        result = CliRunner().invoke(cli.app, ["replay", one, *arguments])
-        assert result.exit_code == 2 and why in result.stderr and result.stderr.count("\n") == 1
-
-
 def test_a_replay_in_a_pipe_says_that_it_needs_a_terminal() -> None:
     golden = Path(__file__).parent / "session" / "golden-1.1.ladechat.jsonl"
     result = CliRunner().invoke(cli.app, ["replay", str(golden)])

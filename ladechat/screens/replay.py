@@ -9,12 +9,13 @@ from typing import ClassVar
 from rich.markup import escape
 from textual import on
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import BindingType
+from textual.binding import ActiveBinding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
+from ladechat.screens.pace_keys import leave_out
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
@@ -26,6 +27,7 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
 QUESTION_CELLS = 60
+WHOLE_FOOTER_CELLS = 88
 TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """What takes messages from the screen: no bookmark from before brings them back."""
 
@@ -130,6 +132,18 @@ class ReplayScreen(Screen[None]):
         self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """The footer may have another width."""
+        self.refresh_bindings()
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """What can be left out of a narrow footer makes room for the key that leads out."""
+        bindings = super().active_bindings
+        if self.size.width < WHOLE_FOOTER_CELLS:
+            leave_out(bindings, ("search",))
+        return bindings
 
     def action_pause(self) -> None:
         """Pause, or go on; at the end, from the beginning."""

@@ -71,7 +71,7 @@ def _answers(recording: Recording) -> list[Answer]:
                 labels |= {info.name: info.label for info in event.decoders}
             case TurnStarted():
                 name = event.settings.decoder
-                lane = Lane(name, f"{labels.get(name, name)} · {_name(recording)}", event.settings)
+                lane = Lane(name, f"{labels.get(name, name)} ({_name(recording)})", event.settings)
                 answers.append(Answer(event.messages[-1].content.strip(), model, lane))
             case Step() if answers:
                 answers[-1].lane.steps.append(event)

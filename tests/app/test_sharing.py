@@ -103,7 +103,7 @@ async def test_quitting_ends_an_export_and_leaves_nothing_behind(
         await ask(pilot, "/export other.html")
         await said(pilot, stage, "Another export is under way")
         pid, recording = witness.read_text().split()
-        assert stat.S_IMODE(os.stat(os.path.dirname(recording)).st_mode) == 0o700  # noqa: ASYNC240, PTH116, PTH120 - at once
+        assert stat.S_IMODE(os.stat(os.path.dirname(recording)).st_mode) == 0o700  # noqa: PTH116, PTH120 - at once
         await pilot.press("ctrl+q")
     assert witness.read_text().endswith("cleared up")
     assert not Path(recording).parent.exists()
@@ -136,6 +136,7 @@ async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_w
         replay = stage.app.screen
         assert isinstance(replay, ReplayScreen)
 
+        replay.player.playing = False
         await pilot.press("home", "n", "right", "right", "f2")
         assert not replay.view.side.display and stage.screen.view.side.display
         status = replay.query_one(StatusLine)

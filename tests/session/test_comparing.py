@@ -31,7 +31,7 @@ def test_the_latest_question_that_both_have_answered_is_shown_and_sealed(tmp_pat
     other = recording(tmp_path, "other", *answered(1, "Why?", "suffix"), *answered(2, "Shared?"), *answered(3, "More?"))
     compared = Comparison(one, other)
     assert compared.question == "Why?"
-    assert [lane.label for lane in compared.lanes] == ["lookahead · one", "suffix matching · other"]
+    assert [lane.label for lane in compared.lanes] == ["lookahead (one)", "suffix matching (other)"]
     tokens = len(compared.lanes[0].token_ids)
     assert compared.conclusions()[0] == f"✓ {tokens} of {tokens} tokens identical"
 
