@@ -116,9 +116,9 @@ class Recordings(SessionScreen):
 
     async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str]) -> None:
         shortened = self._session.recorder.shortened
-        self.view.show_export(True)
+        self.view.show_export("exporting …")
         try:
-            await export(events, [str(out), *options])
+            await export(events, [str(out), *options], lambda doing: self.view.show_export(f"exporting: {doing}"))
         except ExportFailed as error:
             self.notify(str(error), severity="error")
         else:
@@ -127,4 +127,4 @@ class Recordings(SessionScreen):
         finally:
             self._exporting = None
             if self.is_running:
-                self.view.show_export(False)
+                self.view.show_export("")

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Label
 
 from ladechat.palette import Palette
+from ladechat.widgets.cells import printable
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.seek_bar import SeekBar
@@ -48,7 +49,7 @@ class ConversationView(Vertical):
         self._status = StatusLine(id="status")
         self._controls = controls
         self._recording = Label("● rec", id="recording")
-        self._exporting = Label("exporting …", id="exporting")
+        self._exporting = Label(id="exporting", markup=False)
         self._timeline = SeekBar(id="timeline")
         self.presenter = Presenter(self.transcript, self.side, self._status, self._timeline, welcome)
 
@@ -77,9 +78,10 @@ class ConversationView(Vertical):
         """Show or hide the mark of a recording."""
         self._recording.display = running
 
-    def show_export(self, running: bool) -> None:
-        """Show or hide that an export is under way."""
-        self._exporting.display = running
+    def show_export(self, doing: str) -> None:
+        """Show how far an export is; nothing where none is under way."""
+        self._exporting.display = bool(doing)
+        self._exporting.update(printable(doing))
 
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
         """Show at what pace steps are wanted, and how many questions wait."""

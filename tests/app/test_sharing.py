@@ -5,17 +5,17 @@ import re
 import stat
 import sys
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, Label
 
 from ladechat.export.command import Wanted, run
 from ladechat.screens.help import HelpScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session import exporting
 from ladechat.session.recording import Recorder
-from ladechat.widgets.presenter import ANSWERING
-from ladechat.widgets.status_line import PAUSED, StatusLine
+from ladechat.widgets.status_line import ANSWERING, PAUSED, StatusLine
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
 
@@ -54,15 +54,29 @@ async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_
     assert page.read_text(encoding="utf-8") == expected
 
 
+HALF_WAY = """
+print("drawing 50%", file=sys.stderr, flush=True)
+while not os.path.exists(os.environ["GO_ON"]):
+    time.sleep(0.01)
+sys.exit("ladechat: The disk is full.")
+"""
+
+
+@pytest.mark.full
 async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_in(monkeypatch, "print('noise', *sys.argv[2:], file=sys.stderr)\nsys.exit('ladechat: The disk is full.')")
+    stand_in(monkeypatch, HALF_WAY)
+    monkeypatch.setenv("GO_ON", str(tmp_path / "go on"))
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await ask(pilot, "/export talk.gif --size 100x30")
+        await wait_until(
+            pilot, lambda: str(stage.app.query_one("#exporting", Label).content) == "exporting: drawing 50%"
+        )
+        (tmp_path / "go on").touch()
         assert await said(pilot, stage, "full") == "The disk is full."
         stand_in(monkeypatch, "sys.exit('ladechat: ' + ' '.join(sys.argv[2:]))")
         await ask(pilot, "/export talk.gif --size 100x30")
@@ -77,7 +91,10 @@ async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
 
         monkeypatch.setattr(exporting, "encode", full)
         await ask(pilot, "/export talk.html")
-        assert await said(pilot, stage, "No space") == "Nothing is exported: No space left on device."
+        assert (
+            await said(pilot, stage, "No space")
+            == f"Nothing is exported: No space left on device; make room in {gettempdir()}."
+        )
 
 
 WRITING = """
