@@ -15,6 +15,7 @@ from ladechat.session.exporting import ExportFailed, export
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.recording import MOST_REMEMBERED, default_path
 from ladechat.session.replay import IDLE_SECONDS, Recording
+from ladechat.terminal import in_page
 
 UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
 
@@ -106,7 +107,9 @@ class Recordings(SessionScreen):
             return
         if not words or words[0].startswith("-"):
             words.insert(0, f"ladechat-{datetime.now():%Y-%m-%d-%H%M%S}.html")
-        if self._exporting is not None:
+        if in_page() and argument:
+            self.notify("In a browser /export takes nothing behind it: it writes a page into the server's folder.")
+        elif self._exporting is not None:
             self.notify("Another export is under way; it says when it has ended.", severity="warning")
         elif not events:
             self.notify("There is nothing to export yet: ask something first.", severity="warning")

@@ -95,6 +95,9 @@ async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
             await said(pilot, stage, "No space")
             == f"Nothing is exported: No space left on device; make room in {gettempdir()}."
         )
+        monkeypatch.setattr("ladechat.screens.recordings.in_page", lambda: True)
+        await ask(pilot, "/export ../talk.html --force")
+        await said(pilot, stage, "In a browser /export takes nothing behind it")
 
 
 WRITING = """
