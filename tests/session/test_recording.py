@@ -124,14 +124,15 @@ def test_a_conversation_that_is_not_recorded_can_be_had_with_its_times_as_long_a
         recorder.record(event)
     *conversation, closed = recorder.conversation()
     assert conversation == [header, *events] and isinstance(closed, Closed)
-    assert not recorder.shortened
+    shortened = [recorder.shortened]
     monkeypatch.setattr("ladechat.session.recording.MOST_REMEMBERED", len(events))
     for event in stream(Asked(turn=2, text="Two?"), *turn(2))[1:]:
         recorder.record(event)
-    assert recorder.shortened
+    shortened.append(recorder.shortened)
     assert [event.text for event in recorder.conversation() if isinstance(event, Asked)] == ["Two?"]
     recorder.record_own(ConversationCleared())
-    assert recorder.conversation() == [] and not recorder.shortened
+    shortened.append(recorder.shortened)
+    assert recorder.conversation() == [] and shortened == [False, True, False]
 
 
 def test_what_the_user_adds_repeats_the_number_before_and_time_never_falls(tmp_path: Path) -> None:
