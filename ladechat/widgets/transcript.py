@@ -59,15 +59,8 @@ class Transcript(ScrollView, can_focus=True):
     Transcript > .transcript--marked { background: $primary; color: $background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "transcript--label",
-        "transcript--user",
-        "transcript--muted",
-        "transcript--mark",
-        "transcript--comment",
-        "transcript--alert",
-        "transcript--selected",
-        "transcript--below",
-        "transcript--marked",
+        f"transcript--{part}"
+        for part in ("label", "user", "muted", "mark", "comment", "alert", "selected", "below", "marked")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
@@ -107,10 +100,8 @@ class Transcript(ScrollView, can_focus=True):
         """Add text to the last message."""
         block = self._blocks[-1]
         place = block.append([(text, ink)])
-        if self._shows_formatted:
-            block.show_formatted(True)
-            place = 0
-        self._update_last(self._last_start + place)
+        block.show_formatted(self._shows_formatted)
+        self._update_last(self._last_start + (0 if self._shows_formatted else place))
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
         """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between.
@@ -331,8 +322,7 @@ class Transcript(ScrollView, can_focus=True):
         if offset is None or self.text_selection is not None:
             return
         y = self.scroll_offset.y + offset.y
-        folded = folded_at(self._blocks, y)
-        if folded is not None:
+        if (folded := folded_at(self._blocks, y)) is not None:
             self._fold([folded])
             return
         ink = ink_at(self._lines[y], offset.x) if y < len(self._lines) else PLAIN
