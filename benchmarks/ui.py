@@ -42,6 +42,7 @@ STREAM_SECONDS = 10
 PAGES = 5
 """Of 5,000 tokens so many can be gone up."""
 PAGE_ROUNDS = 4
+SECONDS_BETWEEN_PAGES = 0.2
 ESCAPE, PAGE_UP, PAGE_DOWN = b"\x1b", b"\x1b[5~", b"\x1b[6~"
 LETTERS = [chr(code) for code in (*range(0x410, 0x450), *range(0x48A, 0x500))]  # Cyrillic: the recording has none
 
@@ -133,7 +134,7 @@ def page_latencies(terminal: Terminal) -> list[float]:
         for key in (*[PAGE_UP] * PAGES, *[PAGE_DOWN] * PAGES):
             terminal.type(key)
             taken.append(1000 * terminal.wait(lambda written: frames(written) > 0))
-            terminal.settle()
+            terminal.settle(SECONDS_BETWEEN_PAGES)
     return taken
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ladechat.app import LadechatApp
 from ladechat.engine.stream import EventStream, Inbox
+from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Event, Generate, Header, Ready, Settings, Step, Stop, TurnFinished, TurnStarted
 from ladechat.screens.chat import ChatScreen
 from ladechat.session.conversation import Conversation
@@ -36,6 +37,7 @@ def run_app(recording: str) -> None:
     """The real app on this terminal, with this engine."""
     engine = [sys.executable, "-m", "benchmarks.ui_engine", recording]
     session = EngineSession(lambda _: LiveEngine(engine), Settings(decoder="lookahead"), Conversation(model="demo"))
+    collect_what_is_new()
     LadechatApp(ChatScreen(session, "demo"), session).run()
 
 

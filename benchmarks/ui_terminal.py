@@ -1,4 +1,8 @@
-"""A pseudo terminal of 140 × 45 for `benchmarks.ui`: it types, waits for what is shown, and counts frames."""
+"""A pseudo terminal of 140 × 45 for `benchmarks.ui`: it types, waits for what is shown, and counts frames.
+
+The program has it as its controlling terminal. So it is told to leave when the terminal is closed, which the system
+does however the measurement ends.
+"""
 
 import fcntl
 import os
@@ -14,6 +18,8 @@ from pathlib import Path
 
 COLUMNS, ROWS = 140, 45
 DEADLINE_SECONDS = 120
+SECONDS_TO_SETTLE = 60
+SECONDS_TO_LEAVE = 15
 QUIT = b"\x11"
 ESCAPES = re.compile(rb"\x1b(?:\[[0-9;:?<=>$]*[A-Za-z]|[PX^_\]][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
 WHICH_UPDATES, TOLD_UPDATES = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
@@ -37,7 +43,13 @@ class Terminal:
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         environment = {**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         self._process = subprocess.Popen(
-            command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
+            command,
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
         )
         os.close(inner)
 
@@ -72,10 +84,16 @@ class Terminal:
             written += part
         return written
 
-    def settle(self) -> None:
-        """Wait until no frame has been written for half a second."""
-        while frames(self.listen(0.5)):
-            pass
+    def settle(self, seconds: float = 0.5) -> None:
+        """Wait until no frame has been written for so long.
+
+        Raises:
+            TimeoutError: frames went on.
+        """
+        ends = time.perf_counter() + SECONDS_TO_SETTLE
+        while frames(self.listen(seconds)):
+            if time.perf_counter() > ends:
+                raise TimeoutError(f"the screen was still changing after {SECONDS_TO_SETTLE} s")
 
     def cpu_seconds(self) -> float:
         """What the program has used of a core until now, without its children (Linux alone tells)."""
@@ -84,10 +102,11 @@ class Terminal:
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
-        """Leave the program, which ends its engine too."""
+        """Leave the program, which ends its engine too; kill one that does not leave."""
+        ends = time.perf_counter() + SECONDS_TO_LEAVE
         try:
             self.type(QUIT)
-            while self._process.poll() is None:
+            while self._process.poll() is None and time.perf_counter() < ends:
                 self.listen(0.1)
         finally:
             self._process.kill()
@@ -105,6 +124,11 @@ class Terminal:
         if WHICH_UPDATES in part:
             self.type(TOLD_UPDATES)
         return part
+
+
+def _take_terminal() -> None:
+    """In the program's process: make the terminal on its standard input the one that it belongs to."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def frames(written: bytes) -> int:

@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from ladechat.clipboard import keep
+from ladechat.garbage import collect_what_is_new
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
@@ -78,6 +79,9 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._said_until = 0.0
 
     def get_default_screen(self) -> Screen[None]:
+        """The opening screen, laid out for its size from the first frame on; Textual would do so after it."""
+        for cells, breakpoints in zip(self.size, (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), strict=True):
+            self._opening.add_class([name for least, name in breakpoints if cells >= least][-1])
         return self._opening
 
     def on_mount(self) -> None:
@@ -294,5 +298,6 @@ def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> i
 
 
 def _run(app: LadechatApp) -> int:
+    collect_what_is_new()
     app.run()
     return app.return_code or 0

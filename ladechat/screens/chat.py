@@ -1,8 +1,10 @@
 """The chat: questions to an engine, its answers, and the keys for both."""
 
 import gc
+import math
 from collections.abc import Iterable, Sequence
 from functools import partial
+from time import monotonic
 from typing import ClassVar
 
 from textual import on
@@ -62,6 +64,7 @@ class ChatScreen(
         settings_file: what keeps the settings; None keeps none.
     """
 
+    AUTO_FOCUS = "#prompt"
     BINDINGS: ClassVar[list[BindingType]] = list(APP_KEYS)
 
     def __init__(
@@ -79,6 +82,7 @@ class ChatScreen(
         super().__init__(
             session, "" if opened else welcome, store=store, model=model, engines=engines, settings_file=settings_file
         )
+        self._prompt.shown_at = math.inf
         self._history = history
         self._opened = opened
         self._quit_next = False
@@ -96,7 +100,6 @@ class ChatScreen(
         if self._history is not None:
             self._prompt.remember(self._history.read())
         self._open(self._opened)
-        self._prompt.focus()
         self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
         self.set_interval(1.0, self.check_silence)
         self.call_after_refresh(self._after_first_frame)
@@ -104,6 +107,7 @@ class ChatScreen(
     def _after_first_frame(self) -> None:
         """Start the engine now that the screen is there."""
         gc.enable()
+        self._prompt.shown_at = monotonic()
         self._session.start()
 
     def _frame(self) -> None:

@@ -148,9 +148,9 @@ class Recorder:
         self._past.append(event)
         if not isinstance(self._past[0], Asked | ConversationOpened):
             self._forget(len(self._past))
-        if len(self._past) > MOST_REMEMBERED:
-            questions = (place for place, one in enumerate(self._past) if place and isinstance(one, Asked))
-            self._forget(next(questions, 0))
+        if isinstance(event, Asked) and len(self._past) > MOST_REMEMBERED:  # never within an answer, event by event
+            first = len(self._past) - MOST_REMEMBERED
+            self._forget(next(place for place in range(first, len(self._past)) if isinstance(self._past[place], Asked)))
             self.shortened = True
 
     def _forget(self, count: int) -> None:

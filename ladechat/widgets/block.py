@@ -25,6 +25,7 @@ class Block:
     Attributes:
         written: its text as it was given.
         folded: whether a long question shows its first lines only.
+        lines: the name, the text indented below it, and an empty line.
     """
 
     def __init__(self, kind: Kind, name: str, width: int) -> None:
@@ -35,12 +36,20 @@ class Block:
         self._parts: list[tuple[str, Ink]] = []
         self._flow = Flow(width)
         self._formatted: Formatted | None = None
+        self.lines: list[Line] = []
+        self._lay_out()
 
-    @property
-    def lines(self) -> list[Line]:
-        """The name, the text indented below it, and an empty line."""
+    def _lay_out(self, first: int = 0) -> int:
+        """Put `lines` together anew, where only what is behind the first lines of the text has changed: an answer that
+        grows is not gone through from its start. The place of the first line that may have changed.
+        """
+        if self._formatted is not None or self.foldable:
+            first = 0
         head = [Line([(self.name, Ink("user" if self.kind == "user" else "label"))])] if self.name else []
-        return [*head, *(_indented(line) for line in self._text_lines()), Line()]
+        place = len(head) + first if first else 0
+        text = self._text_lines()[first:]
+        self.lines[place:] = [*head[place:], *(_indented(line) for line in text), Line()]
+        return place
 
     def _text_lines(self) -> list[Line]:
         if self._formatted is not None:
@@ -59,16 +68,20 @@ class Block:
         """Is it a question so long that it is folded?"""
         return self.kind == "user" and len(self._flow.lines) > LINES_BEFORE_FOLDING
 
-    def append(self, parts: Iterable[tuple[str, Ink]]) -> None:
-        """Add texts at the end, in one go. A message begins with its first visible character."""
+    def append(self, parts: Sequence[tuple[str, Ink]]) -> int:
+        """Add texts at the end, in one go. A message begins with its first visible character.
+
+        Returns:
+            The place of the first line that may have changed.
+        """
         coming: list[tuple[str, Ink]] = []
         for text, ink in parts:
-            self.written += text
             shown = text if self._parts or coming else text.lstrip()
             if shown:
                 coming.append((shown, ink))
+        self.written += "".join(text for text, _ in parts)
         self._parts += coming
-        self._flow.extend(coming)
+        return self._lay_out(self._flow.extend(coming))
 
     def wrap(self, width: int) -> None:
         """Wrap everything anew."""
@@ -76,6 +89,12 @@ class Block:
         self._flow.extend(self._parts)
         if self._formatted is not None:
             self._formatted.wrap(width)
+        self._lay_out()
+
+    def fold(self, folded: bool) -> None:
+        """Show the first lines of a long question only, or all of it."""
+        self.folded = folded
+        self._lay_out()
 
     @property
     def source(self) -> str:
@@ -85,11 +104,14 @@ class Block:
     def show_formatted(self, formatted: bool) -> None:
         """Show an answer formatted, with all that has come by now, or as it was written."""
         if not formatted or self.kind != "model":
-            self._formatted = None
+            if self._formatted is not None:
+                self._formatted = None
+                self._lay_out()
             return
         if self._formatted is None:
             self._formatted = Formatted(self._flow.width)
         self._formatted.show(self.source)
+        self._lay_out()
 
     def selected(self, selection: Selection, first: int) -> str:
         """What is selected of it as it was written, where its first line is the `first` of the conversation.

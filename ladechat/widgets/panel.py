@@ -23,8 +23,11 @@ from ladechat.widgets.formatting import is_own
 from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import strip_of
 
-FRAME_SECONDS = 1 / 15
-"""Panels are read at a glance, not character by character: they are repainted at most this often."""
+FRAME_SECONDS = 0.06
+"""Panels are read at a glance, not character by character: they are repainted at most this often, with every second
+frame of the conversation."""
+SECONDS_TO_JOIN = 0.04
+"""So much longer a panel waits for another frame to be drawn with: two frames take twice the time of one."""
 
 Span = tuple[str, Style]
 """A printable text and its style."""
@@ -71,20 +74,20 @@ class Panel(Widget):
 
     def redraw(self) -> None:
         """Repaint soon: at once, or a frame after the last time."""
-        if self._next_draw is None:
-            wait = self._drawn_at + FRAME_SECONDS - monotonic()
-            if wait > 0 and self.is_running:
-                self._next_draw = call_later(self, wait, self._draw)
-            else:
-                self._draw()
+        wait = self._drawn_at + FRAME_SECONDS - monotonic()
+        if wait <= 0 or not self.is_running:
+            self._draw()
+        elif self._next_draw is None:
+            self._next_draw = call_later(self, wait + SECONDS_TO_JOIN, self._draw)
 
     def redraw_now(self) -> None:
         """Repaint at once if that is due soon."""
         if self._next_draw is not None:
-            self._next_draw.cancel()
             self._draw()
 
     def _draw(self) -> None:
+        if self._next_draw is not None:
+            self._next_draw.cancel()
         self._next_draw = None
         self._drawn_at = monotonic()
         self.refresh()

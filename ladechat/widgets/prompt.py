@@ -76,7 +76,11 @@ class Prompt(TextArea):
         self._place = 0
         self._draft = ""
         self._typed: list[str] = []
-        self._last_key = 0.0
+        self._last_key_at = 0.0
+        self.shown_at = 0.0
+        """When the first frame was shown. Before it has the terminal from the shell, Enter comes as a line feed."""
+        self.last_key: events.Key | None = None
+        """The last key that has come by here."""
         self.passed_on: frozenset[str] = frozenset()
         """Keys that are the screen's while nothing is typed."""
         self.lent: frozenset[str] = frozenset()
@@ -100,17 +104,21 @@ class Prompt(TextArea):
         self._past = [_as_question(text) for text in past]
         self._place = len(self._past)
 
-    def on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.
+
+        Other keys that are bound here act at once: their bindings would be looked up when the key has come up to the
+        app, and a letter typed behind Backspace would overtake it.
 
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
         and inserted at once: with each insertion, all of the line is wrapped anew.
         """
+        self.last_key = event
         if self.passes_on(event.key):
             event.prevent_default()
             return
         character = event.character if event.is_printable else None
-        fast, self._last_key = monotonic() - self._last_key < SECONDS_BETWEEN_KEYS, monotonic()
+        fast, self._last_key_at = monotonic() - self._last_key_at < SECONDS_BETWEEN_KEYS, monotonic()
         if character is not None and (fast or self._typed):
             event.prevent_default()
             event.stop()
@@ -119,10 +127,21 @@ class Prompt(TextArea):
             self._typed.append(character)
             return
         self._insert_typed()
-        if event.key == "enter":
+        if event.key == "enter" or (event.key == "ctrl+j" and event.time < self.shown_at):
             event.prevent_default()
             event.stop()
             self.action_send()
+            return
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.prevent_default()
+                event.stop()
+                return
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Insert what is pasted, behind what was typed, and once: the app would send it here again."""
+        event.stop()
+        self._insert_typed()
 
     def _insert_typed(self) -> None:
         """Insert what has been put together."""

@@ -17,7 +17,7 @@ from ladechat.widgets.biography_panel import BiographyPanel
 from ladechat.widgets.formatting import info_of
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.mask_panel import MaskPanel
-from ladechat.widgets.panel import Panel
+from ladechat.widgets.panel import Panel, StepPanel
 from ladechat.widgets.policy_panel import PolicyPanel
 from ladechat.widgets.pool_panel import PoolPanel
 from ladechat.widgets.sliders import Sliders
@@ -158,13 +158,11 @@ class SidePanels(Vertical):
             self._apply()
 
     def _count(self, steps: Sequence[Step]) -> None:
+        counting: list[BiographyPanel | SpeedPanel | StepPanel]
+        counting = [self.query_one(BiographyPanel), self.query_one(SpeedPanel), *self.query(StepPanel)]
         for step in steps:
-            self.query_one(WindowPanel).show_step(step)
-            self.query_one(LensPanel).show_step(step)
-            self.query_one(PoolPanel).show_step(step)
-            self.query_one(MaskPanel).show_step(step)
-            self.query_one(BiographyPanel).show_step(step)
-            self.query_one(SpeedPanel).show_step(step)
+            for panel in counting:
+                panel.show_step(step)
 
     def _show_end(self) -> None:
         answer, event = self.answer, self.answer.finished

@@ -53,6 +53,7 @@ class SpeedPanel(Panel):
         self._finished: protocol.TurnFinished | None = None
         self._bars: deque[tuple[int, int]] = deque(maxlen=KEPT_BARS)
         self._recent: deque[tuple[int, float]] = deque()
+        self._recent_tokens, self._recent_ms = 0, 0.0
         self._steps = self._tokens = 0
         self._plain_ms = self._compared_ms = self._plain_step_ms = 0.0
 
@@ -62,8 +63,10 @@ class SpeedPanel(Panel):
         self._finished = None
         self._bars.append((step.index, tokens))
         self._recent.append((tokens, timing.step_ms))
-        while sum(ms for _, ms in self._recent) - self._recent[0][1] >= RECENT_MS:
-            self._recent.popleft()
+        self._recent_tokens, self._recent_ms = self._recent_tokens + tokens, self._recent_ms + timing.step_ms
+        while self._recent_ms - self._recent[0][1] >= RECENT_MS:
+            past_tokens, past_ms = self._recent.popleft()
+            self._recent_tokens, self._recent_ms = self._recent_tokens - past_tokens, self._recent_ms - past_ms
         self._steps += 1
         self._tokens += tokens
         if timing.plain_ms:
@@ -85,8 +88,7 @@ class SpeedPanel(Panel):
 
     @property
     def tokens_per_second(self) -> float | None:
-        took = sum(ms for _, ms in self._recent)
-        return sum(tokens for tokens, _ in self._recent) / took * 1000 if took else None
+        return self._recent_tokens / self._recent_ms * 1000 if self._recent_ms else None
 
     @property
     def tokens_per_step(self) -> float | None:

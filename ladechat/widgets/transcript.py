@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -34,6 +34,8 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """While a step is marked, when the key means its last step."""
+STRIPS_KEPT = 500
+"""Lines whose drawing is kept: some screens of them, not all of a long conversation."""
 ROWS_ABOVE_MARK = 3
 """Lines that stay in view above a step that is scrolled to."""
 
@@ -57,15 +59,8 @@ class Transcript(ScrollView, can_focus=True):
     Transcript > .transcript--marked { background: $primary; color: $background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "transcript--label",
-        "transcript--user",
-        "transcript--muted",
-        "transcript--mark",
-        "transcript--comment",
-        "transcript--alert",
-        "transcript--selected",
-        "transcript--below",
-        "transcript--marked",
+        f"transcript--{part}"
+        for part in ("label", "user", "muted", "mark", "comment", "alert", "selected", "below", "marked")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
@@ -104,9 +99,9 @@ class Transcript(ScrollView, can_focus=True):
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
         block = self._blocks[-1]
-        block.append([(text, ink)])
+        place = block.append([(text, ink)])
         block.show_formatted(self._shows_formatted)
-        self._update_last(self._last_start)
+        self._update_last(self._last_start + (0 if self._shows_formatted else place))
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
         """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between.
@@ -115,16 +110,17 @@ class Transcript(ScrollView, can_focus=True):
         """
         if not self._blocks or self._blocks[-1].kind != "model":
             self.start("model")
-        for step in steps:
-            tokens = len(step.token_ids)
-            self._blocks[-1].append(
-                (piece, Ink("step", step.turn, step.index, tokens, token, is_own(step, token)))
+        place = self._blocks[-1].append(
+            [
+                (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token)))
+                for step in steps
                 for token, piece in enumerate(step.pieces)
-            )
+            ]
+        )
         if self._shows_formatted:
             self._formatting.soon()
         else:
-            self._update_last(self._last_start)
+            self._update_last(self._last_start + place)
 
     def answers(self) -> Iterator[str]:
         """The answers as the model wrote them, without notices in the middle of them; the last one first."""
@@ -158,15 +154,14 @@ class Transcript(ScrollView, can_focus=True):
         self._update_last(self._last_start)
 
     def _update_last(self, start: int) -> None:
+        """Take over the lines of the last message, from the line `start` of the conversation on."""
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
         if at_end and not self.is_vertical_scrollbar_grabbed and self._marked is None:
             self.anchor()
-        old, new = self._lines[start:], self._blocks[-1].lines if self._blocks else []
-        same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-        self._lines[start + same :] = new[same:]
-        for y in [y for y in self._strips if y >= start + same]:
-            del self._strips[y]
+        for y in range(start, len(self._lines)):
+            self._strips.pop(y, None)
+        self._lines[start:] = self._blocks[-1].lines[start - self._last_start :] if self._blocks else []
         self.virtual_size = Size(self._wrapped_width, len(self._lines))
         self.refresh()
 
@@ -193,7 +188,7 @@ class Transcript(ScrollView, can_focus=True):
     def _fold(self, blocks: list[Block]) -> None:
         folded = not any(block.folded for block in blocks)
         for block in blocks:
-            block.folded = folded
+            block.fold(folded)
         if blocks:
             self._relay()
 
@@ -240,6 +235,11 @@ class Transcript(ScrollView, can_focus=True):
         self._strips.clear()
         self.refresh()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        if self.scrollable_content_region.width != self._wrapped_width:  # word of a new size may still be on its way
+            self.on_resize()
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if y == self.size.height - 1 and not self.follows_end:
@@ -255,6 +255,8 @@ class Transcript(ScrollView, can_focus=True):
         if selection is not None:
             return self._strip(place, width, selection)
         if place not in self._strips:
+            if len(self._strips) == STRIPS_KEPT:
+                self._strips.clear()
             self._strips[place] = self._strip(place, width, None)
         return self._strips[place]
 
@@ -320,8 +322,7 @@ class Transcript(ScrollView, can_focus=True):
         if offset is None or self.text_selection is not None:
             return
         y = self.scroll_offset.y + offset.y
-        folded = folded_at(self._blocks, y)
-        if folded is not None:
+        if (folded := folded_at(self._blocks, y)) is not None:
             self._fold([folded])
             return
         ink = ink_at(self._lines[y], offset.x) if y < len(self._lines) else PLAIN

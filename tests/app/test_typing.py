@@ -1,6 +1,7 @@
 """What is typed goes to the prompt, wherever the focus is."""
 
 from textual import events
+from textual.message import Message
 from textual.widgets import TextArea
 
 from ladechat.widgets.prompt import Prompt
@@ -49,3 +50,22 @@ async def test_from_the_conversation_the_pace_has_its_keys_while_the_prompt_is_e
         await pilot.press("space")
         await wait_until(pilot, lambda: stage.prompt == "a ")
         assert stage.session.pace.paused and isinstance(stage.app.focused, TextArea)
+
+
+async def test_a_question_typed_before_the_first_frame_is_asked() -> None:
+    """What is typed while Python starts waits in the terminal, where Enter is still a line feed."""
+    stage = Stage(FakeEngine(hold_steps=True))
+    typed = [events.Key("W", "W"), events.Key("h", "h"), events.Paste("y not"), events.Key("ctrl+j", "\n")]
+
+    def type_at_once(message: Message) -> None:
+        if typed and isinstance(message, events.Mount) and stage.app.screen_stack:
+            early = typed.copy()
+            typed.clear()
+            for event in early:
+                stage.app.post_message(event)
+
+    async with stage.app.run_test(message_hook=type_at_once) as pilot:
+        await wait_until(pilot, lambda: bool(stage.engine.questions))
+        assert [message.content for message in stage.engine.questions[0].messages] == ["Why not"]
+        await pilot.press("a", "ctrl+j", "b")
+        await wait_until(pilot, lambda: stage.prompt == "a\nb")

@@ -40,3 +40,16 @@ async def test_keys_that_steer_act_behind_the_characters_before_them() -> None:
         await pilot.press("up", "home", *"go ", "enter")
         await wait_until(pilot, lambda: bool(stage.engine.questions))
         assert stage.engine.questions[-1].messages[-1].content == "go abxde\nlast"
+
+
+async def test_no_letter_overtakes_the_backspace_before_it() -> None:
+    """The keys of an app at work wait in line together, though nobody typed them at once."""
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        prompt = stage.app.query_one(Prompt)
+        await wait_until(pilot, lambda: prompt.has_focus)
+        await pilot.press(*"the cart")
+        await wait_until(pilot, lambda: prompt.text == "the cart")
+        for key, character in (("backspace", "\x7f"), ("backspace", "\x7f"), ("t", "t"), ("left", None), ("h", "h")):
+            stage.app.post_message(events.Key(key, character))
+        await wait_until(pilot, lambda: prompt.text == "the caht")
