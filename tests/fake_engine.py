@@ -338,7 +338,7 @@ class FakeEngine:
                 token_ids=[sample_steps.token_id(piece) for piece in self._said],
                 steps=self.steps_done - self._first_step,
                 prefill_seconds=0.1,
-                decode_seconds=self.steps_done * 0.014,
+                decode_seconds=(self.steps_done - self._first_step) * 0.014,
                 estimated_speedup=1.4,
                 memory=memory(4_194_304),
             )

@@ -137,7 +137,8 @@ def test_what_brings_nothing_leaves_the_answer_as_it_was() -> None:
     conversation.answered(finished(turn, "Ye", (5,), "stopped"), "auto")
     conversation.go_on([2])
     conversation.answered(finished(turn, "", (), "stopped"), "auto")
-    assert conversation.continuing and conversation.give_up() is None and not conversation.continuing
+    assert conversation.continuing
+    assert (conversation.give_up(), conversation.continuing) == (None, False)
     assert [message.content for message in conversation.messages] == ["One?", "Ye"]
 
 
