@@ -109,7 +109,7 @@ def test_stops_change_no_token_and_no_character(service: Service, decoder: str, 
             assert part.cached_tokens == len(part.prompt_ids) - 1 and part.continued_tokens
 
 
-@pytest.mark.parametrize("temperature", [GREEDY, SAMPLED])
+@pytest.mark.parametrize("temperature", [pytest.param(GREEDY, marks=pytest.mark.full), SAMPLED])
 def test_behind_its_limit_an_answer_has_as_many_tokens_again(service: Service, temperature: float) -> None:
     service.decoders.apply(Settings(decoder="lookahead", temperature=temperature))
     whole = Answer(service, WHOLE).go_on()

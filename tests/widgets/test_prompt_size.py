@@ -27,7 +27,7 @@ async def test_a_paste_shows_its_size_above_the_prompt_until_it_is_sent() -> Non
     async with stage.app.run_test(size=(80, 24)) as pilot:
         line, prompt = stage.app.query_one(PromptSize), stage.screen._prompt
         await wait_until(pilot, lambda: prompt.has_focus)
-        prompt.post_message(events.Paste("what is this?\n" * 47))
+        stage.app.post_message(events.Paste("what is this?\n" * 47))
         await wait_until(pilot, lambda: line.display and line.region.height == 1)
         assert line.render() == "48 lines, 658 characters"
         assert line.region.bottom == prompt.region.y and prompt.region.bottom < 24
