@@ -12,6 +12,7 @@ from typing import Protocol
 from ladechat import protocol
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
+from ladechat.engine.beginning import history_trimmed, most_of_answer, stopped_before_it_began
 from ladechat.engine.conversation import ChatFormat, NothingToAnswer, Prompt
 from ladechat.engine.decoders import Decoders, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
@@ -116,11 +117,11 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     fit = partial(service.chat.fit, command.messages, context_length, max_new_tokens)
     prompt = unless_stopped(fit, listener.stop_wanted)
     if prompt is None:
-        emit(*_stopped_before_it_began(command, max_new_tokens, service))
+        emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
         return
     seed = service.seed(command.turn) if command.seed is None else command.seed
     _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
-    limits = Limits(_most_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
+    limits = Limits(most_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
     sampler = service.decoders.begin(prompt.token_ids, seed, prompt.answer)
     detokenizer = Detokenizer(service.texts)
     detokenizer.resume(prompt.answer, command.messages[-1].content)
@@ -141,27 +142,6 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     emit(turn.finished(reason))
 
 
-def _most_of_answer(tokens: int, most: int) -> int:
-    """The most tokens of an answer that has so many: the limit counts on, and where it was reached it begins anew."""
-    return (tokens // most + 1) * most
-
-
-def _stopped_before_it_began(command: protocol.Generate, most: int, service: Service) -> tuple[protocol.Event, ...]:
-    """The beginning and the end of an answer whose prompt was not made."""
-    started = protocol.TurnStarted(
-        turn=command.turn,
-        messages=command.messages,
-        prompt_ids=[],
-        cached_tokens=0,
-        max_new_tokens=most,
-        settings=service.decoders.settings,
-    )
-    finished = protocol.TurnFinished(
-        turn=command.turn, reason="stopped", text="", token_ids=[], steps=0, prefill_seconds=0.0, decode_seconds=0.0
-    )
-    return started, finished
-
-
 def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
     """After the memory was used up: free the cache, and give the next answers smaller passes."""
     service.loaded.runner.save_memory()
@@ -172,17 +152,8 @@ def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
 
 def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service: Service, emit: Emit) -> None:
     if prompt.dropped_turns:
-        emit(
-            protocol.HistoryTrimmed(
-                turn=turn,
-                dropped_turns=prompt.dropped_turns,
-                dropped_messages=prompt.dropped_messages,
-                tokens_before=prompt.tokens_before,
-                tokens_after=len(prompt.token_ids),
-                context_length=service.loaded.context_length,
-            )
-        )
-    left = _most_of_answer(len(prompt.answer), max_new_tokens) - len(prompt.answer)
+        emit(history_trimmed(turn, prompt, service.loaded.context_length))
+    left = most_of_answer(len(prompt.answer), max_new_tokens) - len(prompt.answer)
     emit(
         protocol.TurnStarted(
             turn=turn,

@@ -135,7 +135,7 @@ class _Reader:
             case Asked():
                 self._begin(event.text)
                 self._waits = True
-            case TurnStarted() if event.continued_tokens:
+            case TurnStarted() if event.goes_on:
                 if not self._is_of_latest(event.turn):
                     self._begin(next((one.content for one in event.messages[::-1] if one.role == "user"), None))
             case TurnStarted():

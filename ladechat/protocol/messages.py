@@ -227,6 +227,11 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
     seed: Count | None = None
     continued_tokens: Count = 0
 
+    @property
+    def goes_on(self) -> bool:
+        """Is it an answer that goes on?"""
+        return bool(self.messages) and self.messages[-1].role == "assistant"
+
 
 class Prefilling(Event, frozen=True, tag="prefilling"):
     """Progress of the prompt through the model, after each chunk."""

@@ -83,7 +83,7 @@ class ReplayScreen(Screen[None]):
         """Show the events from number `first` on, with a bookmark before each turn that starts, none in an answer."""
         begin = 0
         for place, event in enumerate(events):
-            if isinstance(event, TurnStarted) and not event.continued_tokens:
+            if isinstance(event, TurnStarted) and not event.goes_on:
                 self.view.presenter.show(events[begin:place])
                 self._bookmarks[first + place] = self.view.presenter.bookmark()
                 begin = place

@@ -168,7 +168,7 @@ def _places(events: list[Event], text: str) -> Iterator[int]:
         match event:
             case Asked():
                 written = event.text.casefold()
-            case TurnStarted() if not event.continued_tokens:
+            case TurnStarted() if not event.goes_on:
                 answer = written = ""
             case Step():
                 new = "".join(event.pieces).casefold()
@@ -208,5 +208,5 @@ def _turns(events: list[Event]) -> list[Turn]:
     asked = [(i, event.text) for i, event in enumerate(events) if isinstance(event, Asked)]
     if not asked:
         begun = [(i, event) for i, event in enumerate(events) if isinstance(event, TurnStarted)]
-        asked = [(i, event.messages[-1].content) for i, event in begun if not event.continued_tokens]
+        asked = [(i, event.messages[-1].content) for i, event in begun if not event.goes_on]
     return [Turn(number, position, question) for number, (position, question) in enumerate(asked, start=1)]

@@ -189,7 +189,7 @@ class Presenter:
             case TurnStarted():
                 self._in_turn = True
                 self._show_settings(event.settings)
-                self._continuing = bool(event.continued_tokens)
+                self._continuing = event.goes_on
                 if self._continuing:
                     self._go_on(event.turn)
                 else:

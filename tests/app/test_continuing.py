@@ -88,3 +88,22 @@ async def test_an_answer_of_another_model_cannot_go_on_and_the_sentence_says_so(
         await ask(pilot, "/continue")
         await wait_until(pilot, lambda: "only its own can be continued" in stage.notices[-1])
         assert not stage.asking and len(stage.engine.questions) == 1
+
+
+@pytest.mark.full
+async def test_a_stop_before_it_went_on_leaves_the_answer_as_it_was() -> None:
+    engine = FakeEngine(hold_steps=True)
+    stage = Stage(engine)
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.asking)
+        engine.release(3)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: not stage.asking)
+        before = blocks(stage.app)
+        await ask(pilot, "/continue")
+        await wait_until(pilot, lambda: stage.asking)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: not stage.asking)
+        assert [one for one in blocks(stage.app) if one[0] == "model"] == [one for one in before if one[0] == "model"]
+        assert len(stage.screen.view.presenter.answers.get(1) or ()) == 3
