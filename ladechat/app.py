@@ -30,10 +30,11 @@ from ladechat.session.comparing import Comparison
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.engine_session import EngineSession, NewEngine
+from ladechat.session.engine_session import EngineSession
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
+from ladechat.session.model_trial import NewEngine
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording

@@ -87,7 +87,7 @@ def _refusals_made_visible() -> Iterator[None]:
         raise
 
 
-app = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(train_commands, name="train")
 app.command()(race)
 app.command()(learn)

@@ -73,6 +73,12 @@ def _of_drawing() -> Iterator[SlashCommand]:
 COMMANDS = (
     *_of_keys(),
     SlashCommand(
+        "continue",
+        "Go on with the last answer, where it was stopped or its length limit ended it.",
+        "continue",
+        title="Continue the answer",
+    ),
+    SlashCommand(
         "code",
         "Copy the last block of code, or the first of that answer by /code 1.",
         "app.copy_code",

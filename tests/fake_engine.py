@@ -114,7 +114,8 @@ class FakeEngine:
         self._rest: list[str] = []
         self._coming: deque[protocol.Step] = deque()
         self._said: list[str] = []
-        self.steps_done = 0
+        self._answer: list[str] = []
+        self.steps_done = self._first_step = 0
         self._seq = 0
 
     # --- what the app calls -------------------------------------------------------------------------------------------
@@ -274,8 +275,13 @@ class FakeEngine:
                     context_length=1024,
                 )
             )
-        self._turn, self._said, self.steps_done, self._asked_for = command.turn, [], 0, 0
-        self._rest = tokens(self._answers.popleft() if len(self._answers) > 1 else self._answers[0])
+        self._turn, self._said, self._asked_for = command.turn, [], 0
+        self.steps_done = self._first_step = command.first_step
+        last = command.messages[-1]
+        continued = tokens(last.content) if last.role == "assistant" else []
+        if not continued:
+            self._answer = tokens(self._answers.popleft() if len(self._answers) > 1 else self._answers[0])
+        self._rest = self._answer[len(continued) :]
         self._plan()
         prompt = [sample_steps.token_id(piece) for message in command.messages for piece in tokens(message.content)]
         self._say(
@@ -286,6 +292,7 @@ class FakeEngine:
                 cached_tokens=0,
                 max_new_tokens=512,
                 settings=resolved(self.settings),
+                continued_tokens=len(continued),
             )
         )
         self._say(protocol.Prefilling(turn=command.turn, done_tokens=len(prompt), total_tokens=len(prompt)))
@@ -329,9 +336,9 @@ class FakeEngine:
                 reason=reason,
                 text="".join(self._said),
                 token_ids=[sample_steps.token_id(piece) for piece in self._said],
-                steps=self.steps_done,
+                steps=self.steps_done - self._first_step,
                 prefill_seconds=0.1,
-                decode_seconds=self.steps_done * 0.014,
+                decode_seconds=(self.steps_done - self._first_step) * 0.014,
                 estimated_speedup=1.4,
                 memory=memory(4_194_304),
             )

@@ -82,6 +82,7 @@ def test_a_row_that_lacks_positions_of_the_one_below_it_is_refused() -> None:
         (CHOICE, ["expected", 1, "tokens"], 1e300),
         (STARTED, ["messages"], []),
         (STARTED, ["cached_tokens"], 3),
+        (STARTED, ["continued_tokens"], 3),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, list) else type(value).__name__,
 )

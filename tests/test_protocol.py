@@ -103,8 +103,10 @@ def fitting(value: Any) -> Any:
             return msgspec.structs.replace(value, **rising)
         case protocol.TurnStarted():
             messages = value.messages or [Message(role="user", content="a")]
-            cached = min(value.cached_tokens, len(value.prompt_ids))
-            return msgspec.structs.replace(value, messages=messages, cached_tokens=cached)
+            most = len(value.prompt_ids)
+            cached, continued = min(value.cached_tokens, most), min(value.continued_tokens, most)
+            changes = {"messages": messages, "cached_tokens": cached, "continued_tokens": continued}
+            return msgspec.structs.replace(value, **changes)
         case protocol.Parameter():
             if isinstance(value.default, bool):
                 return value

@@ -48,11 +48,14 @@ class Sampler:
     Args:
         text: token ids before the first one chosen, as processors see it: a row's padding belongs to it.
         sampling: how to choose; it may be assigned between any two tokens.
+        drawn: how many tokens at the end of `text` were drawn by another sampler with the same random numbers. The next
+            one is then drawn as it would have been by that one.
     """
 
-    def __init__(self, text: Sequence[int], sampling: Sampling = GREEDY) -> None:
+    def __init__(self, text: Sequence[int], sampling: Sampling = GREEDY, drawn: int = 0) -> None:
         self.text = list(text)
         self.sampling = sampling
+        self._to_skip = drawn
         self._ids = torch.empty((1, 0), dtype=torch.long)
 
     def take(self, token: int) -> int:
@@ -81,6 +84,9 @@ class Sampler:
         probabilities = torch.softmax(scores, dim=-1)
         if not bool(probabilities.isfinite().all()):
             raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
+        for _ in range(self._to_skip):  # each draw takes as many random numbers, whatever the probabilities
+            torch.multinomial(torch.ones_like(probabilities), num_samples=1, generator=self.sampling.generator)
+        self._to_skip = 0
         return int(torch.multinomial(probabilities, num_samples=1, generator=self.sampling.generator))
 
     def ids(self, device: torch.device) -> Tensor:

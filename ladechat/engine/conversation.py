@@ -4,13 +4,13 @@ import bisect
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from ladechat.engine.detokenizer import special_ids
+from ladechat.engine.detokenizer import UNDECODABLE, special_ids
 from ladechat.model.checkpoint.template import rendered
 from ladechat.protocol import MOST_TEXT, Message
 
@@ -55,13 +55,24 @@ class NothingToAnswer(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Tokens for the model, and what had to be left out for them to fit."""
+    """Tokens for the model, and what had to be left out for them to fit.
+
+    Attributes:
+        token_ids: up to where the answer begins.
+        answer: those that the answer has already, where it goes on.
+    """
 
     token_ids: list[int]
     messages: list[Message]
     dropped_turns: int
     dropped_messages: int
     tokens_before: int
+    answer: list[int] = field(default_factory=list)
+
+    @property
+    def all_ids(self) -> list[int]:
+        """What goes into the model."""
+        return [*self.token_ids, *self.answer]
 
 
 class ChatFormat:
@@ -82,10 +93,13 @@ class ChatFormat:
         Raises:
             MessageTooLong: even alone, the last message leaves no room for one token of an answer; or there is more
                 text than can be read.
-            NothingToAnswer: no message of the user's stands last, or the template refuses the conversation.
+            NothingToAnswer: neither a message of the user's nor an answer that can go on stands last, or the template
+                refuses the conversation.
         """
+        if messages and messages[-1].role == "assistant":
+            return self._fit_continued(messages, context_length, max_new_tokens)
         if not messages or messages[-1].role != "user":
-            raise NothingToAnswer("the last message of a conversation has to be the user's")
+            raise NothingToAnswer("the last message of a conversation has to be the user's, or an answer that goes on")
         _check_characters(messages)
         room = context_length - min(max_new_tokens, context_length // SHARE_KEPT_FOR_THE_ANSWER)
         kept, dropped_turns = list(messages), 0
@@ -103,6 +117,22 @@ class ChatFormat:
                 SHORTEN,
             )
         return Prompt(token_ids, kept, dropped_turns, len(messages) - len(kept), before)
+
+    def _fit_continued(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
+        """The prompt that the answer was begun with, and its tokens behind it; a shorter one where that is too long."""
+        *before, answer = messages
+        text = self._text_of(answer.token_ids)
+        if not answer.token_ids or text is None or not text.startswith(_whole(answer.content)):
+            raise NothingToAnswer("an answer goes on from its tokens, and these are another model's or another text's")
+        room = context_length - len(answer.token_ids)
+        try:
+            prompt = self.fit(before, context_length, max_new_tokens)
+            if len(prompt.token_ids) >= room:
+                prompt = self.fit(before, max(room, 0), max_new_tokens)
+        except MessageTooLong as error:
+            message = f"The answer and its question fill the model's context of {context_length:,} tokens."
+            raise MessageTooLong(message, "Ask for the rest in a new conversation.") from error
+        return replace(prompt, messages=[*prompt.messages, answer], answer=answer.token_ids)
 
     def _newest_turns(self, messages: Sequence[Message], most: int) -> tuple[list[Message], int]:
         """As many of the newest turns as make a prompt of at most `most` tokens, but one at least; and how many are not
@@ -162,12 +192,14 @@ class ChatFormat:
         return text
 
     def _knows_tokens_of(self, message: Message) -> bool:
-        if message.role != "assistant" or not message.token_ids:
-            return False
-        if max(message.token_ids) >= len(self._tokenizer) or min(message.token_ids) < 0:
-            return False
-        text = self._tokenizer.decode(message.token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text == message.content
+        return message.role == "assistant" and self._text_of(message.token_ids) == _whole(message.content)
+
+    def _text_of(self, token_ids: list[int] | None) -> str | None:
+        """What tokens say, less half a character at their end; None where there are none, or ids of another model."""
+        if not token_ids or max(token_ids) >= len(self._tokenizer) or min(token_ids) < 0:
+            return None
+        text = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return _whole(str(text))
 
     def _render(self, messages: list[dict[str, str]], **options: Any) -> str:
         template = None if self.from_checkpoint else LLAMA_2_TEMPLATE
@@ -181,6 +213,11 @@ class ChatFormat:
     def _tokenize(self, text: str) -> list[int]:
         token_ids = self._tokenizer.encode(text, add_special_tokens=False) if text else []
         return list(token_ids)
+
+
+def _whole(text: str) -> str:
+    """A text without half a character at its end, which has no text yet."""
+    return text.rstrip(UNDECODABLE)
 
 
 def _check_characters(messages: Sequence[Message]) -> None:

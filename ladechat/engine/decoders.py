@@ -124,11 +124,17 @@ class Decoders:
                 made[name].configure(self.settings.parameters)
             self.watch(self._lens)
 
-    def begin(self, prompt: list[int], seed: int) -> Sampler:
-        """What chooses the tokens of a new answer. What the pool has learnt before it was learnt earlier."""
+    def begin(self, prompt: list[int], seed: int, answer: Sequence[int] = ()) -> Sampler:
+        """What chooses the tokens of an answer. What the pool has learnt before it was learnt earlier.
+
+        Args:
+            prompt: the tokens before the answer.
+            seed: of the answer's random numbers.
+            answer: the tokens that it has already, where it goes on.
+        """
         self._shared.pool.begin_run()
         self._generator.manual_seed(seed)
-        self._sampler = Sampler(prompt, self._sampling())
+        self._sampler = Sampler([*prompt, *answer], self._sampling(), drawn=len(answer))
         return self._sampler
 
     def chosen(self) -> Decoder:

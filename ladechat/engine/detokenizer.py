@@ -32,6 +32,19 @@ class Detokenizer:
         self._shown: list[int] = []
         self._shown_text = ""
         self._waiting: list[int] = []
+        self._early = ""
+
+    def resume(self, token_ids: Sequence[int], shown: str) -> None:
+        """Go on behind tokens of which this text was shown."""
+        text = "".join(self.push(token_ids))
+        self._early = shown[len(text) :].rstrip(UNDECODABLE) if shown.startswith(text) else ""
+
+    def pause(self) -> str:
+        """What still waited and is whole, where more tokens may follow later. Half a character goes on waiting."""
+        if self._waiting:
+            text = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :]
+            self._early = text.rstrip(UNDECODABLE)
+        return self._early
 
     def push(self, token_ids: Sequence[int]) -> list[str]:
         """One piece of text for each token; a token that completes others brings theirs along, which were empty."""
@@ -42,8 +55,8 @@ class Detokenizer:
         if not self._waiting:  # as mostly: then there is no need to ask the tokenizer, which takes long
             self._shown, self._shown_text = [], ""
             return ""
-        piece = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :]
-        self._shown, self._shown_text, self._waiting = [], "", []
+        piece = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :].removeprefix(self._early)
+        self._shown, self._shown_text, self._waiting, self._early = [], "", [], ""
         return piece
 
     def _push(self, token_id: int) -> str:
@@ -72,8 +85,8 @@ class Detokenizer:
             self._shown, self._shown_text = self._waiting, alone
         else:
             self._shown, self._shown_text = self._shown + self._waiting, text
-        self._waiting = []
-        return piece
+        early, self._waiting, self._early = self._early, [], ""
+        return piece.removeprefix(early)
 
 
 class _Kept(dict[int, _T]):

@@ -12,7 +12,8 @@ from typing import Protocol
 from ladechat import protocol
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
-from ladechat.engine.conversation import ChatFormat, Prompt
+from ladechat.engine.beginning import history_trimmed, most_of_answer, stopped_before_it_began
+from ladechat.engine.conversation import ChatFormat, NothingToAnswer, Prompt
 from ladechat.engine.decoders import Decoders, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import ends_the_process, passes_made_smaller, unexpected
@@ -102,25 +103,29 @@ class Service:
 
 
 def answer(service: Service, command: protocol.Generate, emit: Emit, listener: Listener) -> None:
-    """Answer the last message of a conversation, and emit everything about it as events.
+    """Answer the last message of a conversation, or go on with it, and emit everything about that as events.
 
     Raises:
         MessageTooLong: before anything was emitted.
         NothingToAnswer: before anything was emitted.
     """
+    last = command.messages[-1] if command.messages else None
+    if last is not None and last.token_ids and last.token_ids[-1] in service.loaded.eos_ids:
+        raise NothingToAnswer("the answer is complete, the model itself has ended it")
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
     fit = partial(service.chat.fit, command.messages, context_length, max_new_tokens)
     prompt = unless_stopped(fit, listener.stop_wanted)
     if prompt is None:
-        emit(*_stopped_before_it_began(command, max_new_tokens, service))
+        emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
         return
-    seed = service.seed(command.turn)
+    seed = service.seed(command.turn) if command.seed is None else command.seed
     _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
-    limits = Limits(max_new_tokens, service.loaded.eos_ids)
-    sampler = service.decoders.begin(prompt.token_ids, seed)
+    limits = Limits(most_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
+    sampler = service.decoders.begin(prompt.token_ids, seed, prompt.answer)
     detokenizer = Detokenizer(service.texts)
-    turn = _Turn(service, command.turn, prompt.token_ids, sampler, limits, emit, detokenizer)
+    detokenizer.resume(prompt.answer, command.messages[-1].content)
+    turn = _Turn(service, command, prompt, sampler, limits, emit, detokenizer, list(prompt.answer))
     reason: protocol.FinishReason = "failed"
     memory_used_up = False
     try:
@@ -137,22 +142,6 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     emit(turn.finished(reason))
 
 
-def _stopped_before_it_began(command: protocol.Generate, most: int, service: Service) -> tuple[protocol.Event, ...]:
-    """The beginning and the end of an answer whose prompt was not made."""
-    started = protocol.TurnStarted(
-        turn=command.turn,
-        messages=command.messages,
-        prompt_ids=[],
-        cached_tokens=0,
-        max_new_tokens=most,
-        settings=service.decoders.settings,
-    )
-    finished = protocol.TurnFinished(
-        turn=command.turn, reason="stopped", text="", token_ids=[], steps=0, prefill_seconds=0.0, decode_seconds=0.0
-    )
-    return started, finished
-
-
 def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
     """After the memory was used up: free the cache, and give the next answers smaller passes."""
     service.loaded.runner.save_memory()
@@ -163,36 +152,32 @@ def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
 
 def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service: Service, emit: Emit) -> None:
     if prompt.dropped_turns:
-        emit(
-            protocol.HistoryTrimmed(
-                turn=turn,
-                dropped_turns=prompt.dropped_turns,
-                dropped_messages=prompt.dropped_messages,
-                tokens_before=prompt.tokens_before,
-                tokens_after=len(prompt.token_ids),
-                context_length=service.loaded.context_length,
-            )
-        )
+        emit(history_trimmed(turn, prompt, service.loaded.context_length))
+    left = most_of_answer(len(prompt.answer), max_new_tokens) - len(prompt.answer)
     emit(
         protocol.TurnStarted(
             turn=turn,
             messages=prompt.messages,
-            prompt_ids=prompt.token_ids,
-            cached_tokens=service.loaded.runner.cached_prefix(prompt.token_ids),
-            max_new_tokens=min(max_new_tokens, service.loaded.context_length - len(prompt.token_ids)),
+            prompt_ids=prompt.all_ids,
+            cached_tokens=service.loaded.runner.cached_prefix(prompt.all_ids),
+            max_new_tokens=min(left, service.loaded.context_length - len(prompt.all_ids)),
             settings=service.decoders.settings,
             seed=seed,
+            continued_tokens=len(prompt.answer),
         )
     )
 
 
 @dataclass
 class _Turn:
-    """The state of one answer. Times are in milliseconds unless named otherwise; timing plain passes is left out."""
+    """The state of one answer. Times are in milliseconds unless named otherwise; timing plain passes is left out.
+
+    `token_ids` are those of the whole answer; the other sums leave out what it had before, where it goes on.
+    """
 
     service: Service
-    number: int
-    prompt: list[int]
+    command: protocol.Generate
+    prompt: Prompt
     sampler: Sampler
     limits: Limits
     emit: Emit
@@ -208,13 +193,19 @@ class _Turn:
     plain_ms: float = 0.0
     policy_shown_at: float = 0.0
 
+    @property
+    def number(self) -> int:
+        """Of the turn."""
+        return self.command.turn
+
     def prefill(self, listener: Listener) -> bool:
         """Run the prompt through the model. False if it was stopped on the way."""
         started = time.perf_counter()
         stopped = listener.stop_wanted()
         if not stopped:
-            for done in self.service.loaded.runner.prefill(self.prompt):
-                self.emit(protocol.Prefilling(turn=self.number, done_tokens=done, total_tokens=len(self.prompt) - 1))
+            prompt = self.prompt.all_ids
+            for done in self.service.loaded.runner.prefill(prompt):
+                self.emit(protocol.Prefilling(turn=self.number, done_tokens=done, total_tokens=len(prompt) - 1))
                 stopped = listener.stop_wanted()
                 if stopped:
                     break
@@ -237,7 +228,7 @@ class _Turn:
         while waited is not None:
             # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
             decoder = self.service.decoders.chosen()
-            text = [*self.prompt, *self.token_ids]
+            text = [*self.prompt.token_ids, *self.token_ids]
             for step in decoder.run(text, self._limits_left(), self.sampler, len(self.token_ids)):
                 now, started = time.perf_counter(), started + waited
                 timing = self.service.decoders.timed_seconds - timed  # passes, where `auto` begins in mid-answer
@@ -250,7 +241,7 @@ class _Turn:
                 if now - self.emitted_at > FRAME_SECONDS or reason is not None:
                     self.emitted_at = now
                     # What a step takes counts from the end of the one before, but for the time spent on measuring.
-                    started += self._emit_and_measure(ended=reason is not None)
+                    started += self._emit_and_measure(reason)
                 self.service.cost.observe_engine(time.perf_counter() - started)
                 self._emit_policy(now, ended=reason is not None)
                 if reason is not None:
@@ -260,11 +251,11 @@ class _Turn:
                     break
         return "stopped"
 
-    def _emit_and_measure(self, ended: bool) -> float:
+    def _emit_and_measure(self, reason: protocol.FinishReason | None) -> float:
         """Emit the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
         larger_ms = sum(step_ms for step, step_ms in self.pending if step.slots > 1)  # others are plain passes, timed
-        self._emit_steps(ended)
-        return self.service.cost.refresh(larger_ms / 1000) if larger_ms and not ended else 0.0
+        self._emit_steps(reason)
+        return self.service.cost.refresh(larger_ms / 1000) if larger_ms and reason is None else 0.0
 
     def _emit_policy(self, now: float, ended: bool = False) -> None:
         """Show what the adaptive policy chooses, now and then and at the end."""
@@ -283,7 +274,7 @@ class _Turn:
             return "eos"
         if len(self.token_ids) == self.limits.max_new_tokens:
             return "max_new_tokens"
-        if len(self.prompt) + len(self.token_ids) == self.service.loaded.context_length:
+        if len(self.prompt.token_ids) + len(self.token_ids) == self.service.loaded.context_length:
             return "context"
         return None
 
@@ -301,23 +292,24 @@ class _Turn:
         self._emit_steps()
         self.emit(*events)
 
-    def _emit_steps(self, ended: bool = False) -> None:
+    def _emit_steps(self, reason: protocol.FinishReason | None = None) -> None:
         events: list[protocol.Event] = []
         try:
             while self.pending:
-                events.append(self._event_of(*self.pending.popleft(), ended=ended))
+                events.append(self._event_of(*self.pending.popleft(), reason))
         finally:  # also where one has no text
             self.emit(*events)
 
-    def _event_of(self, step: Step, step_ms: float, ended: bool) -> protocol.Step:
+    def _event_of(self, step: Step, step_ms: float, reason: protocol.FinishReason | None) -> protocol.Step:
         pieces = self.detokenizer.push(step.tokens)
-        if ended and not self.pending:
-            pieces[-1] += self.detokenizer.finish()
+        if reason is not None and not self.pending:
+            may_go_on = reason in ("stopped", "max_new_tokens")
+            pieces[-1] += self.detokenizer.pause() if may_go_on else self.detokenizer.finish()
         event = step_event(
             step,
             self.service.texts,
             turn=self.number,
-            index=self.steps,
+            index=self.command.first_step + self.steps,
             pieces=pieces,
             step_ms=step_ms,
             plain_ms=self._plain_ms(step, step_ms),
@@ -332,7 +324,7 @@ class _Turn:
             turn=self.number,
             reason=reason,
             text=self.text,
-            token_ids=self.token_ids,
+            token_ids=self.token_ids[len(self.prompt.answer) :],
             steps=self.steps,
             prefill_seconds=self.prefill_seconds,
             decode_seconds=self.decode_ms / 1000,

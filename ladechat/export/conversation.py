@@ -23,6 +23,7 @@ from ladechat.widgets.formatting import (
     describe_failure,
     describe_settings,
     describe_trimming,
+    joined,
 )
 
 WORDS = ("ended", "decoder")
@@ -137,6 +138,9 @@ class _Reader:
             case Asked():
                 self._begin(event.text)
                 self._waits = True
+            case TurnStarted() if event.goes_on:
+                if not self._is_of_latest(event.turn):
+                    self._begin(next((one.content for one in event.messages[::-1] if one.role == "user"), None))
             case TurnStarted():
                 turn = self._latest if self._waits else self._begin(event.messages[-1].content)
                 turn.settings = describe_settings(event.settings, self._decoders)
@@ -144,7 +148,8 @@ class _Reader:
             case Step():
                 self._latest.steps.append(event)
             case TurnFinished():
-                self._latest.finished = event
+                turn = self._latest
+                turn.finished = event if turn.finished is None else joined(turn.finished, event)
             case HistoryTrimmed():
                 self._latest.notices.append(describe_trimming(event))
             case Failed():
@@ -155,6 +160,10 @@ class _Reader:
                 self._cleared, self._waits = True, False
                 for exchange in event.exchanges:
                     self._begin(exchange.question).kept_answer = exchange.answer
+
+    def _is_of_latest(self, turn: int) -> bool:
+        """Does what goes on belong to the last answer that is here?"""
+        return bool(self.turns and self.turns[-1].steps) and self.turns[-1].steps[-1].turn == turn
 
     @property
     def _latest(self) -> Turn:

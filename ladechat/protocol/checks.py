@@ -93,6 +93,8 @@ def _turn_started(turn: TurnStarted) -> None:
         raise ProtocolError("`messages` is empty")
     if turn.cached_tokens > len(turn.prompt_ids):
         raise ProtocolError("`cached_tokens` is above the length of `prompt_ids`")
+    if turn.continued_tokens > len(turn.prompt_ids):
+        raise ProtocolError("`continued_tokens` is above the length of `prompt_ids`")
 
 
 def _ready(ready: Ready) -> None:

@@ -46,7 +46,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.2"
+VERSION = "3.3"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -74,12 +74,17 @@ class Generate(Command, frozen=True, tag="generate"):
 
     `fresh` decodes as if they had learnt nothing, and has them learn nothing for later: so that decoders can be
     compared on one question, whose answer they would know from each other.
+
+    Where the last message is an answer with its tokens, it goes on from them: `seed` and `first_step` are those with
+    which it would have gone on, had it not been stopped.
     """
 
     turn: Number
     messages: list[Message]
     max_new_tokens: Positive | None = None
     fresh: bool = False
+    seed: Seed | None = None
+    first_step: Count = 0
 
 
 class Configure(Command, frozen=True, tag="configure"):
@@ -208,7 +213,10 @@ class HistoryTrimmed(Event, frozen=True, tag="history_trimmed"):
 
 
 class TurnStarted(Event, frozen=True, tag="turn_started"):
-    """A generation begins: its prompt as it is sent to the model, and how much of that the cache already held."""
+    """A generation begins: its prompt as it is sent to the model, and how much of that the cache already held.
+
+    The last `continued_tokens` of the prompt are the answer's own, where it goes on.
+    """
 
     turn: Number
     messages: list[Message]
@@ -217,6 +225,12 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
     max_new_tokens: Count
     settings: Settings
     seed: Count | None = None
+    continued_tokens: Count = 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Is it an answer that goes on?"""
+        return bool(self.messages) and self.messages[-1].role == "assistant"
 
 
 class Prefilling(Event, frozen=True, tag="prefilling"):

@@ -94,7 +94,7 @@ class ChatScreen(
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self._session.listener = self
+        self._session.listener = self._session.model_listener = self
         self.view.presenter.begin(self._session.wished)
         self._show_recording()
         if self._history is not None:
@@ -133,7 +133,6 @@ class ChatScreen(
             for event in events:
                 if isinstance(event, Ready):
                     self._learn_limits(event)
-                self._follow_loading(event)
 
     def give_back(self, question: str) -> None:
         """Offer a question that got no answer, to be sent again."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from ladechat.screens.conversations import ConversationsScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST, SessionScreen
+from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.state import State
@@ -74,6 +75,20 @@ class KeptConversations(SessionScreen):
             if not self._session.wished.temperature:
                 self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
 
+    def action_continue(self) -> None:
+        """Have the last answer go on where it was stopped, or where its length limit ended it."""
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+        elif self._session.state is State.ENDED:
+            self.notify(ENGINE_ENDED, severity="warning")
+        else:
+            try:
+                self._session.go_on()
+            except CannotContinue as refused:
+                self.notify(str(refused), severity="warning")
+            else:
+                self.view.transcript.anchor()
+
     def action_edit_question(self) -> None:
         """Take the last question back into the prompt, and its answer out of the conversation."""
         if self._prompt.text:
@@ -91,5 +106,5 @@ class KeptConversations(SessionScreen):
             return None
         question = self._session.take_back()
         if question is None:
-            self.notify("Nothing has been answered yet.", severity="warning")
+            self.notify(NOTHING_ANSWERED, severity="warning")
         return question

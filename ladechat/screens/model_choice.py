@@ -4,15 +4,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ladechat.protocol import Event, Failed, Ready
+from ladechat.protocol import Failed
 from ladechat.screens.models import ModelsScreen
 from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.engine_session import NewEngine
 from ladechat.session.known_models import known_models
+from ladechat.session.model_trial import NewEngine
 from ladechat.session.state import State
 from ladechat.widgets.presenter import STARTING
+
+STAYS = "goes on answering."
+LOADED_AGAIN = "is loaded again."
+SECONDS_TO_READ = 15.0
 
 Engines = Callable[[str], NewEngine]
 """What makes the engines of a model."""
@@ -33,7 +37,7 @@ class ModelChoice(SessionScreen):
         self._model = model
         self._engines = engines
         self._used = [model]
-        self._model_before = ""
+        self._decoder_before = ""
 
     def action_model(self, name: str = "") -> None:
         """Use the model of this name; without one, show a list."""
@@ -50,23 +54,29 @@ class ModelChoice(SessionScreen):
             self.notify("This session has one model only.", severity="warning")
         elif self._session.state in (State.ANSWERING, State.STOPPING):
             self.notify(STOP_FIRST, severity="warning")
-        else:
-            decoder = self._session.wished.decoder
-            if self._session.use_model(name, self._engines(name)):
-                self._model_before, self._model = self._model, name
-                self._used.insert(0, name)
-                self.view.presenter.say(STARTING)
-            if self._session.wished.decoder != decoder:
-                self.notify(f"{decoder} is not for every model: {self._session.wished.decoder} decodes from now on.")
+        elif self._session.use_model(name, self._engines(name)):
+            self._decoder_before = self._session.wished.decoder
+            self.view.presenter.warn(f"looking for {name} …")
 
-    def _follow_loading(self, event: Event) -> None:
-        """Offer the way back where a model that was chosen here cannot be loaded."""
-        if isinstance(event, Ready):
-            self._model_before = ""
-        elif isinstance(event, Failed) and event.fatal and self._model_before:
-            self._prompt.offer_command(f"/model {self._model_before}")
-            self.notify(f"Enter goes back to {self._model_before}; /model takes another.", severity="warning")
-            self._model_before = ""
+    def model_taken(self, model: str) -> None:
+        """Another model is loaded, or the one before it again."""
+        self._model = model
+        self._used.insert(0, model)
+        if self.is_running:
+            self.view.presenter.say(STARTING)
+            before, decoder = self._decoder_before, self._session.wished.decoder
+            if decoder != before:
+                self.notify(f"{before} is not for every model: {decoder} decodes from now on.")
+
+    def model_refused(self, model: str, why: Failed) -> None:
+        """Say why a model cannot be had, and leave its name in the prompt, to be mended."""
+        if not self.is_running:
+            return
+        self.view.presenter.warn("")
+        self._prompt.offer_command(f"/model {model}")
+        state = self._session.state
+        after = "" if state is State.ENDED else f" {self._model} {LOADED_AGAIN if state is State.RESTARTING else STAYS}"
+        self.notify(f"{why.message} {why.hint}{after}", severity="error", timeout=SECONDS_TO_READ)
 
     def action_system(self, text: str = "") -> None:
         """Have the model behave as a text says, from the next question on; without one, show the text to be edited."""

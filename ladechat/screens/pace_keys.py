@@ -52,9 +52,13 @@ class PaceKeys(SessionScreen):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """While keys of the pace are in the footer, others make room for them."""
+        """While keys of the pace are in the footer, others make room for them; while they would be typed, wherever the
+        focus is, they are not in it.
+        """
         bindings = super().active_bindings
-        if any(active.binding.id == "pause" for active in bindings.values()):
+        if not self._prompt.is_blank:
+            leave_out(bindings, [binding.id for binding in PACE_KEYS if binding.id])
+        elif any(active.binding.id == "pause" for active in bindings.values()):
             leave_out(bindings, LEFT_OUT_OF_THE_FOOTER)
         return bindings
 

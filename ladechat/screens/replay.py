@@ -82,10 +82,10 @@ class ReplayScreen(Screen[None]):
             self._show(self.player.due(self._clock()), first)
 
     def _show(self, events: Sequence[Event], first: int) -> None:
-        """Show the events from number `first` on, with a bookmark before each turn that starts."""
+        """Show the events from number `first` on, with a bookmark before each turn that starts, none in an answer."""
         begin = 0
         for place, event in enumerate(events):
-            if isinstance(event, TurnStarted):
+            if isinstance(event, TurnStarted) and not event.goes_on:
                 self.view.presenter.show(events[begin:place])
                 self._bookmarks[first + place] = self.view.presenter.bookmark()
                 begin = place

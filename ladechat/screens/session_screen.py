@@ -1,11 +1,14 @@
 """What the parts of the chat have in common: a session with an engine, a conversation that is shown, a prompt."""
 
+from textual import on
 from textual.containers import Vertical
 from textual.screen import Screen
+from textual.widgets import TextArea
 
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.prompt_size import PromptSize
 from ladechat.widgets.waiting_questions import WaitingQuestions
 
 STOP_FIRST = "Stop the answer first (Esc)."
@@ -25,5 +28,10 @@ class SessionScreen(Screen[None]):
         self._session = session
         self._prompt = Prompt(id="prompt")
         self._waiting = WaitingQuestions()
-        asking = Vertical(self._waiting, self._prompt.commands, self._prompt, id="asking")
+        self._prompt_size = PromptSize()
+        asking = Vertical(self._waiting, self._prompt_size, self._prompt.commands, self._prompt, id="asking")
         self.view = ConversationView(asking, welcome)
+
+    @on(TextArea.Changed, "#prompt")
+    def _show_size(self) -> None:
+        self._prompt_size.show(self._prompt.document.text)

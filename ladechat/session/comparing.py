@@ -69,6 +69,8 @@ def _answers(recording: Recording) -> list[Answer]:
             case Ready():
                 model = event.model
                 labels |= {info.name: info.label for info in event.decoders}
+            case TurnStarted() if event.goes_on and answers:
+                pass  # its steps belong to the answer that is there
             case TurnStarted():
                 name = event.settings.decoder
                 lane = Lane(name, f"{labels.get(name, name)} ({_name(recording)})", event.settings)

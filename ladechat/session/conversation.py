@@ -1,20 +1,34 @@
 """The conversation. It lives in the UI: each `generate` carries all of it to the engine."""
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
-from ladechat.protocol import Exchange, Generate, Message, TurnFinished
+from ladechat.protocol import Exchange, Generate, Message, TurnFinished, TurnStarted
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 
+COMPLETE = "This answer is complete: the model itself ended it."
+NOT_ITS_OWN = "Another model, or none, wrote this answer, and only its own can be continued: ask it to go on."
+NOTHING_ANSWERED = "Nothing has been answered yet."
+
+
+class CannotContinue(Exception):
+    """Why the last answer cannot go on, in a sentence."""
+
 
 class Conversation:
-    """The messages so far, and the question that waits for its answer.
+    """What was asked and answered so far, and the question that waits for its answer.
 
     Args:
         system: how the model should behave; the first message.
         max_new_tokens: the longest answer; None leaves it to the engine.
         model: the name of the model that answers.
         store: keeps what is answered; None keeps nothing.
+
+    Attributes:
+        pending: the question that waits.
+        continuing: whether the last answer is to go on.
     """
 
     def __init__(
@@ -24,12 +38,16 @@ class Conversation:
         model: str = "",
         store: ConversationStore | None = None,
     ) -> None:
-        self.messages: list[Message] = []
         self.pending: Message | None = None
+        self.continuing = False
+        self._system = ""
+        self._exchanges: list[Exchange] = []
         self._max_new_tokens = max_new_tokens
         self._model = model
         self._store = store
         self._turn = 0
+        self._latest: tuple[int, int] | None = None  # turn and steps of the last answer, if it came about here
+        self._seed: int | None = None
         if system:
             self.instruct(system)
 
@@ -41,7 +59,17 @@ class Conversation:
     @property
     def system(self) -> str:
         """How the model should behave; "" where nothing is said about that."""
-        return self.messages[0].content if self.messages and self.messages[0].role == "system" else ""
+        return self._system
+
+    @property
+    def messages(self) -> list[Message]:
+        """All that was said, as it is sent: answers of this model with their tokens, which mean nothing to another."""
+        said = [Message(role="system", content=self._system)] if self._system else []
+        for exchange in self._exchanges:
+            token_ids = exchange.token_ids if exchange.model == self._model else None
+            said.append(Message(role="user", content=exchange.question))
+            said.append(Message(role="assistant", content=exchange.answer, token_ids=token_ids))
+        return said
 
     @property
     def turn(self) -> int:
@@ -51,7 +79,7 @@ class Conversation:
     @property
     def begun(self) -> bool:
         """Has a question been answered?"""
-        return bool(self.messages) and self.messages[-1].role == "assistant"
+        return bool(self._exchanges)
 
     def ask(self, text: str) -> Generate:
         """The command that has `text` answered."""
@@ -59,22 +87,57 @@ class Conversation:
         self.pending = Message(role="user", content=text)
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens)
 
+    def go_on(self, eos_ids: Collection[int]) -> Generate:
+        """The command that has the last answer go on from its last token, in the same turn where it is known.
+
+        Args:
+            eos_ids: the tokens that end an answer.
+
+        Raises:
+            CannotContinue: there is no answer, or it is complete, or its tokens are not this model's.
+        """
+        if not self._exchanges:
+            raise CannotContinue(NOTHING_ANSWERED)
+        token_ids = self.messages[-1].token_ids
+        if not token_ids:
+            raise CannotContinue(NOT_ITS_OWN)
+        if token_ids[-1] in eos_ids:
+            raise CannotContinue(COMPLETE)
+        self.continuing = True
+        if self._latest is None:
+            self._turn += 1
+            self._seed = None
+        turn, steps = self._latest or (self._turn, 0)
+        return Generate(
+            turn=turn,
+            messages=self.messages,
+            max_new_tokens=self._max_new_tokens,
+            seed=self._seed,
+            first_step=steps,
+        )
+
+    def started(self, event: TurnStarted) -> None:
+        """Note how the answer of this turn is drawn, should it be continued."""
+        if self.pending is not None or self.continuing:
+            self._seed = event.seed
+
     def again(self, text: str) -> Generate | None:
         """The command that would have `text` answered, or without a text the last question again; None if there is
         neither. It changes nothing here.
         """
-        last = max((place for place, one in enumerate(self.messages) if one.role == "user"), default=-1)
-        messages = self.messages[: last + 1]
-        if text:
-            messages = [*self.messages, Message(role="user", content=text)]
-        return Generate(turn=0, messages=messages, max_new_tokens=self._max_new_tokens) if messages else None
+        messages = [*self.messages, Message(role="user", content=text)] if text else self.messages[:-1]
+        if not text and not self._exchanges:
+            return None
+        return Generate(turn=0, messages=messages, max_new_tokens=self._max_new_tokens)
 
     def answered(self, event: TurnFinished, decoder: str) -> None:
-        """Add an answer, also one that was stopped, by the decoder of this name. A question without an answer stays out
-        of the conversation.
+        """Add an answer, or what one went on with, also if it was stopped, by the decoder of this name. A question
+        without an answer stays out of the conversation.
         """
-        answer_of_this = event.turn == self._turn and event.reason != "failed"
-        if self.pending is not None and answer_of_this and event.token_ids:
+        counts = event.reason != "failed" and bool(event.token_ids)
+        if self.continuing and counts:
+            self._add_to_last(event, decoder)
+        elif self.pending is not None and event.turn == self._turn and counts:
             exchange = Exchange(
                 question=self.pending.content,
                 answer=event.text,
@@ -82,37 +145,47 @@ class Conversation:
                 model=self._model,
                 decoder=decoder,
             )
-            self.messages += self._messages_of(exchange)
+            self._exchanges.append(exchange)
+            self._latest = event.turn, event.steps
             self.pending = None
             if self._store is not None:
                 self._store.add(exchange)
 
+    def _add_to_last(self, event: TurnFinished, decoder: str) -> None:
+        last = self._exchanges[-1]
+        exchange = replace(
+            last,
+            answer=last.answer + event.text,
+            token_ids=[*last.token_ids, *event.token_ids],
+            decoder=decoder,
+        )
+        self._exchanges[-1] = exchange
+        self._latest = event.turn, event.steps + (self._latest[1] if self._latest else 0)
+        self.continuing = False
+        if self._store is not None:
+            self._store.replace_last(exchange)
+
     def give_up(self) -> str | None:
         """Take back the question that waits for its answer; None if there is none."""
         text = self.pending.content if self.pending else None
-        self.pending = None
+        self.pending, self.continuing = None, False
         return text
 
     def instruct(self, system: str) -> None:
         """Say how the model should behave from the next question on; with "", say nothing about it."""
-        self._put_first(system)
+        self._system = system
         if self._store is not None:
             self._store.instruct(system)
 
-    def _put_first(self, system: str) -> None:
-        said = [message for message in self.messages if message.role != "system"]
-        self.messages = [Message(role="system", content=system), *said] if system else said
-
     def use_model(self, model: str) -> None:
-        """Have another model answer. The tokens of the answers that are there mean nothing to it."""
+        """Have another model answer."""
         if model != self._model:
-            self._model = model
-            self.messages = [replace(message, token_ids=None) for message in self.messages]
+            self._model, self._latest = model, None
 
     def restart(self) -> None:
         """Begin a new conversation. The system message stays."""
-        self.messages = [message for message in self.messages if message.role == "system"]
-        self.pending = None
+        self._exchanges.clear()
+        self.pending, self.continuing, self._latest = None, False, None
         if self._store is not None:
             self._store.begin_new()
             if self.system:
@@ -128,27 +201,18 @@ class Conversation:
         if self._store is not None:
             kept = self._store.open(kept)
         if kept.system is not None:
-            self._put_first(kept.system)
+            self._system = kept.system
         elif self.system and self._store is not None:
             self._store.instruct(self.system)
-        for exchange in kept.exchanges:
-            self.messages += self._messages_of(exchange)
+        self._exchanges += kept.exchanges
         return kept.exchanges
 
     def remove_last(self) -> str | None:
         """Take the last question that was answered out, with its answer; the question, None if there is none."""
-        if self.pending is not None or not self.begun:
+        if self.pending is not None or self.continuing or not self._exchanges:
             return None
-        question, _ = self.messages[-2:]
-        del self.messages[-2:]
+        exchange = self._exchanges.pop()
+        self._latest = None
         if self._store is not None:
             self._store.remove_last()
-        return question.content
-
-    def _messages_of(self, exchange: Exchange) -> list[Message]:
-        """An exchange as it is sent: with the tokens of the answer, if they are this model's."""
-        token_ids = exchange.token_ids if exchange.model == self._model else None
-        return [
-            Message(role="user", content=exchange.question),
-            Message(role="assistant", content=exchange.answer, token_ids=token_ids),
-        ]
+        return exchange.question

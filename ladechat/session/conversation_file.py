@@ -39,6 +39,13 @@ class Answered(Line, frozen=True, tag="exchange"):
     exchange: Exchange
 
 
+class Continued(Line, frozen=True, tag="continued"):
+    """The last answer before this line went on: what its exchange is now."""
+
+    when: str
+    exchange: Exchange
+
+
 class Removed(Line, frozen=True, tag="removed"):
     """The last exchange before this line was taken out of the conversation."""
 
@@ -123,7 +130,7 @@ def shortened(text: str) -> str:
 
 
 _decode_first = msgspec.json.Decoder(Begun).decode
-_decode_line = msgspec.json.Decoder(Answered | Removed | Renamed | Instructed).decode
+_decode_line = msgspec.json.Decoder(Answered | Continued | Removed | Renamed | Instructed).decode
 
 
 def read(path: Path) -> Kept | None:
@@ -148,6 +155,8 @@ def read(path: Path) -> Kept | None:
         match line:
             case Answered():
                 answers.append(line)
+            case Continued():
+                answers[-1:] = [Answered(when=line.when, exchange=line.exchange)]
             case Removed():
                 del answers[-1:]
             case Renamed():
@@ -157,7 +166,7 @@ def read(path: Path) -> Kept | None:
     return Kept(path, tuple(answers), title, system) if answers else None
 
 
-def _decoded(lines: list[bytes]) -> Iterator[Answered | Removed | Renamed | Instructed]:
+def _decoded(lines: list[bytes]) -> Iterator[Answered | Continued | Removed | Renamed | Instructed]:
     for line in lines:
         try:
             yield _decode_line(line)

@@ -20,6 +20,7 @@ from ladechat.session.conversation_file import (
     SUFFIX,
     Answered,
     Begun,
+    Continued,
     Instructed,
     Kept,
     Line,
@@ -74,8 +75,13 @@ class ConversationStore:
         """Keep an exchange of the conversation under way."""
         self._added = True
         self._exchanges += 1
-        when = datetime.now().astimezone().isoformat(timespec="milliseconds")
-        self._unwritten.append(Answered(when=when, exchange=exchange))
+        self._unwritten.append(Answered(when=_now(), exchange=exchange))
+        self._write()
+
+    def replace_last(self, exchange: Exchange) -> None:
+        """Keep the last exchange of the conversation under way as it is, now that its answer went on."""
+        self._added = True
+        self._unwritten.append(Continued(when=_now(), exchange=exchange))
         self._write()
 
     def remove_last(self) -> None:
@@ -209,6 +215,10 @@ class ConversationStore:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:
                     path.unlink()
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="milliseconds")
 
 
 def _append(descriptor: int, line: Line) -> None:

@@ -1,21 +1,16 @@
 """One session with an engine: its state, the conversation with it, and its events on their way to the screen.
 
 It knows no screen: `Listener` is what it needs of one. When an engine has ended, another takes its place in the same
-session, with the settings that were wished for last.
+session, with the settings that were wished for last. How one engine is run is in `ladechat.session.engine_run`.
 """
 
-import asyncio
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from ladechat import catalog
 from ladechat.protocol import (
     Asked,
-    Command,
-    Configure,
     ConversationCleared,
     ConversationOpened,
     Event,
@@ -23,7 +18,6 @@ from ladechat.protocol import (
     Failed,
     Header,
     Loading,
-    Pace,
     Ready,
     Settings,
     SettingsApplied,
@@ -31,19 +25,14 @@ from ladechat.protocol import (
     SystemPrompt,
     TurnFinished,
     TurnStarted,
-    Watch,
 )
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Kept
+from ladechat.session.engines import SessionEngines
 from ladechat.session.measuring import Measuring
-from ladechat.session.pace import ViewerPace
+from ladechat.session.model_trial import NewEngine
 from ladechat.session.recording import Recorder
-from ladechat.session.silence import Silence
-from ladechat.session.source import EngineSource
-from ladechat.session.state import SILENCE_SECONDS, State, Trigger, following
-
-NewEngine = Callable[[Settings], EngineSource]
-"""Makes an engine that will start with these settings."""
+from ladechat.session.state import State, Trigger
 
 BROKEN_OFF = Failed(
     code="internal",
@@ -51,12 +40,7 @@ BROKEN_OFF = Failed(
     hint="Its question is kept.",
     fatal=True,
 )
-DOWNLOAD_STOPPED = Failed(
-    code="internal",
-    message="The download was stopped; what has come is kept.",
-    hint="F5 goes on with it.",
-    fatal=True,
-)
+DOWNLOAD_STOPPED = "The download was stopped; what has come is kept."
 RESTART_HINT = "The conversation is still here; F5 starts the engine again."
 
 
@@ -76,8 +60,20 @@ class Listener(Protocol):
         ...
 
 
-class EngineSession:
-    """Asks, stops, configures and restarts. Its state follows from the events that it has shown.
+class ModelListener(Protocol):
+    """What a session needs of a screen where models are chosen."""
+
+    def model_taken(self, model: str) -> None:
+        """Say that another model answers from now on."""
+        ...
+
+    def model_refused(self, model: str, why: Failed) -> None:
+        """Say that a model cannot be had, and that the one that answered goes on."""
+        ...
+
+
+class EngineSession(SessionEngines):
+    """Asks, stops and goes on. Its state follows from the events that it has shown.
 
     Args:
         new_engine: makes the first engine, and each one after it.
@@ -86,10 +82,8 @@ class EngineSession:
         recorder: sees every event; a recording may be running already.
 
     Attributes:
-        state: see `State`.
-        wished: the settings that the user wants; the next engine starts with them.
-        pace: the pace that the user wants.
         listener: the screen.
+        model_listener: the screen where models are chosen; None without one.
     """
 
     def __init__(
@@ -99,140 +93,49 @@ class EngineSession:
         conversation: Conversation,
         recorder: Recorder | None = None,
     ) -> None:
-        self.state = State.STARTING
-        self.wished = settings
+        super().__init__(new_engine, settings)
         self.conversation = conversation
         self.recorder = recorder or Recorder()
-        self.pace = ViewerPace()
         self.listener: Listener | None = None
-        self._new_engine = new_engine
-        self._engine = new_engine(settings)
-        self._leaving: EngineSource | None = None
-        self._running: asyncio.Task[None] | None = None
-        self._sending: set[asyncio.Task[None]] = set()
+        self.model_listener: ModelListener | None = None
         self._queue: list[str] = []
         self._unseen: list[Event] = []
-        self._silence = Silence()
-        self._dumped_stacks = False
         self._settings_will_shrink = False
-        self._lens = False
+        self._eos_ids: list[int] = []
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answers."""
+        return self.conversation.model
 
     @property
     def asking(self) -> bool:
         """Does a question wait for its answer, or for the rest of it?"""
-        return self.conversation.pending is not None
+        return self.conversation.pending is not None or self.conversation.continuing
 
     @property
     def waiting(self) -> tuple[str, ...]:
         """The questions that will be asked when this one has its answer, the next one first."""
         return tuple(self._queue)
 
-    # --- the engine ---------------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Start the first engine. Commands that were sent before reach it."""
-        if self._running is None:
-            self._silence.end()
-            self._running = asyncio.create_task(self._run(self._engine))
-
-    def restart(self) -> bool:
-        """Put a new engine in the place of this one; False while an earlier one is still being ended."""
-        if self.state is State.RESTARTING:
-            return False
-        self._show_all()  # what is in the recording is on the screen too
-        if self.asking:
-            self._add(BROKEN_OFF)
-        if self._running is not None:
-            self._running.cancel()
-        self._move(Trigger.RESTART)
-        self._leaving, self._engine = self._engine, self._new_engine(self.wished)
-        if self._lens:
-            self._send(Watch(lens=True))
-        self.pace = self.pace.pause(False)  # it was for the answer that is broken off
-        if self.pace.rate is not None:
-            self._send(self.pace.command())
-        self._running = asyncio.create_task(self._run(self._engine))
-        return True
-
-    def use_model(self, model: str, new_engine: NewEngine) -> bool:
-        """Put an engine with another model in the place of this one; False while an earlier one is still being ended.
-
-        A decoder that not every model has, as one that drafts with what was trained for it, gives way to the default.
-        """
-        if self.state is State.RESTARTING:
-            return False
-        self._new_engine = new_engine
-        info = catalog.DECODERS.get(self.wished.decoder)
-        if info is None or info.needs is not None or info.least_layers:
-            self.wished = replace(self.wished, decoder=Settings().decoder)
-        self.restart()
-        self.conversation.use_model(model)
-        return True
-
-    async def close(self) -> None:
-        """End the engine, then the recording."""
-        if self._running is not None:
-            self._running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._running
-        for engine in (self._leaving, self._engine):
-            if engine is not None:
-                await engine.close()
-        self.stop_recording()
-
-    async def _run(self, engine: EngineSource) -> None:
-        """Wait until the engine before has ended, start this one, and take in its events until it ends too."""
-        if self._leaving is not None:
-            await self._leaving.close()
-            self._leaving = None
-        self._silence.end()
-        self._move(Trigger.RESTARTED)
-        last: Event | None = None
-        try:
-            await engine.start()
-            async for last in engine.events():
-                self._silence.end()
-                self._record(last)
-                self._unseen.append(last)
-            await engine.close()
-            message = "The engine has ended."
-        except OSError as error:
-            message = f"The engine could not be run: {error}."
-        self._show_all()
-        if not (isinstance(last, Failed) and last.fatal):  # else it has said why
-            downloading = self.state is State.DOWNLOADING
-            failed = Failed(code="internal", message=message, hint=RESTART_HINT, fatal=True)
-            self._add(DOWNLOAD_STOPPED if downloading else failed)
-
-    def _send(self, command: Command) -> None:
-        sending = asyncio.create_task(self._engine.send(command))
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
-
-    def stuck_for(self) -> float | None:
-        """Seconds of silence of an engine that should have sent something; None while all is well, as in a pause.
-
-        Once in each such silence the engine is asked for its thread stacks.
-        """
-        limit = SILENCE_SECONDS.get(self.state)
-        if self.state is State.READY and self.asking:
-            limit = SILENCE_SECONDS[State.ANSWERING]
-        if self.pace.paused and self.asking and self.state in (State.READY, State.ANSWERING):
-            limit = None
-        seconds = self._silence.beyond(limit)
-        if seconds is not None and not self._dumped_stacks:
-            self._engine.dump_stacks()
-        self._dumped_stacks = seconds is not None
-        return seconds
-
     # --- what the user wants ------------------------------------------------------------------------------------------
 
     def ask(self, text: str) -> None:
         """Show a question and send it. An engine that still loads answers it when it has loaded."""
         command = self.conversation.ask(text)
-        self._silence.end()
-        self._send(command)
+        self._run.expect_word()
+        self._run.send(command)
         self._add(Asked(turn=command.turn, text=text))
+
+    def go_on(self) -> None:
+        """Have the last answer go on from its last token.
+
+        Raises:
+            CannotContinue: it cannot.
+        """
+        command = self.conversation.go_on(self._eos_ids)
+        self._run.expect_word()
+        self._run.send(command)
 
     def ask_later(self, text: str) -> None:
         """Ask as soon as no other question waits."""
@@ -247,37 +150,11 @@ class EngineSession:
         an engine searches for while it loads.
         """
         if self.state is State.DOWNLOADING:
-            closing = asyncio.create_task(self._engine.close())
-            self._sending.add(closing)
-            closing.add_done_callback(self._sending.discard)
+            self._run.end()
         elif self.asking or self.state is State.LOADING:
-            self._send(Stop())
+            self._run.send(Stop())
             self._move(Trigger.STOP)
             self.set_pace(self.pace.pause(False))  # after the stop: no step slips in between
-
-    def configure(self, change: Configure) -> None:
-        """Ask for other settings. What then holds, the engine says."""
-        given = {name: getattr(change, name) for name in change.__struct_fields__}
-        given["parameters"] = {**self.wished.parameters, **(change.parameters or {})}
-        self.wished = replace(self.wished, **{name: value for name, value in given.items() if value is not None})
-        self._send(change)
-
-    def set_pace(self, pace: ViewerPace) -> None:
-        """Have the engine take its steps at another pace, in this answer and those after it."""
-        if pace != self.pace:
-            self.pace = pace
-            self._silence.end()
-            self._send(pace.command())
-
-    def take_step(self) -> None:
-        """One step of a paused answer."""
-        self._send(Pace(steps_per_second=0.0, step=True))
-
-    def watch(self, lens: bool) -> None:
-        """Say whether somebody looks at what hidden states read at each layer; a new engine is told it too."""
-        if lens != self._lens:
-            self._lens = lens
-            self._send(Watch(lens=lens))
 
     def race(self, text: str) -> Measuring | None:
         """Decoders side by side on a text, or without one on the last question; None if there is neither.
@@ -315,6 +192,11 @@ class EngineSession:
             self._add(ExchangeRemoved())
         return question
 
+    async def close(self) -> None:
+        """End the engine, then the recording."""
+        await super().close()
+        self.stop_recording()
+
     def stop_recording(self) -> None:
         """End the recording, if there is one."""
         try:
@@ -327,6 +209,33 @@ class EngineSession:
     def frame(self) -> None:
         """Show the events that have come since the last frame, all together."""
         self._show_all()
+
+    def _came(self, event: Event) -> None:
+        self._record(event)
+        self._unseen.append(event)
+
+    def _ended(self, why: str | None) -> None:
+        self._show_all()
+        if why is not None:
+            hint = RESTART_HINT
+            if self.state is State.DOWNLOADING:
+                why = DOWNLOAD_STOPPED
+                hint = f"{'F5' if self._way_back is None else f'/model {self.model}'} goes on with it."
+            self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
+
+    def _leaving(self) -> None:
+        self._show_all()  # what is in the recording is on the screen too
+        if self.asking:
+            self._add(BROKEN_OFF)
+
+    def _model_taken(self, model: str) -> None:
+        self.conversation.use_model(model)
+        if self.model_listener is not None:
+            self.model_listener.model_taken(model)
+
+    def _model_refused(self, model: str, why: Failed) -> None:
+        if self.model_listener is not None:
+            self.model_listener.model_refused(model, why)
 
     def _add(self, event: Event) -> None:
         """Put an event of our own into the stream, and show it at once."""
@@ -351,9 +260,6 @@ class EngineSession:
         if self.listener is not None:
             self.listener.recording_failed(error)
 
-    def _move(self, trigger: Trigger) -> None:
-        self.state = following(self.state, trigger)
-
     def _react(self, event: Event) -> None:
         """What follows from an event besides what is on the screen."""
         match event:
@@ -363,10 +269,12 @@ class EngineSession:
                 self._move(Trigger.LOAD if event.total_bytes is None else Trigger.DOWNLOAD)
             case Ready():
                 self._move(Trigger.READY)
+                self._way_back, self._eos_ids = None, event.eos_ids
                 if not self.asking:
                     self._ask_next()
             case TurnStarted():
                 self._move(Trigger.TURN_STARTED)
+                self.conversation.started(event)
             case TurnFinished():
                 self._move(Trigger.TURN_FINISHED)
                 self.conversation.answered(event, self.wished.decoder)
@@ -384,6 +292,7 @@ class EngineSession:
         if event.fatal:
             self._move(Trigger.END)
             self._give_up(keep_order=True)
+            self._go_back(event)
         elif event.turn is not None and self.state not in (State.ANSWERING, State.STOPPING):  # else its end follows
             self._give_up()
             self._ask_next()

@@ -170,7 +170,7 @@ def _places(events: list[Event], text: str) -> Iterator[int]:
         match event:
             case Asked():
                 written = event.text.casefold()
-            case TurnStarted():
+            case TurnStarted() if not event.goes_on:
                 answer = written = ""
             case Step():
                 new = "".join(event.pieces).casefold()
@@ -209,5 +209,6 @@ def _turns(events: list[Event]) -> list[Turn]:
     """The questions. In a stream that a program wrote down by itself, where none is marked, those of its prompts."""
     asked = [(i, event.text) for i, event in enumerate(events) if isinstance(event, Asked)]
     if not asked:
-        asked = [(i, event.messages[-1].content) for i, event in enumerate(events) if isinstance(event, TurnStarted)]
+        begun = [(i, event) for i, event in enumerate(events) if isinstance(event, TurnStarted)]
+        asked = [(i, event.messages[-1].content) for i, event in begun if not event.goes_on]
     return [Turn(number, position, question) for number, (position, question) in enumerate(asked, start=1)]

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ladechat import catalog
 from ladechat.protocol import (
     DecoderInfo,
@@ -44,6 +46,22 @@ def figures(event: TurnFinished) -> list[str]:
     if event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
     return parts
+
+
+def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
+    """The sum of an answer that went on: its end is that of the second part."""
+    parts = (first, second)
+    rated = [(one.estimated_speedup, one.decode_seconds) for one in parts if one.estimated_speedup is not None]
+    seconds = sum(took for _, took in rated)
+    return replace(
+        second,
+        text=first.text + second.text,
+        token_ids=[*first.token_ids, *second.token_ids],
+        steps=first.steps + second.steps,
+        prefill_seconds=first.prefill_seconds + second.prefill_seconds,
+        decode_seconds=first.decode_seconds + second.decode_seconds,
+        estimated_speedup=sum(speedup * took for speedup, took in rated) / seconds if seconds else None,
+    )
 
 
 def is_own(step: Step, token: int) -> bool:

@@ -39,6 +39,7 @@ from ladechat.widgets.formatting import (
     describe_trimming,
     info_of,
     introduce,
+    joined,
     name_of,
 )
 from ladechat.widgets.inspection import Inspection
@@ -85,7 +86,9 @@ class Presenter:
         self._status = status
         self._welcome = welcome
         self._model = "model"
-        self._in_turn = False
+        self._in_turn = self._continuing = False
+        self._first_part: TurnFinished | None = None
+        self._sum_at: int | None = None  # the block of the last line below an answer
         self._asked_at = 0
         self._exchanges: list[int] = []  # the block of each question that was answered
         self._activity = ""
@@ -104,6 +107,7 @@ class Presenter:
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
         self._transcript.clear()
+        self._sum_at = None
         self.answers.keep(0)
         self._exchanges.clear()
         self._side.reset()
@@ -185,9 +189,13 @@ class Presenter:
             case TurnStarted():
                 self._in_turn = True
                 self._show_settings(event.settings)
-                self._side.clear()
-                self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
-                self._transcript.start("model", self._model)
+                self._continuing = event.goes_on
+                if self._continuing:
+                    self._go_on(event.turn)
+                else:
+                    self._side.clear()
+                    self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
+                    self._transcript.start("model", self._model)
                 self.say("reading the question …")
             case Prefilling():
                 self.say(ANSWERING)
@@ -197,11 +205,13 @@ class Presenter:
                 self._side.show_choice(event)
             case TurnFinished():
                 self._in_turn = False
-                if event.reason != "failed" and event.token_ids:  # as the conversation has it
+                if event.reason != "failed" and event.token_ids and not self._continuing:  # as the conversation has it
                     self._exchanges.append(self._asked_at)
-                self._side.show_finished(event)
+                whole = joined(self._first_part, event) if self._continuing and self._first_part else event
+                self._side.show_finished(whole)
                 self._status.memory = describe_memory(event.memory)
-                self._transcript.notice(describe_finish(event))
+                self._sum_at = self._transcript.blocks
+                self._transcript.notice(describe_finish(whole))
                 self.say("ready")
             case Failed():
                 self._show_failure(event)
@@ -215,9 +225,19 @@ class Presenter:
                 self._keep(self._exchanges.pop())
                 self._side.clear()
 
+    def _go_on(self, turn: int) -> None:
+        """The last answer goes on, in its block, unless something was said behind the sum below it."""
+        if self._sum_at is not None and self._transcript.blocks == self._sum_at + 1:
+            self._transcript.keep(self._sum_at)
+        if self.answers.get(turn) is not self._side.answer:  # how it began is not known, or no longer
+            self._side.clear()
+            self.answers.begin(turn, self._side.answer, self._transcript.blocks - 1)
+        self._first_part, self._side.answer.finished = self._side.answer.finished, None
+
     def _keep(self, blocks: int) -> None:
         """Forget all but the first messages and notices, and the steps of the answers among them."""
         self.inspection.leave()
+        self._sum_at = None
         self._transcript.keep(blocks)
         self.answers.keep(blocks)
 

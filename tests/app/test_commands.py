@@ -15,8 +15,8 @@ from ladechat.screens.models import ModelsScreen
 from ladechat.screens.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.engine_session import NewEngine
 from ladechat.session.known_models import known_models
+from ladechat.session.model_trial import NewEngine
 from ladechat.widgets.command_list import SlashCommandList
 from ladechat.widgets.prompt import Prompt
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
@@ -120,8 +120,8 @@ async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
         assert stage.prompt == " /etc is what?"
 
 
-async def test_another_model_goes_on_with_the_conversation_and_the_way_back_is_offered() -> None:
-    stage = Room(FakeEngine(), FakeEngine(), FakeEngine(hold_loading=True), FakeEngine())
+async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_there_changes_nothing() -> None:
+    stage = Room(FakeEngine(), FakeEngine(), FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await ask(pilot, "/decoder hidden_transfer")
@@ -133,13 +133,13 @@ async def test_another_model_goes_on_with_the_conversation_and_the_way_back_is_o
         sent = stage.engine.questions[0].messages
         assert [message.content for message in sent][::2] == ["One?", "Two?"] and sent[1].token_ids is None
         await ask(pilot, "/model owner/torn")
-        await wait_until(pilot, lambda: len(stage.started) == 3)
-        await pilot.pause(0.05)
-        stage.engine.fail_fatally()
-        await wait_until(pilot, lambda: stage.prompt == "/model owner/other")
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: len(stage.started) == 4 and stage.activity == "ready")
-        assert stage.models == ["owner/other", "owner/torn", "owner/other"]
+        await wait_until(pilot, lambda: stage.activity == "looking for owner/torn …")
+        stage.engines[2].fail_fatally()
+        await wait_until(pilot, lambda: stage.prompt == "/model owner/torn" and stage.activity == "ready")
+        assert stage.notices[-1] == "The weights are torn. Mend them. owner/other goes on answering."
+        await pilot.press("ctrl+u")
+        await answered(pilot, stage, "Three?", times=3)
+        assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 2
 
 
 @pytest.mark.full

@@ -83,7 +83,7 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?")
         await wait_until(pilot, lambda: stage.activity == "answering …")
-        limits = "ladechat.session.engine_session.SILENCE_SECONDS"
+        limits = "ladechat.session.engines.SILENCE_SECONDS"
         monkeypatch.setattr(limits, {State.ANSWERING: -1.0})
         stage.screen.check_silence()
         assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)

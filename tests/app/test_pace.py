@@ -8,6 +8,7 @@ from ladechat.protocol import Pace, Stop, Watch
 from ladechat.session.pace import RATES
 from ladechat.session.state import State
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, wait_until
 from tests.fake_engine import FakeEngine
 
@@ -142,7 +143,7 @@ async def test_a_paused_engine_is_not_taken_for_a_stuck_one(monkeypatch: pytest.
     stage = held()
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
-        monkeypatch.setattr("ladechat.session.engine_session.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
+        monkeypatch.setattr("ladechat.session.engines.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
         assert stage.session.stuck_for() is None
         stage.engine.hold()
         await pilot.press("space")
@@ -191,3 +192,22 @@ async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
         assert not {"Pause", "Step", "Slower", "Faster"} & names()
         await answering(pilot, stage)
         assert {"Pause", "Slower", "Faster"} <= names() and "Step" not in names()
+
+
+async def test_the_footer_has_no_key_of_the_pace_while_it_would_be_typed() -> None:
+    stage = held()
+
+    def in_footer() -> bool:
+        bindings = stage.app.screen.active_bindings.values()
+        return any(active.binding.show and active.binding.action == "pause" for active in bindings)
+
+    async with stage.app.run_test() as pilot:
+        await answering(pilot, stage)
+        assert in_footer()
+        await pilot.press("x")
+        stage.app.query_one(Transcript).focus()
+        await wait_until(pilot, lambda: not in_footer())
+        await pilot.press("space")
+        await wait_until(pilot, lambda: stage.prompt == "x " and not stage.session.pace.paused)
+        await pilot.press("backspace", "backspace")
+        await wait_until(pilot, in_footer)

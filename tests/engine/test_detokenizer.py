@@ -296,3 +296,21 @@ def test_every_token_has_a_name_and_none_is_undecodable(family: str) -> None:
     names = TokenTexts(tokenizer).names(range(len(tokenizer)))
     assert all(names)
     assert not any(UNDECODABLE in name for name in names)
+
+
+@families
+@given(data=st.data())
+def test_an_answer_that_pauses_and_goes_on_has_the_text_of_one_without_a_pause(
+    family: str, data: st.DataObject
+) -> None:
+    tokenizer = ALL[family]()
+    texts = TokenTexts(tokenizer)
+    token_ids = data.draw(answers(tokenizer))
+    place = data.draw(st.integers(0, len(token_ids)))
+    before = Detokenizer(texts)
+    shown = "".join(before.push(token_ids[:place])) + before.pause()
+    after = Detokenizer(texts)
+    after.resume(token_ids[:place], shown)
+    rest = "".join(after.push(token_ids[place:])) + after.finish()
+    whole = "".join(pushed(tokenizer, token_ids))
+    assert shown + rest == whole or UNDECODABLE in whole  # a byte that spoils a run takes nothing back

@@ -58,3 +58,14 @@ def test_a_recording_without_an_answer_is_refused_by_its_name(tmp_path: Path) ->
     one = recording(tmp_path, "one", *answered(1, "Why?"))
     with pytest.raises(NothingToCompare, match=r"none\.ladechat\.jsonl has no answer"):
         Comparison(one, recording(tmp_path, "none"))
+
+
+def test_an_answer_that_went_on_is_compared_as_one(tmp_path: Path) -> None:
+    started, *rest = answered(1, "Shared?")
+    assert isinstance(started, TurnStarted)
+    said = Message(role="assistant", content="Yes", token_ids=[5])
+    again = msgspec.structs.replace(started, messages=[*started.messages, said])
+    one = recording(tmp_path, "one", started, *rest, again, *rest)
+    other = recording(tmp_path, "other", *answered(1, "Shared?"))
+    lanes = Comparison(one, other).lanes
+    assert [len(lane.steps) for lane in lanes] == [6, 3]

@@ -1,7 +1,19 @@
 """The conversation is told whole for each answer, and holds what was answered, and nothing else."""
 
-from ladechat.protocol import FinishReason, Message, TurnFinished
-from ladechat.session.conversation import Conversation
+from pathlib import Path
+
+import pytest
+
+from ladechat.protocol import FinishReason, Message, Settings, TurnFinished, TurnStarted
+from ladechat.session.conversation import (
+    COMPLETE,
+    NOT_ITS_OWN,
+    NOTHING_ANSWERED,
+    CannotContinue,
+    Conversation,
+)
+from ladechat.session.conversation_store import ConversationStore
+from tests.session.conversations import exchange, write
 
 
 def finished(
@@ -77,3 +89,76 @@ def test_a_command_that_was_sent_does_not_change_with_the_conversation() -> None
     sent = conversation.ask("One?")
     conversation.answered(finished(sent.turn), "auto")
     assert sent.messages == [Message(role="user", content="One?")]
+
+
+def begun(conversation: Conversation, turn: int, seed: int) -> None:
+    """The engine begins an answer."""
+    said = conversation.messages or [Message(role="user", content="One?")]
+    event = TurnStarted(
+        turn=turn, messages=said, prompt_ids=[1], cached_tokens=0, max_new_tokens=9, settings=Settings(), seed=seed
+    )
+    conversation.started(event)
+
+
+def test_an_answer_goes_on_in_its_turn_behind_its_tokens_and_is_one_answer_again(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    conversation = Conversation(max_new_tokens=7, store=store)
+    turn = conversation.ask("One?").turn
+    begun(conversation, turn, seed=77)
+    conversation.answered(finished(turn, "Ye", (5, 6), "stopped"), "auto")
+    for place, (text, ids) in enumerate([("s", (7,)), (".", (8, 9))]):
+        command = conversation.go_on([2])
+        assert command.messages[-1].token_ids == [5, 6, 7][: 2 + place]
+        assert (command.turn, command.seed, command.first_step) == (turn, 77, 2 + place)
+        assert command.max_new_tokens == 7 and conversation.continuing
+        conversation.answered(finished(turn, text, ids, "stopped"), "suffix")
+        assert not conversation.continuing
+    assert [message.content for message in conversation.messages] == ["One?", "Yes."]
+    (kept,) = store.conversations()
+    assert [one.answer for one in kept.exchanges] == ["Yes."] and kept.exchanges[0].token_ids == [5, 6, 7, 8, 9]
+    assert conversation.remove_last() == "One?" and conversation.messages == [] and store.conversations() == []
+
+
+def test_an_answer_of_an_earlier_session_goes_on_in_a_turn_of_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "a", exchange("Old?", "Yes.", model="demo"))
+    store = ConversationStore(tmp_path)
+    conversation = Conversation(model="demo", store=store)
+    conversation.ask("One?")
+    conversation.open(store.conversations()[0])
+    command = conversation.go_on([2])
+    assert (command.turn, command.seed, command.first_step) == (2, None, 0)
+    conversation.answered(finished(2, " And more.", (7,)), "auto")
+    assert path == store.path and store.conversations()[0].exchanges[0].answer == "Yes. And more."
+
+
+def test_what_brings_nothing_leaves_the_answer_as_it_was() -> None:
+    conversation = Conversation()
+    turn = conversation.ask("One?").turn
+    conversation.answered(finished(turn, "Ye", (5,), "stopped"), "auto")
+    conversation.go_on([2])
+    conversation.answered(finished(turn, "", (), "stopped"), "auto")
+    assert conversation.continuing
+    assert (conversation.give_up(), conversation.continuing) == (None, False)
+    assert [message.content for message in conversation.messages] == ["One?", "Ye"]
+
+
+def test_why_an_answer_cannot_go_on_is_said() -> None:
+    conversation = Conversation(model="a")
+    with pytest.raises(CannotContinue, match=NOTHING_ANSWERED):
+        conversation.go_on([2])
+    conversation.answered(finished(conversation.ask("One?").turn, ids=(5, 2)), "auto")
+    with pytest.raises(CannotContinue, match=COMPLETE):
+        conversation.go_on([2])
+    conversation.use_model("b")
+    with pytest.raises(CannotContinue, match=NOT_ITS_OWN):
+        conversation.go_on([2])
+    assert not conversation.continuing
+
+
+def test_an_answer_has_its_tokens_again_when_its_model_is_there_again() -> None:
+    conversation = Conversation(model="a")
+    conversation.answered(finished(conversation.ask("One?").turn), "auto")
+    conversation.use_model("b")
+    assert conversation.messages[1].token_ids is None
+    conversation.use_model("a")
+    assert conversation.messages[1].token_ids == [5, 6]

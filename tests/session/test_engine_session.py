@@ -161,7 +161,7 @@ def engine_event(room: Room, kind: type[Event]) -> Event | None:
 
 @pytest.mark.parametrize("patience", [-1.0, 1000.0])
 async def test_a_stuck_engine_is_asked_for_its_stacks_once(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.session.engine_session.SILENCE_SECONDS", dict.fromkeys(State, patience))
+    monkeypatch.setattr("ladechat.session.engines.SILENCE_SECONDS", dict.fromkeys(State, patience))
     engine = FakeEngine(hold_steps=True)
     room = Room(engine)
     await room.reach(State.READY)

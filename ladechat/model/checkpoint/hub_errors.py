@@ -102,5 +102,5 @@ def _http_refusal(name: str, error: HfHubHTTPError, missing: str | None) -> Load
 
 def _unreachable(name: str, why: str, missing: str | None, hint: str = "") -> LoadError:
     here = f"is only partly on this machine ({missing} is missing)" if missing else "is not on this machine"
-    hint = hint or "Check the network and start again: a download goes on where it ended."
+    hint = hint or "Check the name and the network, then try again: a download goes on where it ended."
     return LoadError("hub_unreachable", f"{name} {here}, and {why}.", hint)

@@ -1,0 +1,39 @@
+"""How long an answer may get, and what is told before its first step."""
+
+from ladechat import protocol
+from ladechat.engine.conversation import Prompt
+
+
+def most_of_answer(tokens: int, most: int) -> int:
+    """The most tokens of an answer that has so many: the limit counts on, and where it was reached it begins anew."""
+    return (tokens // most + 1) * most
+
+
+def history_trimmed(turn: int, prompt: Prompt, context_length: int) -> protocol.HistoryTrimmed:
+    """What was left out of the conversation."""
+    return protocol.HistoryTrimmed(
+        turn=turn,
+        dropped_turns=prompt.dropped_turns,
+        dropped_messages=prompt.dropped_messages,
+        tokens_before=prompt.tokens_before,
+        tokens_after=len(prompt.token_ids),
+        context_length=context_length,
+    )
+
+
+def stopped_before_it_began(
+    command: protocol.Generate, most: int, settings: protocol.Settings
+) -> tuple[protocol.Event, ...]:
+    """The beginning and the end of an answer whose prompt was not made."""
+    started = protocol.TurnStarted(
+        turn=command.turn,
+        messages=command.messages,
+        prompt_ids=[],
+        cached_tokens=0,
+        max_new_tokens=most,
+        settings=settings,
+    )
+    finished = protocol.TurnFinished(
+        turn=command.turn, reason="stopped", text="", token_ids=[], steps=0, prefill_seconds=0.0, decode_seconds=0.0
+    )
+    return started, finished

@@ -1,0 +1,105 @@
+"""One engine, from its start to its end: what it is sent, what it says, and how long it has been silent."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from ladechat.protocol import Command, Event, Failed
+from ladechat.session.silence import Silence
+from ladechat.session.source import EngineSource
+
+
+class EngineRun:
+    """Runs an engine in a task of its own, and passes on its events as they come.
+
+    Args:
+        engine: not started yet.
+        came: told of each event.
+        ended: told once, when the engine has ended by itself: why, or None where its last event has said so.
+    """
+
+    def __init__(
+        self, engine: EngineSource, came: Callable[[Event], None], ended: Callable[[str | None], None]
+    ) -> None:
+        self.came = came
+        self.ended = ended
+        self._engine = engine
+        self._running: asyncio.Task[None] | None = None
+        self._others: list[EngineRun] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._silence = Silence()
+        self._dumped_stacks = False
+
+    def start(self, after: "EngineRun | None" = None, began: Callable[[], None] = lambda: None) -> None:
+        """Start the engine, unless that was done. Commands that were sent before reach it.
+
+        Args:
+            after: an engine that has to have ended first.
+            began: told when that is so.
+        """
+        if self._running is None:
+            self._silence.end()
+            self._running = asyncio.create_task(self._run(after, began))
+            if after is not None:
+                self._others.append(after)
+
+    def end_other(self, other: "EngineRun") -> None:
+        """End another engine in the background; at the latest it has ended when this one is closed."""
+        self._others.append(other)
+        self._spawn(other.close())
+
+    def let_go(self) -> None:
+        """Pass on nothing more. The engine is still to be closed."""
+        if self._running is not None:
+            self._running.cancel()
+
+    async def close(self) -> None:
+        """End the engine and those that it was to end, and wait until they have ended."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])  # awaiting it would take its being cancelled for one's own
+        for other in self._others:
+            await other.close()
+        await self._engine.close()
+
+    def end(self) -> None:
+        """End the engine, which is then told as any other end."""
+        self._spawn(self._engine.close())
+
+    def send(self, command: Command) -> None:
+        """Send a command, in the background."""
+        self._spawn(self._engine.send(command))
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def expect_word(self) -> None:
+        """It has just been given something to do: silence counts from now on."""
+        self._silence.end()
+
+    def silent_for(self, limit: float | None) -> float | None:
+        """Seconds of silence beyond the limit, else None; once in each such silence it is asked for its stacks."""
+        seconds = self._silence.beyond(limit)
+        if seconds is not None and not self._dumped_stacks:
+            self._engine.dump_stacks()
+        self._dumped_stacks = seconds is not None
+        return seconds
+
+    async def _run(self, after: "EngineRun | None", began: Callable[[], None]) -> None:
+        if after is not None:
+            await after.close()
+        self._silence.end()
+        began()
+        last: Event | None = None
+        try:
+            await self._engine.start()
+            async for last in self._engine.events():
+                self._silence.end()
+                self.came(last)
+            await self._engine.close()
+            why = "The engine has ended."
+        except OSError as error:
+            why = f"The engine could not be run: {error}."
+        has_said_why = isinstance(last, Failed) and last.fatal
+        self.ended(None if has_said_why else why)

@@ -1,0 +1,219 @@
+"""The engine of a session: started, told what the user wants, and replaced by another."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from ladechat import catalog
+from ladechat.protocol import Configure, Event, Failed, Pace, Settings, Watch
+from ladechat.session.engine_run import EngineRun
+from ladechat.session.model_trial import ModelTrial, NewEngine
+from ladechat.session.pace import ViewerPace
+from ladechat.session.state import SILENCE_SECONDS, State, Trigger, following
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """The model to go back to where the one that was chosen cannot be loaded, and the decoder that it had."""
+
+    model: str
+    new_engine: NewEngine
+    decoder: str
+
+
+class SessionEngines(ABC):
+    """One engine after another. What their events mean is for the subclass.
+
+    Args:
+        new_engine: makes the first engine, and each one after it.
+        settings: the first engine's.
+
+    Attributes:
+        state: see `State`.
+        wished: the settings that the user wants; the next engine starts with them.
+        pace: the pace that the user wants.
+    """
+
+    def __init__(self, new_engine: NewEngine, settings: Settings) -> None:
+        self.state = State.STARTING
+        self.wished = settings
+        self.pace = ViewerPace()
+        self._new_engine = new_engine
+        self._run = EngineRun(new_engine(settings), self._came, self._ended)
+        self._trial: ModelTrial | None = None
+        self._way_back: WayBack | None = None
+        self._lens = False
+
+    # --- what a subclass says -----------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def asking(self) -> bool:
+        """Does a question wait for its answer, or for the rest of it?"""
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """The name of the model that answers."""
+
+    @abstractmethod
+    def _came(self, event: Event) -> None:
+        """Take in an event of the engine."""
+
+    @abstractmethod
+    def _ended(self, why: str | None) -> None:
+        """Take in the end of the engine; None if its last event has said why."""
+
+    @abstractmethod
+    def _leaving(self) -> None:
+        """Take leave of the engine: nothing more comes of it."""
+
+    @abstractmethod
+    def _model_taken(self, model: str) -> None:
+        """Another model answers from now on."""
+
+    @abstractmethod
+    def _model_refused(self, model: str, why: Failed) -> None:
+        """A model cannot be had; the one before goes on."""
+
+    # --- from the start to the end ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the first engine. Commands that were sent before reach it."""
+        self._run.start(began=self._began)
+
+    def restart(self) -> bool:
+        """Put a new engine in the place of this one; False while an earlier one is still being ended."""
+        if self.state is State.RESTARTING:
+            return False
+        before = self._leave_engine()
+        self._run = EngineRun(self._new_engine(self.wished), self._came, self._ended)
+        self._greet()
+        self._run.start(after=before, began=self._began)
+        return True
+
+    def _leave_engine(self) -> EngineRun:
+        """Take no more from the engine that is there, which is still to be closed."""
+        way, self._way_back = self._way_back, None  # a question that is broken off leads nowhere
+        self._leaving()
+        self._way_back = way
+        self._run.let_go()
+        self._move(Trigger.RESTART)
+        return self._run
+
+    def _greet(self) -> None:
+        """Tell a new engine what the one before it was told."""
+        if self._lens:
+            self._run.send(Watch(lens=True))
+        self.pace = self.pace.pause(False)  # it was for the answer that is broken off
+        if self.pace.rate is not None:
+            self._run.send(self.pace.command())
+
+    async def close(self) -> None:
+        """End the engine, and what else is running."""
+        if self._trial is not None:
+            await self._trial.run.close()
+        await self._run.close()
+
+    def _began(self) -> None:
+        self._move(Trigger.RESTARTED)
+
+    def stuck_for(self) -> float | None:
+        """Seconds of silence of an engine that should have sent something; None while all is well, as in a pause."""
+        limit = SILENCE_SECONDS.get(self.state)
+        if self.state is State.READY and self.asking:
+            limit = SILENCE_SECONDS[State.ANSWERING]
+        if self.pace.paused and self.asking and self.state in (State.READY, State.ANSWERING):
+            limit = None
+        return self._run.silent_for(limit)
+
+    # --- another model ------------------------------------------------------------------------------------------------
+
+    def use_model(self, model: str, new_engine: NewEngine) -> bool:
+        """Have another model answer as soon as its files are found; False while an earlier engine is being ended.
+
+        Until then, and where there is no such model, the one that answers goes on. One that is found and then cannot be
+        loaded gives way to it again.
+        """
+        if self.state is State.RESTARTING:
+            return False
+        if self._trial is not None:
+            self._run.end_other(self._trial.run)
+        settings = _of_any_model(self.wished)
+        self._trial = ModelTrial(model, new_engine, settings, self._take_model, self._refuse_model)
+        self._trial.run.start()
+        return True
+
+    def _take_model(self, trial: ModelTrial) -> None:
+        """Put the engine of another model, which runs already, in the place of this one."""
+        if trial is not self._trial:
+            return
+        self._trial = None
+        if self.state in (State.READY, State.ANSWERING, State.STOPPING):
+            self._way_back = WayBack(self.model, self._new_engine, self.wished.decoder)
+        before = self._leave_engine()
+        self._run, self._new_engine, self.wished = trial.run, trial.new_engine, _of_any_model(self.wished)
+        self._run.came, self._run.ended = self._came, self._ended
+        self._run.end_other(before)
+        self._began()
+        self._greet()
+        self._model_taken(trial.model)
+        for event in trial.events:
+            self._came(event)
+
+    def _refuse_model(self, trial: ModelTrial, why: Failed) -> None:
+        if trial is self._trial:
+            self._trial = None
+            self._run.end_other(trial.run)
+            self._model_refused(trial.model, why)
+
+    def _go_back(self, why: Failed) -> None:
+        """Have the model answer again that did before this one, if this one has failed to load."""
+        way, self._way_back = self._way_back, None
+        if way is None:
+            return
+        refused = self.model
+        self._new_engine, self.wished = way.new_engine, replace(self.wished, decoder=way.decoder)
+        self.restart()
+        self._model_taken(way.model)
+        self._model_refused(refused, why)
+
+    # --- what the user wants ------------------------------------------------------------------------------------------
+
+    def configure(self, change: Configure) -> None:
+        """Ask for other settings. What then holds, the engine says."""
+        given = {name: getattr(change, name) for name in change.__struct_fields__}
+        given["parameters"] = {**self.wished.parameters, **(change.parameters or {})}
+        self.wished = replace(self.wished, **{name: value for name, value in given.items() if value is not None})
+        self._run.send(change)
+        if self._trial is not None:
+            self._trial.run.send(change)
+
+    def set_pace(self, pace: ViewerPace) -> None:
+        """Have the engine take its steps at another pace, in this answer and those after it."""
+        if pace != self.pace:
+            self.pace = pace
+            self._run.expect_word()
+            self._run.send(pace.command())
+
+    def take_step(self) -> None:
+        """One step of a paused answer."""
+        self._run.send(Pace(steps_per_second=0.0, step=True))
+
+    def watch(self, lens: bool) -> None:
+        """Say whether somebody looks at what hidden states read at each layer; a new engine is told it too."""
+        if lens != self._lens:
+            self._lens = lens
+            self._run.send(Watch(lens=lens))
+
+    def _move(self, trigger: Trigger) -> None:
+        self.state = following(self.state, trigger)
+
+
+def _of_any_model(settings: Settings) -> Settings:
+    """A decoder that not every model has, as one that drafts with what was trained for it, gives way to the default."""
+    info = catalog.DECODERS.get(settings.decoder)
+    if info is None or info.needs is not None or info.least_layers:
+        return replace(settings, decoder=Settings().decoder)
+    return settings

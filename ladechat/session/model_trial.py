@@ -1,0 +1,59 @@
+"""Another model, tried beside the one that answers, until its files are found: a mistyped name costs nothing."""
+
+from collections.abc import Callable
+
+from ladechat.protocol import Event, Failed, Header, Loading, Settings
+from ladechat.session.engine_run import EngineRun
+from ladechat.session.source import EngineSource
+
+NewEngine = Callable[[Settings], EngineSource]
+"""Makes an engine that will start with these settings."""
+
+
+class ModelTrial:
+    """An engine that looks for its model. Until it has found that it takes hardly any memory, and nobody sees it.
+
+    Args:
+        model: its name.
+        new_engine: makes its engine, and each one after it.
+        settings: what it starts with.
+        found: told once, when the files are there, or begin to come.
+        refused: told once, when the model cannot be had, and why.
+
+    Attributes:
+        run: the engine.
+        events: what it has said so far.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        new_engine: NewEngine,
+        settings: Settings,
+        found: "Callable[[ModelTrial], None]",
+        refused: "Callable[[ModelTrial, Failed], None]",
+    ) -> None:
+        self.model = model
+        self.new_engine = new_engine
+        self.events: list[Event] = []
+        self.run = EngineRun(new_engine(settings), self._came, self._ended)
+        self._found = found
+        self._refused = refused
+
+    def _came(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, Failed) and event.fatal:
+            self._refused(self, event)
+        elif not _is_looking(event):
+            self._found(self)
+
+    def _ended(self, why: str | None) -> None:
+        if why is not None:
+            hint = "/model takes another one, or this one once more."
+            self._refused(self, Failed(code="internal", message=why, hint=hint, fatal=True))
+
+
+def _is_looking(event: Event) -> bool:
+    """Does an engine say this before it knows whether there is such a model?"""
+    first_stage = isinstance(event, Loading) and event.stage == 1 and event.total_bytes is None
+    return first_stage or isinstance(event, Header)

@@ -1,0 +1,109 @@
+"""An answer that was stopped goes on in its place, and is one answer to everything that looks at it."""
+
+from pathlib import Path
+
+import pytest
+
+from ladechat.app import LadechatApp
+from ladechat.export.conversation import talk_of
+from ladechat.protocol import Step
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.replay import Recording
+from ladechat.widgets.transcript import Transcript
+from tests.app.stage import Stage, ask, wait_until
+from tests.fake_engine import ANSWER, FakeEngine, tokens
+
+
+def blocks(app: LadechatApp) -> list[tuple[str, str]]:
+    return [(block.kind, block.written) for block in app.query_one(Transcript)._blocks]
+
+
+async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
+    """A session in which an answer was stopped twice and went on: the blocks of its screen, and what was kept."""
+    engine = FakeEngine(hold_steps=True)
+    store = ConversationStore(path.parent / "talks")
+    stage = Stage(engine, store=store)
+    stage.recorder.start(path)
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "/continue")
+        await wait_until(pilot, lambda: stage.notices[-1:] == ["Nothing has been answered yet."])
+        await ask(pilot, "One?")
+        for text in ("", "/continue"):
+            if text:
+                await ask(pilot, text)
+            await wait_until(pilot, lambda: stage.asking)
+            engine.release(3)
+            await wait_until(pilot, lambda: engine._allowed == 0)
+            await pilot.press("escape")
+            await wait_until(pilot, lambda: not stage.asking)
+        await ask(pilot, "/continue")
+        engine.release()
+        await wait_until(pilot, lambda: not stage.asking)
+        shown = blocks(stage.app)
+        answers = stage.screen.view.presenter.answers
+        assert answers.latest == 1 and len(answers.get(1) or ()) == engine.steps_done
+        await pilot.press("left", "home")
+        assert "step 1 of " in stage.screen.view.presenter._status.looking_at
+        await pilot.press("escape", "f7")
+        kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
+        await pilot.press("ctrl+t")
+        await wait_until(pilot, lambda: stage.prompt == "One?")
+        assert all(kind == "notice" for kind, _ in blocks(stage.app)) and store.conversations() == []
+    return shown, kept
+
+
+async def test_an_answer_that_went_on_is_one_on_the_screen_in_the_file_and_in_a_recording(tmp_path: Path) -> None:
+    path = tmp_path / "talk.ladechat.jsonl"
+    shown, kept = await recorded(path)
+    said = [written for kind, written in shown if kind in ("user", "model")]
+    assert said == ["One?", ANSWER] and kept == [[ANSWER]]
+    count = len(tokens(ANSWER))
+    sums = [written for kind, written in shown if kind == "notice" and " steps · " in written]
+    assert len(sums) == 1 and sums[0].startswith(f"{count} tokens")
+    recording = Recording.read(path)
+    (turn,) = talk_of(recording).turns
+    assert turn.question == "One?" and turn.answer == ANSWER and turn.figures()["tokens"] == f"{count:,}"
+    assert turn.finished is not None and len(turn.finished.token_ids) == count
+    assert [step.index for step in turn.steps] == list(range(len(turn.steps)))
+    assert len(recording.turns) == 1
+    player = ReplayScreen(recording)
+    app = LadechatApp(player)
+    async with app.run_test() as pilot:
+        player.go(len(recording.events))
+        assert [written for kind, written in blocks(app) if kind in ("user", "model")] == said
+        first = next(place for place, event in enumerate(recording.events) if isinstance(event, Step)) + 1
+        player.go(first)
+        await pilot.pause()
+        assert blocks(app)[-1] == ("model", turn.steps[0].pieces[0])
+
+
+@pytest.mark.full
+async def test_an_answer_of_another_model_cannot_go_on_and_the_sentence_says_so(tmp_path: Path) -> None:
+    stage = Stage(FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: not stage.asking)
+        stage.session.conversation.use_model("owner/other")
+        await ask(pilot, "/continue")
+        await wait_until(pilot, lambda: "only its own can be continued" in stage.notices[-1])
+        assert not stage.asking and len(stage.engine.questions) == 1
+
+
+@pytest.mark.full
+async def test_a_stop_before_it_went_on_leaves_the_answer_as_it_was() -> None:
+    engine = FakeEngine(hold_steps=True)
+    stage = Stage(engine)
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.asking)
+        engine.release(3)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: not stage.asking)
+        before = blocks(stage.app)
+        await ask(pilot, "/continue")
+        await wait_until(pilot, lambda: stage.asking)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: not stage.asking)
+        assert [one for one in blocks(stage.app) if one[0] == "model"] == [one for one in before if one[0] == "model"]
+        assert len(stage.screen.view.presenter.answers.get(1) or ()) == 3

@@ -1,0 +1,157 @@
+"""An answer that goes on, after a stop or its length limit, is the one that would have been without."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ladechat.engine.conversation import ChatFormat, MessageTooLong, NothingToAnswer
+from ladechat.engine.detokenizer import UNDECODABLE
+from ladechat.engine.turn import Emit, Service, answer
+from ladechat.model.load import load
+from ladechat.protocol import Event, Generate, Message, Settings, Step, TurnFinished, TurnStarted
+from tests.engine import tokenizers
+from tests.engine.messages import answered, user
+from tests.engine.tokenizers import byte_level, decoded, encoded, token_id
+from tests.tiny import random_model
+
+CONTEXT = 160
+WHOLE = 48
+GREEDY, SAMPLED = 0.0, 1.5
+OTHERS = [
+    pytest.param(decoder, temperature, marks=pytest.mark.full)
+    for decoder in ("autoregressive", "prompt_lookup", "jacobi", "suffix", "auto")
+    for temperature in (GREEDY, SAMPLED)
+]
+
+
+class Stopping:
+    """Wants a stop behind so many steps; None: never."""
+
+    def __init__(self, steps: int | None) -> None:
+        self._left = 2 + (steps if steps is not None else 1_000_000)  # it is asked before the prompt, and behind it
+
+    def stop_wanted(self) -> bool:
+        self._left -= 1
+        return self._left <= 0
+
+    def until_due(self, _emit: Emit) -> float:
+        return 0.0
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model, each token of which is a few bytes: a stop is often in the middle of a character."""
+    folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
+    random_model(5, vocab_size=len(tokenizer), max_position_embeddings=CONTEXT).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(checkpoint: Path) -> Service:
+    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+
+
+class Answer:
+    """One answer, in as many parts as it was asked for."""
+
+    def __init__(self, service: Service, limit: int = WHOLE) -> None:
+        self.service = service
+        self.limit = limit
+        self.parts: list[TurnFinished] = []
+        self.started: list[TurnStarted] = []
+        self.steps: list[Step] = []
+        self.messages = [user("Are you there?")]
+
+    def go_on(self, stop: int | None = None) -> "Answer":
+        """Begin it, or have it go on, up to its end or a stop."""
+        events: list[Event] = []
+        said = Message(role="assistant", content=self.text, token_ids=self.token_ids)
+        command = Generate(
+            turn=1,
+            messages=[*self.messages, said] if self.parts else self.messages,
+            max_new_tokens=self.limit,
+            seed=self.started[0].seed if self.parts else 77,
+            first_step=len(self.steps),
+        )
+        with self.service.decoders.fresh():  # they would know the answer from the times before, and be done at once
+            answer(self.service, command, lambda *new: events.extend(new), Stopping(stop))
+        self.started += [event for event in events if isinstance(event, TurnStarted)]
+        self.parts += [event for event in events if isinstance(event, TurnFinished)]
+        self.steps += [event for event in events if isinstance(event, Step)]
+        return self
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+    @property
+    def token_ids(self) -> list[int]:
+        return [token for part in self.parts for token in part.token_ids]
+
+
+@pytest.mark.parametrize(("decoder", "temperature"), [("recycling", GREEDY), ("lookahead", SAMPLED), *OTHERS])
+def test_stops_change_no_token_and_no_character(service: Service, decoder: str, temperature: float) -> None:
+    service.decoders.apply(Settings(decoder=decoder, temperature=temperature))
+    whole = Answer(service).go_on()
+    for first, second in ((1, 1), (2, 3), (4, 2)):
+        parts = Answer(service).go_on(first).go_on(second).go_on()
+        assert [part.reason for part in parts.parts[:2]] == ["stopped", "stopped"]
+        assert parts.token_ids == whole.token_ids and parts.parts[-1].reason == whole.parts[-1].reason
+        assert parts.text == whole.text
+        assert [step.index for step in parts.steps] == list(range(len(parts.steps)))
+        assert "".join(piece for step in parts.steps for piece in step.pieces) == whole.text
+        for before, after in pairwise(parts.started):
+            assert after.prompt_ids[: len(before.prompt_ids)] == before.prompt_ids
+        for part in parts.started[1:]:  # the last token goes into the first step
+            assert part.cached_tokens == len(part.prompt_ids) - 1 and part.continued_tokens
+
+
+@pytest.mark.parametrize("temperature", [pytest.param(GREEDY, marks=pytest.mark.full), SAMPLED])
+def test_behind_its_limit_an_answer_has_as_many_tokens_again(service: Service, temperature: float) -> None:
+    service.decoders.apply(Settings(decoder="lookahead", temperature=temperature))
+    whole = Answer(service, WHOLE).go_on()
+    parts = Answer(service, WHOLE // 4).go_on(2).go_on().go_on()
+    assert len(parts.parts[0].token_ids) + len(parts.parts[1].token_ids) == WHOLE // 4
+    assert len(parts.parts[2].token_ids) == parts.started[2].max_new_tokens == WHOLE // 4
+    assert parts.token_ids == whole.token_ids[: WHOLE // 2]
+    assert whole.text.startswith(parts.text)
+
+
+def test_an_answer_that_was_stopped_inside_a_character_can_go_on() -> None:
+    tokenizer = tokenizers.byte_level()
+    token_ids = [token_id(tokenizer, name) for name in ("a", "ð", "Ł")]
+    half = Message(role="assistant", content="a", token_ids=token_ids)
+    assert decoded(tokenizer, token_ids).endswith(UNDECODABLE)
+    assert ChatFormat(tokenizer).fit([user("Say it."), half], CONTEXT, WHOLE).answer == token_ids
+
+
+def test_an_answer_at_the_end_of_the_context_goes_on_without_the_oldest_turns(service: Service) -> None:
+    chat, tokenizer = service.chat, service.loaded.tokenizer
+    past = [user("the cat sat"), answered(tokenizer, encoded(tokenizer, "on the mat"))]
+    question = user("and then?")
+    room = CONTEXT - len(chat.encode([*past, question]))
+    long = answered(tokenizer, encoded(tokenizer, "a" * (room - 1)))
+    assert chat.fit([*past, question, long], CONTEXT, WHOLE).all_ids == [
+        *chat.encode([*past, question]),
+        *(long.token_ids or []),
+    ]
+    longer = answered(tokenizer, [*(long.token_ids or []), *encoded(tokenizer, "a")])
+    shorter = chat.fit([*past, question, longer], CONTEXT, WHOLE)
+    assert shorter.dropped_turns == 1 and shorter.all_ids == [*chat.encode([question]), *(longer.token_ids or [])]
+    with pytest.raises(MessageTooLong, match="fill the model's context"):
+        chat.fit([question, answered(tokenizer, encoded(tokenizer, "a" * CONTEXT))], CONTEXT, WHOLE)
+
+
+def test_what_cannot_go_on_is_refused_with_the_reason(service: Service) -> None:
+    tokenizer = service.loaded.tokenizer
+    said = answered(tokenizer, encoded(tokenizer, "on the mat"))
+    for token_ids in (None, [], [10**6], encoded(tokenizer, "off")):
+        with pytest.raises(NothingToAnswer, match="another model's or another text's"):
+            service.chat.fit([user("Where?"), replace(said, token_ids=token_ids)], CONTEXT, WHOLE)
+    ended = [*(said.token_ids or []), tokenizer.eos_token_id]
+    command = Generate(turn=1, messages=[user("Where?"), replace(said, token_ids=ended)])
+    with pytest.raises(NothingToAnswer, match="is complete"):
+        answer(service, command, lambda *_: None, Stopping(None))

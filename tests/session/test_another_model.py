@@ -1,0 +1,101 @@
+"""Another model in a session: nothing is lost where there is no such model, or where it cannot be loaded."""
+
+from ladechat import protocol
+from ladechat.protocol import Failed, Loading, Settings
+from ladechat.session.state import State
+from tests.fake_engine import FakeEngine
+from tests.session.test_engine_session import Room
+
+
+class Choosing:
+    """A screen where models are chosen."""
+
+    def __init__(self, room: Room) -> None:
+        self.taken: list[str] = []
+        self.refused: list[tuple[str, str]] = []
+        room.session.model_listener = self
+        self.room = room
+
+    def model_taken(self, model: str) -> None:
+        self.taken.append(model)
+
+    def model_refused(self, model: str, why: Failed) -> None:
+        self.refused.append((model, why.message))
+
+    async def answered(self, question: str) -> None:
+        self.room.session.ask(question)
+        await self.room.until(lambda: not self.room.session.asking)
+
+
+async def chosen(*engines: FakeEngine) -> tuple[Room, Choosing]:
+    """A session in which one question was answered, and another model is being looked for."""
+    room = Room(*engines)
+    choosing = Choosing(room)
+    await room.reach(State.READY)
+    await choosing.answered("One?")
+    assert room.session.use_model("owner/other", room._new_engine)
+    return room, choosing
+
+
+async def test_while_a_model_is_looked_for_the_one_that_is_there_answers_and_stays_where_it_is_refused() -> None:
+    old, new = FakeEngine(), FakeEngine(hold_loading=True)
+    room, choosing = await chosen(old, new)
+    await choosing.answered("Two?")
+    events = len(room.screen.events)
+    new.fail_fatally()
+    await room.until(lambda: bool(choosing.refused))
+    assert choosing.refused == [("owner/other", "The weights are torn.")] and choosing.taken == []
+    assert len(room.screen.events) == events and room.state is State.READY and not old.closed
+    await choosing.answered("Three?")
+    assert len(old.questions) == 3 and len(old.questions[2].messages) == 5
+    await room.until(lambda: new.closed)
+    await room.session.close()
+
+
+async def test_a_model_that_is_found_takes_over_and_answers_the_whole_conversation() -> None:
+    old, new = FakeEngine(), FakeEngine()
+    room, choosing = await chosen(old, new)
+    await room.until(lambda: choosing.taken == ["owner/other"] and room.state is State.READY)
+    await choosing.answered("Two?")
+    assert new.questions[0].messages[1].token_ids is None
+    await room.until(lambda: old.closed)
+    await room.session.close()
+
+
+async def test_a_model_that_is_found_and_cannot_be_loaded_gives_way_to_the_one_before() -> None:
+    old, new, again = FakeEngine(), FakeEngine(hold_loading=True), FakeEngine()
+    room = Room(old, new, again)
+    choosing = Choosing(room)
+    await room.reach(State.READY)
+    room.session.configure(protocol.Configure(decoder="hidden_transfer"))
+    await choosing.answered("One?")
+    assert room.session.use_model("owner/torn", room._new_engine)
+    new._say(Loading(stage=2, stages=2, doing="reading the weights"))
+    await room.until(lambda: choosing.taken == ["owner/torn"])
+    assert room.session.wished.decoder == Settings().decoder
+    room.session.ask("Two?")
+    new.fail_fatally()
+    await room.until(lambda: choosing.taken == ["owner/torn", ""] and room.state is State.READY)
+    assert choosing.refused == [("owner/torn", "The weights are torn.")]
+    assert room.settings[-1].decoder == "hidden_transfer" and room.screen.given_back == ["Two?"]
+    await choosing.answered("Two?")
+    sent = again.questions[0].messages
+    assert [message.content for message in sent][::2] == ["One?", "Two?"] and sent[1].token_ids
+    await room.session.close()
+
+
+async def test_a_second_choice_takes_the_place_of_one_that_is_still_looked_for() -> None:
+    old, slow, right = FakeEngine(), FakeEngine(hold_loading=True), FakeEngine()
+    room, choosing = await chosen(old, slow, right)
+    assert room.session.use_model("owner/right", room._new_engine)
+    await room.until(lambda: choosing.taken == ["owner/right"])
+    await room.until(lambda: slow.closed and old.closed)
+    assert choosing.refused == []
+    await room.session.close()
+
+
+async def test_leaving_ends_an_engine_that_still_looks_for_its_model() -> None:
+    old, new = FakeEngine(), FakeEngine(hold_loading=True)
+    room, _ = await chosen(old, new)
+    await room.session.close()
+    assert old.closed and new.closed

@@ -1,0 +1,36 @@
+"""What was pasted is seen by its size, where the prompt shows only a part of it."""
+
+import pytest
+from textual import events
+
+from ladechat.widgets.prompt_size import PromptSize, size_of
+from tests.app.stage import Stage, wait_until
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ""),
+        ("a\n" * 5 + "b", ""),
+        ("a\n" * 6, "7 lines, 12 characters"),
+        ("x" * 400, ""),
+        ("x" * 3120, "1 line, 3,120 characters"),
+        ("y" * 64 + "\n" * 47, "48 lines, 111 characters"),
+    ],
+)
+def test_a_text_that_is_not_seen_whole_has_a_size(text: str, said: str) -> None:
+    assert size_of(text) == said
+
+
+async def test_a_paste_shows_its_size_above_the_prompt_until_it_is_sent() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        line, prompt = stage.app.query_one(PromptSize), stage.screen._prompt
+        await wait_until(pilot, lambda: prompt.has_focus)
+        stage.app.post_message(events.Paste("what is this?\n" * 47))
+        await wait_until(pilot, lambda: line.display and line.region.height == 1)
+        assert line.render() == "48 lines, 658 characters"
+        assert line.region.bottom == prompt.region.y and prompt.region.bottom < 24
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: bool(stage.engine.questions) and not line.display)
