@@ -149,9 +149,15 @@ class Recorder:
         if not isinstance(self._past[0], Asked | ConversationOpened):
             self._forget(len(self._past))
         if isinstance(event, Asked) and len(self._past) > MOST_REMEMBERED:  # never within an answer, event by event
-            first = len(self._past) - MOST_REMEMBERED
-            self._forget(next(place for place in range(first, len(self._past)) if isinstance(self._past[place], Asked)))
-            self.shortened = True
+            forgotten = self._first_to_keep()
+            self._forget(forgotten)
+            self.shortened = self.shortened or forgotten > 0
+
+    def _first_to_keep(self) -> int:
+        """The place of a question: the first among the latest events, or an earlier one, so that an answer is left."""
+        questions = [place for place, event in enumerate(self._past) if isinstance(event, Asked)]
+        recent = (place for place in questions if place >= len(self._past) - MOST_REMEMBERED)
+        return min(next(recent), *questions[-2:])
 
     def _forget(self, count: int) -> None:
         """Let the earliest events go, all but what the rest is read with."""

@@ -126,13 +126,13 @@ def test_a_conversation_that_is_not_recorded_can_be_had_with_its_times_as_long_a
     assert conversation == [header, *events] and isinstance(closed, Closed)
     shortened = [recorder.shortened]
     monkeypatch.setattr("ladechat.session.recording.MOST_REMEMBERED", len(events))
-    for event in stream(Asked(turn=2, text="Two?"), *turn(2))[1:]:
+    for event in stream(Asked(turn=2, text="Two?"), *turn(2), Asked(turn=3, text="Three?"))[1:]:
         recorder.record(event)
-    shortened.append(recorder.shortened)
-    assert [event.text for event in recorder.conversation() if isinstance(event, Asked)] == ["Two?"]
+        shortened.append(recorder.shortened)
+    assert [event.text for event in recorder.conversation() if isinstance(event, Asked)] == ["Two?", "Three?"]
     recorder.record_own(ConversationCleared())
     shortened.append(recorder.shortened)
-    assert recorder.conversation() == [] and shortened == [False, True, False]
+    assert recorder.conversation() == [] and shortened == [*[False] * len(events), False, True, False]
 
 
 def test_what_the_user_adds_repeats_the_number_before_and_time_never_falls(tmp_path: Path) -> None:
