@@ -63,7 +63,7 @@ register(
         parameters=[
             Parameter("window", "W", "W: how many future positions the window works on.", 5, 1, 64),
             Parameter("ngram", "N", "N: tokens in an n-gram.", 3, 2, 16),
-            Parameter("guesses", "G", "G: how many n-grams a step verifies.", 5, 0, 64),
+            Parameter("guesses", "G", "G: how many n-grams a pass verifies.", 5, 0, 64),
             Parameter("pool_prompt", "prompt", "N-grams of the prompt enter the pool.", True),
             Parameter("pool_accepted", "text", "N-grams of the accepted text enter the pool.", True),
         ],
@@ -138,7 +138,7 @@ register(
     DecoderInfo(
         name="autoregressive",
         label="plain decoding",
-        help="One token a step, nothing guessed.",
+        help="One token a pass, nothing guessed.",
         tree_attention=False,
     )
 )

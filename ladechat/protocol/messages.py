@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ladechat.protocol.values import (
     Count,
+    Decision,
     DecoderInfo,
     DraftTree,
     Exchange,
@@ -46,7 +47,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.2"
+VERSION = "3.3"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -245,6 +246,7 @@ class Step(Event, frozen=True, tag="step"):
     window: WindowView | None = None
     pool: PoolView | None = None
     lens: LensView | None = None
+    decision: Decision | None = None
 
 
 class PolicyChoice(Event, frozen=True, tag="policy_choice"):

@@ -19,13 +19,13 @@ from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP
 NAME_CELLS = 19
 SEEN = (
     ("a colour", "One forward pass of the model: these tokens came together. Plain ones came alone."),
-    ("underlined, bold", "A token that was drafted. The last of a step is mostly the model's own: its colour alone."),
+    ("underlined, bold", "A token that was drafted. The last of a pass is mostly the model's own: its colour alone."),
     ("Jacobi window", "Guesses at W positions ahead, of the last N − 1 passes; down the stairs they read as n-grams."),
     ("pseudo states", "Hidden transfer: what each guess reads at every layer, up to the last one, which counts."),
     ("n-gram pool, drafts", "What was guessed for this pass. ✓ the model agreed, ✗ it did not, · it was not asked."),
     ("attention mask", "Which slots of the pass see which: each its own branch alone. F10 shows it by itself."),
     ("biography", "Where the latest accepted draft came from, and how often it was guessed before."),
-    ("how much to draft", "Of auto: what a step costs by its slots, and how many tokens it should bring."),
+    ("how much to draft", "Of auto: what a pass costs by its slots, and how many tokens it should bring."),
     ("speed", "Tokens a pass, passes saved, and how long it took; × compares with plain decoding."),
     ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
     ("more of it", "Ctrl+P, Learn how it works: seven scenes of a minute, on the real engine; or ladechat learn."),

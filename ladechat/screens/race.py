@@ -36,7 +36,7 @@ PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 CLOCKS = {
     Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
-    Clock.SECONDS: ("measured time", "Measured time: each step as long as it took here. C: pass by pass."),
+    Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
 }
 """What each clock is called, and what it shows."""
 

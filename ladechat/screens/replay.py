@@ -121,7 +121,7 @@ class ReplayScreen(Screen[None]):
         self._transport.state = f"{mark} {player.speed:g}×"
         self._transport.facts = (
             f"{now} of {whole}",
-            f"step {self._steps_before[player.position]:,} of {self._steps_before[-1]:,}",
+            f"pass {self._steps_before[player.position]:,} of {self._steps_before[-1]:,}",
             f"turn {turn.number if turn else 0} of {len(self.recording.turns)}",
         )
         self._transport.fraction = player.position / len(self.recording.events)

@@ -78,7 +78,7 @@ class ConversationView(Vertical):
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
         """Show at what pace steps are wanted, and how many questions wait."""
         status, rate = self._status, steps_per_second
-        status.rate = "" if rate is None else f"{rate:g} step{'s' * (rate != 1)}/s"
+        status.rate = "" if rate is None else f"{rate:g} pass{'es' * (rate != 1)}/s"
         status.paused, status.waiting = paused, waiting
 
     def toggle_panels(self) -> None:

@@ -201,7 +201,7 @@ class Presenter:
                     self._exchanges.append(self._asked_at)
                 self._side.show_finished(event)
                 self._status.memory = describe_memory(event.memory)
-                self._transcript.notice(describe_finish(event))
+                self._transcript.notice(describe_finish(event, self._side.answer.remembered))
                 self.say("ready")
             case Failed():
                 self._show_failure(event)

@@ -159,6 +159,7 @@ class SidePanels(Vertical):
 
     def _count(self, steps: Sequence[Step]) -> None:
         for step in steps:
+            self.query_one(PolicyPanel).show_step(step)
             self.query_one(WindowPanel).show_step(step)
             self.query_one(LensPanel).show_step(step)
             self.query_one(PoolPanel).show_step(step)
@@ -172,6 +173,7 @@ class SidePanels(Vertical):
             self.query_one(SpeedPanel).show_finished(event)
         if answer.telling is not None and answer.telling < len(answer) - 1:
             step = answer.step(answer.telling)
+            self.query_one(PolicyPanel).stay_at(step)
             self.query_one(WindowPanel).stay_at(step)
             self.query_one(LensPanel).stay_at(step)
             self.query_one(PoolPanel).stay_at(step)

@@ -11,7 +11,7 @@ from ladechat.widgets.prompt import Prompt
 from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, wait_until
 from tests.fake_engine import FakeEngine
 
-HINT = "paused · Space goes on · → one step · ← back"
+HINT = "paused · Space goes on · → one pass · ← back"
 
 
 def paces(stage: Stage) -> list[Pace]:
@@ -91,7 +91,7 @@ async def test_f6_is_four_steps_a_second_and_back_also_between_answers() -> None
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press("f6")
-        await wait_until(pilot, lambda: "ready · 4 steps/s" in stage.status)
+        await wait_until(pilot, lambda: "ready · 4 passes/s" in stage.status)
         await pilot.press("f6")
         await wait_until(pilot, lambda: "/s" not in stage.status)
         await wait_until(pilot, lambda: paces(stage) == [Pace(steps_per_second=4), Pace()])
@@ -102,7 +102,7 @@ async def test_the_rate_is_kept_over_a_pause_and_can_be_changed_in_it() -> None:
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
         await pilot.press("f6", "]")
-        await wait_until(pilot, lambda: f"{HINT} · 8 steps/s" in stage.status)
+        await wait_until(pilot, lambda: f"{HINT} · 8 passes/s" in stage.status)
         assert stage.engine.pace == 0
         await pilot.press("space")
         await wait_until(pilot, lambda: not stage.asking)
@@ -157,7 +157,7 @@ async def test_a_new_engine_keeps_the_rate_but_no_pause() -> None:
         await pilot.press("f6", "f5")
         await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
         assert paces(stage) == [Pace(steps_per_second=4)]
-        assert "ready · 4 steps/s" in stage.status
+        assert "ready · 4 passes/s" in stage.status
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
