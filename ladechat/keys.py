@@ -7,6 +7,8 @@ from textual.binding import Binding
 EXPLAIN_KEY = "question_mark"
 """It is typed like others where the prompt is not empty."""
 
+_HELP = Binding("f1", "app.help", "Help", id="help", tooltip="What is on the screen, and all keys.")
+
 SHARED_KEYS = (
     Binding("f2", "app.toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
     Binding(
@@ -20,7 +22,7 @@ SHARED_KEYS = (
     Binding("pageup", "app.page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
     Binding("pagedown", "app.page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
     Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
-    Binding("f1", "app.help", "Help", id="help", tooltip="What is on the screen, and all keys."),
+    _HELP,
     Binding(
         "ctrl+g",
         "app.switch_format",
@@ -217,6 +219,7 @@ RACE_KEYS = (
     Binding("r", "restart", "Again", id="again", tooltip="From the start again."),
     Binding("plus,up", "faster", "Fast", key_display="+", id="faster", tooltip="Faster."),
     Binding("minus,down", "slower", "Slow", key_display="-", id="slower", tooltip="Slower."),
+    Binding("f1", "app.help", "Help", show=False, id="race_help", tooltip=_HELP.tooltip),
     Binding("home", "to_start", "To the start", show=False, id="to_start", tooltip="To the start."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the seal."),
     Binding("f4", "app.switch_look", "Look", show=False, id="race_look", tooltip=SHARED_KEYS[1].tooltip),
@@ -226,16 +229,19 @@ RACE_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
+_PREDICT = Binding.Group("Predict", compact=True)
+
 LEARN_KEYS = (
     Binding("enter,space", "go_on", "Go on", key_display="Enter", id="go_on", tooltip="To the next card, or hurry."),
     Binding("left,backspace", "back", "Back", key_display="←", id="back", tooltip="To the card before."),
-    Binding("1", "answer(0)", "Predict", key_display="1–4", id="answer_1", tooltip="Predict the first."),
-    Binding("2", "answer(1)", "Predict", show=False, id="answer_2", tooltip="Predict the second."),
-    Binding("3", "answer(2)", "Predict", show=False, id="answer_3", tooltip="Predict the third."),
-    Binding("4", "answer(3)", "Predict", show=False, id="answer_4", tooltip="Predict the fourth."),
+    Binding("1", "answer(0)", "Predict", group=_PREDICT, id="answer_1", tooltip="Predict the first."),
+    Binding("2", "answer(1)", "Predict", group=_PREDICT, id="answer_2", tooltip="Predict the second."),
+    Binding("3", "answer(2)", "Predict", group=_PREDICT, id="answer_3", tooltip="Predict the third."),
+    Binding("4", "answer(3)", "Predict", group=_PREDICT, id="answer_4", tooltip="Predict the fourth."),
     Binding("n", "next_scene", "Next scene", id="next_scene", tooltip="To the next scene."),
     Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
     Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
+    Binding("f1", "app.help", "Help", id="learn_help", tooltip=_HELP.tooltip),
     Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the answer."),
     Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the answer."),
     Binding("f4", "app.switch_look", "Look", show=False, id="learn_look", tooltip=SHARED_KEYS[1].tooltip),

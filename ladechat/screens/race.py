@@ -19,12 +19,13 @@ from textual.widgets import Footer
 
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
+from ladechat.protocol import DecoderInfo
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Lane, Track, measured_time, passes_saved, seal
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
-from ladechat.widgets.formatting import describe_loading, duration
+from ladechat.widgets.formatting import announced, describe_loading, duration, info_of
 from ladechat.widgets.lane import LaneHead, LaneView, Standing
 from ladechat.widgets.panel import Panel, Row
 from ladechat.widgets.seek_bar import SeekBar
@@ -34,6 +35,10 @@ from ladechat.widgets.transport import Transport
 USAGE_ERROR = 2
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
+LOADING = (
+    "The same question goes to several decoders. The race has an engine of its own, which loads the model now; then "
+    "each decoder answers alone, one after another; then all are shown side by side. Esc stops."
+)
 CLOCKS = {
     Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
     Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
@@ -141,6 +146,11 @@ class RaceScreen(Screen[None]):
                 self._show()
 
     @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """Those that race."""
+        return [info_of(lane.name, announced(())) for lane in self.measuring.lanes]
+
+    @property
     def _palette(self) -> Palette:
         palette: Palette = getattr(self.app, "palette", Palette())
         return palette
@@ -148,7 +158,7 @@ class RaceScreen(Screen[None]):
     def _show_measuring(self) -> None:
         """What is being done. The answers themselves wait: drawing them would slow down what is measured."""
         measuring, current = self.measuring, self.measuring.current
-        self._remarks.say(MEASURING)
+        self._remarks.say(LOADING if current is None else MEASURING)
         for view, lane in zip(self._lanes, measuring.lanes, strict=True):
             place = "measuring …" if lane is current else "measured" if lane.finished else "waits"
             view.head.standing = _standing(lane, len(lane.steps), place, 0.0)
@@ -158,7 +168,9 @@ class RaceScreen(Screen[None]):
         else:
             number = measuring.lanes.index(current)
             self._transport.state = f"measuring {current.label}"
-            self._transport.facts = (f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
+            passes = len(current.steps)
+            done = f"{passes:,} pass{'es' * (passes != 1)} so far" if passes else "reads the question"
+            self._transport.facts = (done, f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
             self._transport.fraction = number / len(measuring.lanes)
 
     def _begin(self) -> None:

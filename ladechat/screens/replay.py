@@ -14,7 +14,15 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from ladechat.keys import REPLAY_KEYS
-from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
+from ladechat.protocol import (
+    ConversationCleared,
+    ConversationOpened,
+    DecoderInfo,
+    Event,
+    ExchangeRemoved,
+    Step,
+    TurnStarted,
+)
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
@@ -54,6 +62,11 @@ class ReplayScreen(Screen[None]):
         for event in recording.events:
             steps.append(steps[-1] + isinstance(event, Step))
         self._steps_before = steps
+
+    @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """Those that the recording has."""
+        return self.view.presenter.decoders.values()
 
     def compose(self) -> ComposeResult:
         yield self.view

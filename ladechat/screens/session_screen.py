@@ -1,8 +1,11 @@
 """What the parts of the chat have in common: a session with an engine, a conversation that is shown, a prompt."""
 
+from collections.abc import Iterable
+
 from textual.containers import Vertical
 from textual.screen import Screen
 
+from ladechat.protocol import DecoderInfo
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
 from ladechat.widgets.prompt import Prompt
@@ -27,3 +30,8 @@ class SessionScreen(Screen[None]):
         self._waiting = WaitingQuestions()
         asking = Vertical(self._waiting, self._prompt.commands, self._prompt, id="asking")
         self.view = ConversationView(asking, welcome)
+
+    @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """Those that the engine has announced."""
+        return self.view.presenter.decoders.values()

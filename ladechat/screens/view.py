@@ -21,9 +21,9 @@ from ladechat.widgets.transcript import Transcript
 
 FRAMES_PER_SECOND = 30
 WELCOME = (
-    "Ask the bundled model about what you see, for instance: What is the n-gram pool? How do I choose W, N and G? "
-    "Write a Python function that reverses a string. F1 and ? explain the screen; "
-    "`ladechat learn` teaches how it works."
+    "Words of one colour will come from one run of the model, which guessed several ahead and kept those that it "
+    "would have written anyway. The panels show the guesses. /learn explains it in seven short scenes, F1 what is on "
+    "the screen. Ask, for instance: What is the n-gram pool?"
 )
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 

@@ -191,7 +191,9 @@ class PoolPanel(StepPanel):
         if not tested:
             return ("no draft tested yet",)
         tally = f"{accepted} of {tested} tested draft tokens accepted"
-        of_each = [f"{source_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count]
+        of_each = [
+            f"{source_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
+        ]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
 
 
