@@ -263,9 +263,7 @@ class _Turn:
 
     def _emit_and_measure(self, ended: bool) -> float:
         """Emit the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
-        larger_ms = sum(
-            step_ms for step, step_ms, _ in self.pending if step.slots > 1
-        )  # others are plain passes, timed
+        larger_ms = sum(ms for step, ms, _ in self.pending if step.slots > 1)  # others are plain passes, timed
         self._emit_steps(ended)
         return self.service.cost.refresh(larger_ms / 1000) if larger_ms and not ended else 0.0
 

@@ -29,17 +29,17 @@ PANELS = (
     (
         "window",
         "Jacobi window",
-        "Guesses at W positions ahead, of the last N − 1 passes; n-grams stand down the rows, ↘.",
+        "Guesses at W positions ahead, of the last N − 1 passes; down the rows (↘), n-grams.",
     ),
     (
         "lens",
         "pseudo states",
-        "Hidden transfer: what each guess reads at every layer, up to the last one, which counts.",
+        "Hidden transfer: what each guess reads at every layer; the last one counts.",
     ),
     (
         "pool",
         "n-gram pool, drafts",
-        "What was guessed for this pass. ✓ the model agreed, ✗ it did not, · it was not asked.",
+        "Guesses for this pass: ✓ the model agreed, ✗ it did not, · it was not asked.",
     ),
     ("mask", "attention mask", "Which slots of the pass see which: each its own branch alone."),
     ("biography", "biography", "Where the latest accepted draft came from, and how often it was guessed before."),

@@ -21,9 +21,9 @@ from ladechat.widgets.transcript import Transcript
 
 FRAMES_PER_SECOND = 30
 WELCOME = (
-    "Words of one colour will come from one run of the model, which guessed several ahead and kept those that it "
-    "would have written anyway. The panels show the guesses. /learn explains it in seven short scenes, F1 what is on "
-    "the screen. Ask, for instance: What is the n-gram pool?"
+    "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
+    "anyway. The panels show the guesses. /learn explains it in short scenes, F1 the screen. Ask, for instance: What "
+    "is the n-gram pool?"
 )
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 

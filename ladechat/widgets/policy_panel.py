@@ -79,7 +79,7 @@ class PolicyPanel(StepPanel):
             return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
         header = self.header(width, titles, shown.slots_told)
         words: Row = [(longest(width, shown.wordings), self.muted)]
-        legend: Row = [(longest(width, LEGENDS), self.muted)]
+        legend: Row = [(longest(width, _legends("chosen" if isinstance(shown, LateChoice) else "this pass")), self.muted)]
         expected = [(float(one.slots), one.tokens) for one in choice.expected]
         chart = self._chart(_costs(choice), expected, (shown.slots, shown.tokens), width, height - 3)
         return [header, *chart, *([legend] if chart else []), words]
@@ -117,13 +117,14 @@ class PolicyPanel(StepPanel):
         return [*rows, [(_slots_axis(most, columns), self.muted)]]
 
 
-LEGENDS = (
-    f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} this pass",
-    f"of late: {COST} cost  {TOKENS} tokens expected  {TAKEN} this pass",
-    f"of late: {COST} cost  {TOKENS} tokens  {TAKEN} now",
-    f"{COST} cost  {TOKENS} tokens  {TAKEN} now",
-)
-"""What the signs mean, the longest that fits."""
+def _legends(taken: str) -> tuple[str, ...]:
+    """What the signs mean, the longest that fits."""
+    return (
+        f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} {taken}",
+        f"of late: {COST} cost  {TOKENS} tokens expected  {TAKEN} {taken}",
+        f"of late: {COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
+        f"{COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
+    )
 
 
 class PassChoice(NamedTuple):

@@ -248,9 +248,9 @@ class SpeedPanel(Panel):
         if (last := self._last) is None:
             return []
         timing = last.timing
-        short = f"{timing.slots} slot{'s' * (timing.slots != 1)} · {timing.step_ms:.1f} ms"
+        slots = f"{timing.slots} slot{'s' * (timing.slots != 1)}"
         if not self._compared or not self._looks_ahead:
-            return [f"pass of {short}", short]
+            return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
         mean, plain = self._compared_ms / self._compared, self._plain_step_ms / self._compared
-        means = f"mean pass {mean:.1f} ms, plain {plain:.1f}"
-        return [f"this pass {short} · {means}", f"{short} · mean {mean:.1f}, plain {plain:.1f}", means, short]
+        means = f"mean pass {mean:.1f} ms, plain {plain:.1f} ms"
+        return [f"this pass {slots} · {means}", f"{slots} · {means}", means, f"mean {mean:.1f} ms, plain {plain:.1f}"]

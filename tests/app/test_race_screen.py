@@ -220,6 +220,7 @@ async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
         await wait_until(pilot, lambda: room.screen.query(LaneHead)[0].standing.figures[:1] == ("2 tokens",))
         places = [head.standing.place for head in room.screen.query(LaneHead)]
         assert places == ["measuring …", "waits", "waits", "waits"]
+        assert room.screen.query_one(Transport).facts == ("2 passes so far", "1 of 4", "Esc stops")
         assert room.steps == [0, 0, 0, 0]
         await pilot.press("space", "right", "left", "c", "r", "plus", "home", "end")
         assert room.screen.track is None
@@ -248,6 +249,7 @@ async def test_escape_while_the_engine_loads_ends_it() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test() as pilot:
         await wait_until(pilot, lambda: "reading the weights" in room.screen.query_one(Transport).state)
+        assert room.remarks.startswith("The same question goes to several decoders.")
         await pilot.press("escape")
         await wait_until(pilot, lambda: room.screen.track is not None)
         assert "Stopped before anything was measured." in room.remarks

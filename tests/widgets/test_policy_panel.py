@@ -34,7 +34,7 @@ async def test_the_latest_choices_are_told_in_words_and_the_axes_are_named() -> 
         assert text[0].endswith("lately 9 slots a pass")
         assert text[-1] == "Lately passes of 9 slots cost 1.4 plain ones, and should bring 2.1 tokens"
         assert (
-            text[-2] == f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} this pass"
+            text[-2] == f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} chosen"
         )
         assert text[-3].split() == ["slots", "1", "4", "16", "64"]
         assert sum(line.count(TAKEN) for line in text[1:-3]) == 1
@@ -66,17 +66,9 @@ async def test_two_lines_are_enough_for_the_choice(choice: PolicyChoice, words: 
 
 
 PASSES = [
-    (
-        1,
-        Decision(why="paused", tokens=1.0, cost=1.0),
-        "No draft in this pass: drafting has not paid lately, so it pauses",
-    ),
+    (1, Decision(why="paused", tokens=1.0, cost=1.0), "No draft in this pass: drafting has not paid lately"),
     (1, Decision(why="none", tokens=1.0, cost=1.1), "No draft in this pass: none was worth its slot"),
-    (
-        3,
-        Decision(why="pays", tokens=1.9, cost=1.3),
-        "This pass: 3 slots cost 1.3 plain passes and should bring 1.9 tokens",
-    ),
+    (3, Decision(why="pays", tokens=1.9, cost=1.3), "This pass: 3 slots cost 1.3 plain passes and should bring 1.9"),
     (
         3,
         Decision(why="trial", tokens=1.2, cost=1.9),

@@ -72,7 +72,7 @@ async def test_a_narrow_panel_keeps_marks_tokens_and_the_beginning_of_the_source
     async with Host(panel, 28, 6).run_test():
         shown = lines(panel)
         assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "…", "windo"]
-        assert shown[3].split() == ["✓", "└-grams", "accep"]
+        assert shown[3].split() == ["✓", "└-grams", "answe"]
         assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "promp"]
 
 
