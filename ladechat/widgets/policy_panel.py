@@ -79,7 +79,9 @@ class PolicyPanel(StepPanel):
             return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
         header = self.header(width, titles, shown.slots_told)
         words: Row = [(longest(width, shown.wordings), self.muted)]
-        legend: Row = [(longest(width, _legends("chosen" if isinstance(shown, LateChoice) else "this pass")), self.muted)]
+        legend: Row = [
+            (longest(width, _legends("chosen" if isinstance(shown, LateChoice) else "this pass")), self.muted)
+        ]
         expected = [(float(one.slots), one.tokens) for one in choice.expected]
         chart = self._chart(_costs(choice), expected, (shown.slots, shown.tokens), width, height - 3)
         return [header, *chart, *([legend] if chart else []), words]

@@ -82,7 +82,7 @@ async def test_arrows_walk_through_the_steps_of_a_paused_answer_and_escape_goes_
             await pilot.press(key)
             assert looked_at(stage) == (step, 9), key
             assert marked(stage.app).replace(" ", "") == said(stage, step).replace(" ", ""), "lines break at spaces"
-            assert f"step {step} of 9 of this answer" in stage.status
+            assert f"pass {step} of 9 of this answer" in stage.status
             assert stage.app.query_one(SpeedPanel)._steps == step
         assert stage.app.query_one("#timeline").display
         await pilot.press("escape")

@@ -75,7 +75,7 @@ async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says
         await answering(pilot, stage)
         for rate in (*RATES[-2::-1], RATES[0]):
             await pilot.press("[")
-            shown = f"answering … · {rate:g} step" + "s" * (rate != 1) + "/s"
+            shown = f"answering … · {rate:g} pass" + "es" * (rate != 1) + "/s"
             await wait_until(pilot, lambda: shown in stage.status)  # noqa: B023
             assert stage.session.pace.rate == rate
         for wanted in (*RATES[1:], RATES[-1]):
@@ -170,7 +170,7 @@ async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size:
             return [key.description for key in footer.query(FooterKey)]
 
         await paused(pilot, stage)
-        expected = ["Stop", "Pause", "Step", "", "", "Decoder", "Slow", "Quit", "palette"]
+        expected = ["Stop", "Pause", "One pass", "", "", "Decoder", "Slow", "Quit", "palette"]
         await wait_until(pilot, lambda: names() == expected)
         last = list(footer.query(FooterKey))[-1]
         assert last.region.right <= size[0]

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from ladechat.protocol import Loading, Memory, Ready, SamplingDefaults, Settings, TurnFinished
-from ladechat.widgets.formatting import describe_finish, describe_loading, describe_memory, describe_model, duration, introduce
+from ladechat.widgets.formatting import (
+    describe_finish,
+    describe_loading,
+    describe_memory,
+    describe_model,
+    duration,
+    introduce,
+)
 
 LLAMA = Ready(
     model="meta-llama/Llama-2-7b-chat-hf",

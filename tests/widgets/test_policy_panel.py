@@ -33,9 +33,7 @@ async def test_the_latest_choices_are_told_in_words_and_the_axes_are_named() -> 
         text = lines(panel)
         assert text[0].endswith("lately 9 slots a pass")
         assert text[-1] == "Lately passes of 9 slots cost 1.4 plain ones, and should bring 2.1 tokens"
-        assert (
-            text[-2] == f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} chosen"
-        )
+        assert text[-2] == f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} chosen"
         assert text[-3].split() == ["slots", "1", "4", "16", "64"]
         assert sum(line.count(TAKEN) for line in text[1:-3]) == 1
 
