@@ -188,6 +188,6 @@ async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
             return {command.title for command in stage.app.get_system_commands(stage.app.screen)}
 
         await wait_until(pilot, lambda: stage.activity == "ready")
-        assert not {"Pause", "Step", "Slower", "Faster"} & names()
+        assert not {"Pause", "One pass", "Slower", "Faster"} & names()
         await answering(pilot, stage)
-        assert {"Pause", "Slower", "Faster"} <= names() and "Step" not in names()
+        assert {"Pause", "Slower", "Faster"} <= names() and "One pass" not in names()
