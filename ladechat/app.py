@@ -7,7 +7,6 @@ from time import monotonic
 from typing import Any
 
 from textual.app import App, SystemCommand
-from textual.binding import Binding
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -139,8 +138,8 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         """Explain what is on the screen."""
-        keys = [one for one in self._conversing.BINDINGS if isinstance(one, Binding)]
-        self.push_screen(HelpScreen(keys, self._view.presenter.decoders.values()))
+        if isinstance(self.screen, Opening):
+            self.push_screen(HelpScreen(self.screen, self.screen.decoders))
 
     def action_explain(self) -> None:
         """Explain each panel, with its numbers."""

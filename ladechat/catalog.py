@@ -61,9 +61,23 @@ register(
         label="lookahead",
         help="Guess with a Jacobi window and a pool of n-grams, at fixed W, N and G.",
         parameters=[
-            Parameter("window", "W", "W: how many future positions the window works on.", 5, 1, 64),
-            Parameter("ngram", "N", "N: tokens in an n-gram.", 3, 2, 16),
-            Parameter("guesses", "G", "G: how many n-grams a step verifies.", 5, 0, 64),
+            Parameter(
+                "window",
+                "W",
+                "W: how many positions ahead the window works on; more of them, more slots.",
+                5,
+                1,
+                64,
+            ),
+            Parameter(
+                "ngram",
+                "N",
+                "N: tokens in an n-gram; the window has N − 1 rows, a guess as many drafts.",
+                3,
+                2,
+                16,
+            ),
+            Parameter("guesses", "G", "G: how many guesses of the pool a pass verifies, beside the window.", 5, 0, 64),
             Parameter("pool_prompt", "prompt", "N-grams of the prompt enter the pool.", True),
             Parameter("pool_accepted", "text", "N-grams of the accepted text enter the pool.", True),
         ],
@@ -138,7 +152,7 @@ register(
     DecoderInfo(
         name="autoregressive",
         label="plain decoding",
-        help="One token a step, nothing guessed.",
+        help="One token a pass, nothing guessed.",
         tree_attention=False,
     )
 )

@@ -89,14 +89,14 @@ COMMANDS = (
     SlashCommand(
         "system", "How the model should behave, from the next question on.", "system", "[TEXT]", title="System prompt …"
     ),
-    SlashCommand("decoder", "Decode with this decoder from the next step on.", "decoder", "NAME"),
+    SlashCommand("decoder", "Decode with this decoder from the next pass on.", "decoder", "NAME"),
     SlashCommand("set", "Set a number of the decoder, as in /set W 15; /W 15 does the same.", "set", "NAME NUMBER"),
     *_of_drawing(),
     SlashCommand("settings", "All that can be set, with explanations.", "settings", title="Settings …"),
     SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
     SlashCommand(
         "replay",
-        "See a recording step by step: the one just made, or that in FILE.",
+        "See a recording pass by pass: the one just made, or that in FILE.",
         "replay",
         "[FILE]",
         title="Replay the recording",

@@ -7,6 +7,8 @@ from textual.binding import Binding
 EXPLAIN_KEY = "question_mark"
 """It is typed like others where the prompt is not empty."""
 
+_HELP = Binding("f1", "app.help", "Help", id="help", tooltip="What is on the screen, and all keys.")
+
 SHARED_KEYS = (
     Binding("f2", "app.toggle_panels", "Panels", id="panels", tooltip="Show or hide the panels at the right."),
     Binding(
@@ -15,19 +17,19 @@ SHARED_KEYS = (
         "Look",
         show=False,
         id="look",
-        tooltip="A hue for each step, or blue for parallel ones.",
+        tooltip="A hue for each pass, or blue for parallel ones.",
     ),
     Binding("pageup", "app.page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the conversation."),
     Binding("pagedown", "app.page_down", "Page down", show=False, id="page_down", tooltip="Later in the conversation."),
     Binding("f8", "app.copy_answer", "Copy answer", show=False, id="copy_answer", tooltip="Copy the last answer."),
-    Binding("f1", "app.help", "Help", id="help", tooltip="What is on the screen, and all keys."),
+    _HELP,
     Binding(
         "ctrl+g",
         "app.switch_format",
         "Format",
         show=False,
         id="format",
-        tooltip="Answers as formatted Markdown, or in the colours of steps.",
+        tooltip="Answers as formatted Markdown, or in the colours of passes.",
     ),
     Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open long questions, or fold them."),
     Binding(
@@ -63,9 +65,9 @@ _PACE = Binding.Group("Pace", compact=True)
 
 PACE_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause the answer, or go on."),
-    Binding("right", "take_step", "Step", id="take_step", tooltip="One step of a paused answer."),
-    Binding("left_square_bracket", "slower", "Slower", group=_PACE, id="slower", tooltip="Fewer steps a second."),
-    Binding("right_square_bracket", "faster", "Faster", group=_PACE, id="faster", tooltip="More steps a second."),
+    Binding("right", "take_step", "One pass", id="take_step", tooltip="One pass of a paused answer."),
+    Binding("left_square_bracket", "slower", "Slower", group=_PACE, id="slower", tooltip="Fewer passes a second."),
+    Binding("right_square_bracket", "faster", "Faster", group=_PACE, id="faster", tooltip="More passes a second."),
 )
 """They act while an answer is under way, and are typed like others where the prompt is not empty."""
 
@@ -75,11 +77,11 @@ WALK_KEYS = ("left", "right", "home", "end")
 LOOK_KEYS = (
     Binding("escape", "leave_steps", "Newest", id="leave_steps", tooltip="From looking back to the newest state."),
     Binding(
-        "left,ctrl+b", "look_back", "Back", id="look_back", tooltip="Look back, step by step; Ctrl+B while typing too."
+        "left,ctrl+b", "look_back", "Back", id="look_back", tooltip="Look back, pass by pass; Ctrl+B while typing too."
     ),
-    Binding("right", "look_on", "On", id="look_on", tooltip="One step on, while looking back."),
-    Binding("home", "first_step", "First step", show=False, id="first_step", tooltip="To the answer's first step."),
-    Binding("end", "last_step", "Last step", show=False, id="last_step", tooltip="To the answer's last step."),
+    Binding("right", "look_on", "On", id="look_on", tooltip="One pass on, while looking back."),
+    Binding("home", "first_step", "First pass", show=False, id="first_step", tooltip="To the answer's first pass."),
+    Binding("end", "last_step", "Last pass", show=False, id="last_step", tooltip="To the answer's last pass."),
 )
 """They act while one looks back. Each comes before another key that means something else at other times."""
 
@@ -92,7 +94,7 @@ APP_KEYS = (
     SHARED_KEYS[0],
     Binding("f3", "switch_decoder", "Decoder", id="decoder", tooltip="Plain decoding, or the decoder before."),
     SHARED_KEYS[1],
-    Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Four steps a second, or as many as it can."),
+    Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Four passes a second, or as many as it can."),
     Binding("f7", "record", "Rec", id="record", tooltip="Begin or end a recording of the session."),
     Binding("f9", "race", "Race", show=False, id="race", tooltip="Decoders side by side, on one question."),
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
@@ -183,8 +185,8 @@ _TURN = Binding.Group("Turn", compact=True)
 
 REPLAY_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
-    Binding("right", "step_forward", "Step", group=_STEP, id="step_forward", tooltip="One step on."),
-    Binding("left", "step_back", "Back", group=_STEP, id="step_back", tooltip="One step back."),
+    Binding("right", "step_forward", "Step", group=_STEP, id="step_forward", tooltip="One pass on."),
+    Binding("left", "step_back", "Back", group=_STEP, id="step_back", tooltip="One pass back."),
     Binding("n", "next_turn", "Next turn", group=_TURN, id="next_turn", tooltip="To the next question."),
     Binding("p", "previous_turn", "Previous turn", group=_TURN, id="previous_turn", tooltip="To the question before."),
     Binding("plus,up", "faster", "Faster", group=_SPEED, key_display="+", id="faster", tooltip="Faster."),
@@ -211,12 +213,13 @@ REPLAY_KEYS = (
 RACE_KEYS = (
     Binding("escape", "stop", "Leave", id="leave", tooltip="Stop measuring and show what there is; then leave."),
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
-    Binding("right", "step_forward", "Step", id="step_forward", tooltip="One step on."),
-    Binding("left", "step_back", "Back", id="step_back", tooltip="One step back."),
+    Binding("right", "step_forward", "Step", id="step_forward", tooltip="One pass on."),
+    Binding("left", "step_back", "Back", id="step_back", tooltip="One pass back."),
     Binding("c", "clock", "Clock", id="clock", tooltip="Pass by pass, or at the times of this machine."),
     Binding("r", "restart", "Again", id="again", tooltip="From the start again."),
     Binding("plus,up", "faster", "Fast", key_display="+", id="faster", tooltip="Faster."),
     Binding("minus,down", "slower", "Slow", key_display="-", id="slower", tooltip="Slower."),
+    Binding("f1", "app.help", "Help", show=False, id="race_help", tooltip=_HELP.tooltip),
     Binding("home", "to_start", "To the start", show=False, id="to_start", tooltip="To the start."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the seal."),
     Binding("f4", "app.switch_look", "Look", show=False, id="race_look", tooltip=SHARED_KEYS[1].tooltip),
@@ -226,16 +229,19 @@ RACE_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
+_PREDICT = Binding.Group("Predict", compact=True)
+
 LEARN_KEYS = (
     Binding("enter,space", "go_on", "Go on", key_display="Enter", id="go_on", tooltip="To the next card, or hurry."),
     Binding("left,backspace", "back", "Back", key_display="←", id="back", tooltip="To the card before."),
-    Binding("1", "answer(0)", "Predict", key_display="1–4", id="answer_1", tooltip="Predict the first."),
-    Binding("2", "answer(1)", "Predict", show=False, id="answer_2", tooltip="Predict the second."),
-    Binding("3", "answer(2)", "Predict", show=False, id="answer_3", tooltip="Predict the third."),
-    Binding("4", "answer(3)", "Predict", show=False, id="answer_4", tooltip="Predict the fourth."),
+    Binding("1", "answer(0)", "Predict", group=_PREDICT, id="answer_1", tooltip="Predict the first."),
+    Binding("2", "answer(1)", "Predict", group=_PREDICT, id="answer_2", tooltip="Predict the second."),
+    Binding("3", "answer(2)", "Predict", group=_PREDICT, id="answer_3", tooltip="Predict the third."),
+    Binding("4", "answer(3)", "Predict", group=_PREDICT, id="answer_4", tooltip="Predict the fourth."),
     Binding("n", "next_scene", "Next scene", id="next_scene", tooltip="To the next scene."),
     Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
     Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
+    Binding("f1", "app.help", "Help", id="learn_help", tooltip=_HELP.tooltip),
     Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the answer."),
     Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the answer."),
     Binding("f4", "app.switch_look", "Look", show=False, id="learn_look", tooltip=SHARED_KEYS[1].tooltip),

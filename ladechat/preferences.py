@@ -34,7 +34,7 @@ class Preferences(Struct, frozen=True, kw_only=True):
     ] = None
     look: Annotated[
         Literal["hues", "demo"],
-        Meta(description="A hue for each step, or blue for what came in parallel.", extra={"wants": "hues or demo"}),
+        Meta(description="A hue for each pass, or blue for what came in parallel.", extra={"wants": "hues or demo"}),
     ] = "hues"
     panels: Annotated[
         bool,

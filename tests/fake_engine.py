@@ -49,6 +49,8 @@ POLICY_CHOICE = protocol.PolicyChoice(
     ],
 )
 """As of a machine on which a pass of nine slots costs 1.4 plain ones."""
+DECISION = protocol.Decision(why="pays", tokens=2.4, cost=2.1)
+"""Of each pass of `auto`."""
 
 
 def resolved(settings: Settings) -> Settings:
@@ -312,6 +314,8 @@ class FakeEngine:
                 steps = [msgspec.structs.replace(step, window=None) for step in steps]
             if self.settings.decoder not in ("lookahead", "auto"):
                 steps = [msgspec.structs.replace(step, pool=None) for step in steps]
+            if self.settings.decoder == "auto":
+                steps = [msgspec.structs.replace(step, decision=DECISION) for step in steps]
             self._coming = deque(steps)
 
     def _step(self) -> None:

@@ -148,7 +148,7 @@ async def test_the_app_offers_it_and_a_recording_of_it_replays(tmp_path: Path) -
         await pilot.press("6")
         await wait_until(pilot, lambda: session.wished.parameters.get("times") == 6)
         await ask(pilot, QUESTION)
-        await wait_until(pilot, lambda: " steps · S " in whole_text(app))
+        await wait_until(pilot, lambda: " tokens a pass" in whole_text(app))
     recorder.stop()
     await session.close()
 

@@ -15,7 +15,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.engine.sampling import sampling
 from ladechat.model.loading.trained_maps import Maps
-from ladechat.protocol import DecoderInfo, ExpectedTokens, PassCost, PolicyChoice, Settings, Value
+from ladechat.protocol import Decision, DecoderInfo, ExpectedTokens, PassCost, PolicyChoice, Settings, Value
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
@@ -194,6 +194,14 @@ class Decoders:
     def _sampling(self) -> Sampling:
         now = self.settings
         return sampling(self._generator, now.temperature, now.top_k, now.top_p, now.min_p, now.repetition_penalty)
+
+
+def decision_of(decoder: Decoder) -> Decision | None:
+    """What the adaptive policy decided for the latest pass; None where another one is in force."""
+    if not isinstance(decoder.policy, AdaptivePolicy):
+        return None
+    why, tokens, cost = decoder.policy.decision
+    return Decision(why=why.value, tokens=round(tokens, 3), cost=round(cost, 3))
 
 
 def check(decoder: str, parameters: Mapping[str, Value]) -> None:

@@ -6,7 +6,15 @@ from ladechat.engine.detokenizer import TokenTexts
 
 
 def step_event(
-    step: Step, texts: TokenTexts, *, turn: int, index: int, pieces: list[str], step_ms: float, plain_ms: float | None
+    step: Step,
+    texts: TokenTexts,
+    *,
+    turn: int,
+    index: int,
+    pieces: list[str],
+    step_ms: float,
+    plain_ms: float | None,
+    decision: protocol.Decision | None = None,
 ) -> protocol.Step:
     """The event of one step. `pieces` are its tokens as text, which the names of single tokens may differ from."""
     return protocol.Step(
@@ -27,6 +35,7 @@ def step_event(
         window=None if (window := step.window) is None else _window(window, texts),
         pool=None if (pool := step.pool) is None else _pool(pool, texts),
         lens=None if (lens := step.lens) is None else _lens(lens, texts),
+        decision=decision,
     )
 
 

@@ -14,7 +14,7 @@ from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.beginning import history_trimmed, most_of_answer, stopped_before_it_began
 from ladechat.engine.conversation import ChatFormat, NothingToAnswer, Prompt
-from ladechat.engine.decoders import Decoders, smaller
+from ladechat.engine.decoders import Decoders, decision_of, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import ends_the_process, passes_made_smaller, unexpected
 from ladechat.engine.interruptible import unless_stopped
@@ -183,7 +183,7 @@ class _Turn:
     emit: Emit
     detokenizer: Detokenizer
     token_ids: list[int] = field(default_factory=list)
-    pending: deque[tuple[Step, float]] = field(default_factory=deque)
+    pending: deque[tuple[Step, float, protocol.Decision | None]] = field(default_factory=deque)
     emitted_at: float = 0.0
     text: str = ""
     steps: int = 0
@@ -232,10 +232,11 @@ class _Turn:
             for step in decoder.run(text, self._limits_left(), self.sampler, len(self.token_ids)):
                 now, started = time.perf_counter(), started + waited
                 timing = self.service.decoders.timed_seconds - timed  # passes, where `auto` begins in mid-answer
+                decision = decision_of(decoder)
                 step_ms, started, timed = 1000 * (now - started - timing), now, timed + timing
                 self.token_ids += step.tokens
                 reason = "stopped" if listener.stop_wanted() else self._end()
-                self.pending.append((step, step_ms))
+                self.pending.append((step, step_ms, decision))
                 if step.slots == 1:
                     self.service.cost.observe(step.cache_length, step.forward_seconds)
                 if now - self.emitted_at > FRAME_SECONDS or reason is not None:
@@ -253,7 +254,7 @@ class _Turn:
 
     def _emit_and_measure(self, reason: protocol.FinishReason | None) -> float:
         """Emit the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
-        larger_ms = sum(step_ms for step, step_ms in self.pending if step.slots > 1)  # others are plain passes, timed
+        larger_ms = sum(ms for step, ms, _ in self.pending if step.slots > 1)  # others are plain passes, timed
         self._emit_steps(reason)
         return self.service.cost.refresh(larger_ms / 1000) if larger_ms and reason is None else 0.0
 
@@ -300,7 +301,9 @@ class _Turn:
         finally:  # also where one has no text
             self.emit(*events)
 
-    def _event_of(self, step: Step, step_ms: float, reason: protocol.FinishReason | None) -> protocol.Step:
+    def _event_of(
+        self, step: Step, step_ms: float, decision: protocol.Decision | None, reason: protocol.FinishReason | None
+    ) -> protocol.Step:
         pieces = self.detokenizer.push(step.tokens)
         if reason is not None and not self.pending:
             may_go_on = reason in ("stopped", "max_new_tokens")
@@ -313,6 +316,7 @@ class _Turn:
             pieces=pieces,
             step_ms=step_ms,
             plain_ms=self._plain_ms(step, step_ms),
+            decision=decision,
         )
         self.steps += 1
         self.text += "".join(pieces)

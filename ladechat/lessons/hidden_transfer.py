@@ -29,7 +29,7 @@ QUESTION = "New guesses were made in this pass. How many tokens will the next on
 TASK = "These drafts are a tree of alternatives. Move 'nodes' to 1, a single draft a pass, and ask again."
 END = (
     "Lookahead decoding needs no training: its guesses come from what was written and what was iterated. Hidden "
-    "transfer needs maps trained for the model, and guesses well from the first step on. Both are verified in the "
+    "transfer needs maps trained for the model, and guesses well from the first pass on. Both are verified in the "
     "same way, so both leave the text as it is. That was all: ask the model yourself, in the chat."
 )
 

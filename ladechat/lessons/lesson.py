@@ -150,6 +150,12 @@ class Lesson:
 
     # --- what the reader does -----------------------------------------------------------------------------------------
 
+    @property
+    def enter_acts(self) -> bool:
+        """Is there something to go on to, to hurry, or to ask again?"""
+        waits = self.page.phase is Phase.WAITING
+        return self.looking_back or not waits or (isinstance(self.page.card, Task) and not self.missing)
+
     def go_on(self) -> None:
         """To the next card, or on with this one."""
         page = self.page

@@ -16,8 +16,8 @@ from ladechat.protocol import Settings
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
-    "Three numbers shape a step. W: how many positions ahead the window works on. N: tokens in an n-gram; the window "
-    "has N − 1 rows, and a guess brings up to N − 1 drafts. G: how many guesses of the pool a step verifies. Larger "
+    "Three numbers shape a pass. W: how many positions ahead the window works on. N: tokens in an n-gram; the window "
+    "has N − 1 rows, and a guess brings up to N − 1 drafts. G: how many guesses of the pool a pass verifies. Larger "
     "means more slots a pass, and more chances."
 )
 QUESTION = "How many tokens a pass will the whole answer come to?"

@@ -50,7 +50,7 @@ def _known(run: Run) -> str:
 
 
 def _origin(candidate: Candidate) -> str:
-    return {"window": "the window", "prompt": "the prompt", "accepted": "the text so far"}.get(
+    return {"window": "the window", "prompt": "the prompt", "accepted": "this answer"}.get(
         candidate.source, candidate.source
     )
 

@@ -56,7 +56,7 @@ def _next_pass(run: Run) -> str:
 
 def _whole(run: Run) -> str:
     plain = run.last.timing.plain_ms
-    cost = f", where a plain step takes {plain:.1f} ms here" if plain is not None else ""
+    cost = f", where a plain pass takes {plain:.1f} ms here" if plain is not None else ""
     return (
         f"{run.sum}. A pass had {run.slots_per_pass:.0f} slots on average and took {run.ms_per_pass:.1f} ms{cost}. "
         "Whether that pays depends on the machine: more slots cost nearly nothing on a GPU, and something on a CPU."

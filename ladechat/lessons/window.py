@@ -25,8 +25,8 @@ BEGINNING = (
 QUESTION = "This pass wrote the row 'new'. Where will that row stand in the next pass?"
 TASK = "How much does the window bring? Move W to 1, one position only, and ask again."
 END = (
-    "The window makes n-grams out of guesses, pass by pass, at W positions at once. Each column is a short piece of "
-    "text that the model itself has written, if only after guesses. Now for the place where they are kept."
+    "The window makes n-grams out of guesses, pass by pass, at W positions at once. Each is a short piece of text "
+    "that the model itself has written, if only after guesses. Now for the place where they are kept."
 )
 
 
@@ -37,9 +37,9 @@ def _column(run: Run) -> str:
     place = 1 if len(step.window.fresh) > 1 else 0
     ngram = [*(row[place] for row in step.window.rows), step.window.fresh[place]]
     return (
-        f"Read a column from the top to 'new', as the second one: {quoted(*ngram)}. Each token was written by a pass "
-        f"that saw those above it, so a column is an n-gram of N = {len(ngram)} tokens. All of them, and their newer "
-        f"ends, enter the pool: {step.pool.added} were new to it."
+        f"Read down the rows, from the top one to 'new', as from the second token: {quoted(*ngram)}. Each was written "
+        f"by a pass that saw those above it, so down the rows stands an n-gram of N = {len(ngram)} tokens. All of "
+        f"them, and their newer ends, enter the pool: {step.pool.added} were new to it."
     )
 
 
@@ -56,7 +56,7 @@ def _where_it_went(run: Run) -> str:
         return "The window was set up anew in this pass, so the row is not there."
     return (
         "It is the row −1 now, the newest of the old ones. The oldest row left at the top, and the window moved on by "
-        "one position. So a column grows downwards, by one token a pass."
+        "one position. So n-grams grow down the rows, by one token a pass."
     )
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ladechat.protocol.values import (
     Count,
+    Decision,
     DecoderInfo,
     DraftTree,
     Exchange,
@@ -259,6 +260,7 @@ class Step(Event, frozen=True, tag="step"):
     window: WindowView | None = None
     pool: PoolView | None = None
     lens: LensView | None = None
+    decision: Decision | None = None
 
 
 class PolicyChoice(Event, frozen=True, tag="policy_choice"):

@@ -237,6 +237,20 @@ class Timing(Record, frozen=True):
     plain_ms: Milliseconds | None = None
 
 
+class Decision(Record, frozen=True):
+    """What the adaptive policy decided for a pass.
+
+    Attributes:
+        why: "paused" or "none" for a pass without drafts; "pays", "trial" or "window" for one with drafts.
+        tokens: expected of the pass.
+        cost: of the pass, in plain passes.
+    """
+
+    why: Piece
+    tokens: Ratio
+    cost: Ratio
+
+
 class PassCost(Record, frozen=True):
     """How long a pass of `slots` slots takes, in milliseconds."""
 

@@ -8,44 +8,80 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Static
 
 from ladechat.keys import HELP_KEYS
 from ladechat.protocol import DecoderInfo
 from ladechat.widgets.cells import printable
-from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP
+from ladechat.widgets.panel import Panel
+from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
 
 NAME_CELLS = 19
-SEEN = (
+PASSES = (
     ("a colour", "One forward pass of the model: these tokens came together. Plain ones came alone."),
-    ("underlined, bold", "A token that was drafted. The last of a step is mostly the model's own: its colour alone."),
-    ("Jacobi window", "Guesses at W positions ahead, of the last N − 1 passes; down the stairs they read as n-grams."),
-    ("pseudo states", "Hidden transfer: what each guess reads at every layer, up to the last one, which counts."),
-    ("n-gram pool, drafts", "What was guessed for this pass. ✓ the model agreed, ✗ it did not, · it was not asked."),
-    ("attention mask", "Which slots of the pass see which: each its own branch alone. F10 shows it by itself."),
-    ("biography", "Where the latest accepted draft came from, and how often it was guessed before."),
-    ("how much to draft", "Of auto: what a step costs by its slots, and how many tokens it should bring."),
-    ("speed", "Tokens a pass, passes saved, and how long it took; × compares with plain decoding."),
-    ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
-    ("more of it", "Ctrl+P, Learn how it works: seven scenes of a minute, on the real engine; or ladechat learn."),
+    ("underlined, bold", "A token that was drafted. The last of a pass is mostly the model's own: its colour alone."),
+    ("pass, slot", "A pass is one run of the model, one step of decoding; a slot is a token that it computes in it."),
 )
-"""What is on the screen, by its name there."""
+"""What all screens show."""
+
+PANELS = (
+    (
+        "window",
+        "Jacobi window",
+        "Guesses at W positions ahead, of the last N − 1 passes; down the rows (↘), n-grams.",
+    ),
+    (
+        "lens",
+        "pseudo states",
+        "Hidden transfer: what each guess reads at every layer; the last one counts.",
+    ),
+    (
+        "pool",
+        "n-gram pool, drafts",
+        "Guesses for this pass: ✓ the model agreed, ✗ it did not, · it was not asked.",
+    ),
+    ("mask", "attention mask", "Which slots of the pass see which: each its own branch alone."),
+    ("biography", "biography", "Where the latest accepted draft came from, and how often it was guessed before."),
+    ("policy", "how much to draft", "Of auto: what a pass costs by its slots, and how many tokens it should bring."),
+    ("speed", "speed", "Tokens a pass, passes saved, and how long it took; × compares with plain decoding."),
+)
+"""The panels: their ids, their names on the screen, and what they show."""
+
+ELSEWHERE = {
+    "window": "In the chat with lookahead or Jacobi decoding: Ctrl+P, or move the slider W.",
+    "lens": "In the chat with hidden transfer: Ctrl+P.",
+    "pool": "In the chat with any decoder that drafts.",
+    "mask": "In the chat by F10, and beside the pool where there is room.",
+    "biography": "In the chat by F10, and below the pool where there is room.",
+    "policy": "In the chat with auto.",
+    "speed": "In the chat, where F2 shows the panels.",
+}
+"""Where a panel is to be seen that is not on the screen, by its id."""
+
+ALWAYS = (
+    ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
+    ("more of it", "/learn in the chat, or ladechat learn: seven scenes of a minute, on the real engine."),
+)
+"""What holds on all screens."""
 
 
 class HelpScreen(ModalScreen[None]):
     """Explains the screen that it was opened on.
 
     Args:
-        bindings: the keys of that screen.
+        screen: the one below.
         decoders: those that can be chosen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(HELP_KEYS)
 
-    def __init__(self, bindings: Iterable[Binding], decoders: Iterable[DecoderInfo]) -> None:
+    def __init__(self, screen: Screen[None], decoders: Iterable[DecoderInfo]) -> None:
         super().__init__()
-        self._keys, self._decoders = list(bindings), list(decoders)
+        self._keys = [one for one in screen.BINDINGS if isinstance(one, Binding)]
+        self._decoders = list(decoders)
+        self._sliders = bool(screen.query(Sliders))
+        self._panels = {panel.id for panel in screen.query(Panel) if panel.region.area}
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
@@ -55,8 +91,12 @@ class HelpScreen(ModalScreen[None]):
         yield Footer(compact=True)
 
     def _sections(self) -> Iterable[tuple[str, Sequence[tuple[str, str]]]]:
-        yield "What you see", SEEN
-        yield "What you can set", [*self._settings(), ("T", TEMPERATURE_HELP), ("P", TOP_P_HELP)]
+        yield "What you see", [*PASSES, *((name, text) for id_, name, text in PANELS if id_ in self._panels), *ALWAYS]
+        away = [(name, f"{text} {ELSEWHERE[id_]}") for id_, name, text in PANELS if id_ not in self._panels]
+        if away:
+            yield "Not on the screen now", away
+        if self._sliders:
+            yield "What you can set", [*self._settings(), ("T", TEMPERATURE_HELP), ("P", TOP_P_HELP)]
         yield "Decoders", [(info.label, info.help) for info in self._decoders]
         keys = {one.action: one for one in self._keys}
         yield "Keys", [(self.app.get_key_display(one), one.tooltip) for one in keys.values()]

@@ -20,7 +20,7 @@ from ladechat.lessons.progress import Progress, ProgressFile, Score
 from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
-from ladechat.protocol import Configure, Event, Header, Loading, Ready
+from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
 from ladechat.screens.lesson_hint import hint
 from ladechat.screens.lesson_sliders import change_by, setting_of
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
@@ -107,6 +107,11 @@ class LearnScreen(Screen[None]):
         self._side.palette = self._transcript.palette = self._box.palette = palette
 
     # --- scenes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """Those that the engine has announced."""
+        return self._presenter.decoders.values()
 
     @property
     def _scene(self) -> Scene:
@@ -231,7 +236,7 @@ class LearnScreen(Screen[None]):
             page.choice,
             page.outcome,
         )
-        seen = (lesson, lesson.place, page.phase)
+        seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
             self._seen = seen
             self._place_focus()
@@ -256,10 +261,19 @@ class LearnScreen(Screen[None]):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Digits predict where there is something to predict."""
-        if action == "answer":
-            page = self.lesson.page
-            return isinstance(page.card, Predict) and page.phase is Phase.WAITING
+        """The footer shows what acts now: digits where there is something to predict, each for a choice."""
+        lesson, page = self.lesson, self.lesson.page
+        match action, parameters:
+            case "answer", (int(choice),):
+                return (
+                    isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices)
+                )
+            case "go_on", _:
+                return lesson.enter_acts
+            case "back", _:
+                return lesson.place > 0
+            case "next_scene", _:
+                return self._progress.number + 1 < len(SCENES) or lesson.at_last_card
         return True
 
     def action_go_on(self) -> None:

@@ -19,13 +19,14 @@ from textual.widgets import Footer
 
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
+from ladechat.protocol import DecoderInfo
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.comparing import Comparison
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Lane, Track
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
-from ladechat.widgets.formatting import describe_loading, duration
+from ladechat.widgets.formatting import announced, describe_loading, duration, info_of
 from ladechat.widgets.lane import LaneHead, LaneView, Standing
 from ladechat.widgets.panel import Panel, Row
 from ladechat.widgets.seek_bar import SeekBar
@@ -35,9 +36,10 @@ from ladechat.widgets.transport import Transport
 USAGE_ERROR = 2
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
+LOADING = f"The same question goes to several decoders. An engine for it loads the model now. {MEASURING} Esc stops."
 CLOCKS = {
     Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
-    Clock.SECONDS: ("measured time", "Measured time: each step as long as it took here. C: pass by pass."),
+    Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
 }
 """What each clock is called, and what it shows."""
 
@@ -147,6 +149,11 @@ class RaceScreen(Screen[None]):
                 self._show()
 
     @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """Those that race."""
+        return [info_of(lane.name, announced(())) for lane in self.race.lanes]
+
+    @property
     def _palette(self) -> Palette:
         palette: Palette = getattr(self.app, "palette", Palette())
         return palette
@@ -154,7 +161,7 @@ class RaceScreen(Screen[None]):
     def _show_measuring(self, measuring: Measuring) -> None:
         """What is being done. The answers themselves wait: drawing them would slow down what is measured."""
         current = measuring.current
-        self._remarks.say(MEASURING)
+        self._remarks.say(LOADING if current is None else MEASURING)
         for view, lane in zip(self._lanes, measuring.lanes, strict=True):
             place = "measuring …" if lane is current else "measured" if lane.finished else "waits"
             view.head.standing = _standing(lane, len(lane.steps), place, 0.0)
@@ -164,7 +171,9 @@ class RaceScreen(Screen[None]):
         else:
             number = measuring.lanes.index(current)
             self._transport.state = f"measuring {current.label}"
-            self._transport.facts = (f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
+            passes = len(current.steps)
+            done = f"{passes:,} pass{'es' * (passes != 1)} so far" if passes else "reads the question"
+            self._transport.facts = (done, f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
             self._transport.fraction = number / len(measuring.lanes)
 
     def _begin(self) -> None:

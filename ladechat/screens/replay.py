@@ -14,7 +14,15 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from ladechat.keys import REPLAY_KEYS
-from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
+from ladechat.protocol import (
+    ConversationCleared,
+    ConversationOpened,
+    DecoderInfo,
+    Event,
+    ExchangeRemoved,
+    Step,
+    TurnStarted,
+)
 from ladechat.screens.pace_keys import leave_out
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
 from ladechat.session.replay import Player, Recording
@@ -56,6 +64,11 @@ class ReplayScreen(Screen[None]):
         for event in recording.events:
             steps.append(steps[-1] + isinstance(event, Step))
         self._steps_before = steps
+
+    @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """Those that the recording has."""
+        return self.view.presenter.decoders.values()
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -124,7 +137,7 @@ class ReplayScreen(Screen[None]):
         self._transport.state = f"{mark} {player.speed:g}×"
         self._transport.facts = (
             f"{now} of {whole}",
-            f"step {self._steps_before[player.position]:,} of {self._steps_before[-1]:,}",
+            f"pass {self._steps_before[player.position]:,} of {self._steps_before[-1]:,}",
             f"turn {turn.number if turn else 0} of {len(self.recording.turns)}",
         )
         self._transport.fraction = player.position / len(self.recording.events)

@@ -1,10 +1,13 @@
 """What the parts of the chat have in common: a session with an engine, a conversation that is shown, a prompt."""
 
+from collections.abc import Iterable
+
 from textual import on
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import TextArea
 
+from ladechat.protocol import DecoderInfo
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
 from ladechat.widgets.prompt import Prompt
@@ -31,6 +34,11 @@ class SessionScreen(Screen[None]):
         self._prompt_size = PromptSize()
         asking = Vertical(self._waiting, self._prompt_size, self._prompt.commands, self._prompt, id="asking")
         self.view = ConversationView(asking, welcome)
+
+    @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """Those that the engine has announced."""
+        return self.view.presenter.decoders.values()
 
     @on(TextArea.Changed, "#prompt")
     def _show_size(self) -> None:

@@ -22,9 +22,9 @@ from ladechat.widgets.transcript import Transcript
 
 FRAMES_PER_SECOND = 30
 WELCOME = (
-    "Ask the bundled model about what you see, for instance: What is the n-gram pool? How do I choose W, N and G? "
-    "Write a Python function that reverses a string. F1 and ? explain the screen; "
-    "`ladechat learn` teaches how it works."
+    "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
+    "anyway. The panels show the guesses. /learn explains it in short scenes, F1 the screen. Ask, for instance: What "
+    "is the n-gram pool?"
 )
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 
@@ -86,7 +86,7 @@ class ConversationView(Vertical):
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
         """Show at what pace steps are wanted, and how many questions wait."""
         status, rate = self._status, steps_per_second
-        status.rate = "" if rate is None else f"{rate:g} step{'s' * (rate != 1)}/s"
+        status.rate = "" if rate is None else f"{rate:g} pass{'es' * (rate != 1)}/s"
         status.paused, status.waiting = paused, waiting
 
     def toggle_panels(self) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
 from ladechat.decoder.policy import NOT_TAKEN, Choice, add_whole
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.tuning.decision import UNDRAFTED, Decision, Why
 from ladechat.tuning.rates import AcceptanceRates
 from ladechat.tuning.worth import HiddenWorth, leaf_chances
 
@@ -66,10 +67,15 @@ class AdaptivePolicy:
 
     Args:
         costs: seconds of passes, by slots.
+
+    Attributes:
+        decision: the latest.
+        expectation: what the latest choices were made of.
     """
 
     def __init__(self, costs: Costs) -> None:
         self.rates = AcceptanceRates()
+        self.decision = UNDRAFTED
         self.expectation = Expectation(1.0, 1.0, np.ones(MAX_DRAFTS + 1), 0.0)
         self._shown = 0
         self._costs = costs
@@ -97,10 +103,12 @@ class AdaptivePolicy:
         best = self._best(least, grown.chances)
         tree.truncate(least + best.drafts)
         self._carriers = ()
+        self.decision = UNDRAFTED
         if self._drafting:
-            self._show(best)
+            self.decision = _decision(least, best, float(self._costs.curve(1)[0]))
+            self._show(least, best)
             # The window moves on with every pass, so it is never paused.
-            self._count(pays=best.rate > 1 / float(self._costs.curve(1)[0]) or least > 1)
+            self._count(pays=self.decision.why is Why.PAYS or least > 1)
             from_hidden = [one for one in proposals if one.from_hidden]
             if any(one.nodes for one in from_hidden):
                 self._worth.saves(best.tokens / self._best(least, grown.without_hidden).rate - best.seconds)
@@ -172,13 +180,14 @@ class AdaptivePolicy:
             wait_for(index, node, -negative)
         return _Grown(chances, list(without_hidden.values()))
 
-    def _show(self, best: "_Best") -> None:
+    def _show(self, least: int, best: "_Best") -> None:
         self._shown = min(self._shown + 1, SHOWN_MEMORY)
         shown, part, expected = self.expectation, 1 / self._shown, best.expected
         by_slots = np.full(len(shown.by_slots), expected[-1])
-        by_slots[: len(expected)] = expected
+        by_slots[: least - 1] = 1.0
+        by_slots[least - 1 : least - 1 + len(expected)] = expected[: max(len(by_slots) - least + 1, 0)]
         self.expectation = Expectation(
-            shown.slots + (best.drafts + 1 - shown.slots) * part,
+            shown.slots + (least + best.drafts - shown.slots) * part,
             shown.tokens + (best.tokens - shown.tokens) * part,
             shown.by_slots + (by_slots - shown.by_slots) * part,
             shown.besides,
@@ -223,6 +232,17 @@ class _Best(NamedTuple):
     def rate(self) -> float:
         """Tokens per second."""
         return self.tokens / self.seconds
+
+
+def _decision(least: int, best: _Best, plain_seconds: float) -> Decision:
+    """What was decided, where `least` slots were in the pass in any case."""
+    if least + best.drafts == 1:
+        why = Why.NONE
+    elif best.rate > 1 / plain_seconds:
+        why = Why.PAYS
+    else:
+        why = Why.TRIAL if least == 1 else Why.WINDOW
+    return Decision(why, best.tokens, best.seconds / plain_seconds)
 
 
 class _Kind(Enum):

@@ -12,6 +12,9 @@ from ladechat.widgets.arrangement import Arrangement
 MOST_BYTES = 64 * 1024 * 1024
 """Of all answers but the latest: some 60,000 steps of `auto`."""
 
+EARLIER = "earlier"
+"""The source of drafts that stem from earlier answers."""
+
 NEVER_KNOWN = "How this answer came about is not known: it is from an earlier session."
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -39,12 +42,14 @@ class AnswerSteps:
 
     Attributes:
         finished: the sum of the answer, once it has ended.
+        remembered: tokens that were drafted from what earlier answers had left.
         telling: the place of the latest step that accepted drafts; None without any.
         size: bytes of what is encoded.
     """
 
     def __init__(self) -> None:
         self.finished: TurnFinished | None = None
+        self.remembered = 0
         self.telling: int | None = None
         self.size = 0
         self._steps: list[bytes] = []
@@ -60,6 +65,7 @@ class AnswerSteps:
         """Keep a step, and which panels are there with it."""
         if len(step.token_ids) > 1:
             self.telling = len(self._steps)
+        self.remembered += step.origins.count(EARLIER)
         before = self._arrangements[-1] if self._arrangements else None
         self._arrangements.append(before if before == arrangement else arrangement)  # equal ones share their memory
         self._steps.append(_encode(step))

@@ -29,20 +29,39 @@ REASONS = {
 }
 
 
-def describe_finish(event: TurnFinished) -> str:
-    """One line below an answer: its figures, and why it ended if it did not end by itself."""
+SOURCES = {"accepted": "answer"}
+"""How sources of drafts are called, where their names in events say something else to a reader: of what was accepted
+already, which an ✗ may stand beside.
+"""
+
+
+def source_in_words(source: str) -> str:
+    """A source of drafts as it is shown: hidden transfer."""
+    return SOURCES.get(source, source.replace("_", " "))
+
+
+def describe_finish(event: TurnFinished, remembered: int = 0) -> str:
+    """One line below an answer: its figures, and why it ended if it did not end by itself.
+
+    Args:
+        event: the end.
+        remembered: how many of its tokens were drafted from what earlier answers had left.
+    """
     parts = figures(event)
+    if remembered:
+        parts.append(f"{remembered} draft{'s' * (remembered != 1)} remembered from earlier answers")
     if event.reason in REASONS:
         parts.append(REASONS[event.reason])
     return " · ".join(parts)
 
 
 def figures(event: TurnFinished) -> list[str]:
-    """Tokens, steps, tokens a step (S) and tokens per second of an answer, as far as there are any."""
+    """Tokens, passes, tokens a pass (the paper's S) and tokens per second of an answer, as far as there are any."""
     tokens = len(event.token_ids)
     parts = [f"{tokens} tokens"]
     if event.steps:
-        parts += [f"{event.steps} steps", f"S {tokens / event.steps:.2f}"]
+        passes = f"{event.steps} pass{'es' * (event.steps != 1)}"
+        parts += [passes, f"{tokens / event.steps:.2f} tokens a pass"]
     if event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
     return parts

@@ -98,4 +98,4 @@ class Inspection:
             steps = len(looked_at.answer)
             self._timeline.fraction = looked_at.place / max(steps - 1, 1)
             which = "this" if looked_at.answer is self._side.answer else "an earlier"
-            self._status.looking_at = f"step {looked_at.place + 1:,} of {steps:,} of {which} answer · {HOW_TO}"
+            self._status.looking_at = f"pass {looked_at.place + 1:,} of {steps:,} of {which} answer · {HOW_TO}"

@@ -121,7 +121,7 @@ def _verdict(step: protocol.Step, column: int, token: int) -> protocol.Verdict:
 
 def _why_none(step: protocol.Step | None) -> str:
     if step is None or (step.index == 0 and step.draft is not None):
-        return "Fills with the second step of an answer."
+        return "Fills with the second pass of an answer."
     if step.draft is None:
         return "Plain decoding: no pseudo states."
-    return "None for this step: its last token carried no pseudo rows, or nobody looked."
+    return "None for this pass: its last token carried no pseudo rows, or nobody looked."

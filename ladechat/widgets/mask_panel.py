@@ -43,7 +43,7 @@ class MaskPanel(StepPanel):
         titles = self.titles("attention mask of this pass", "attention mask", "mask")
         step = self._step
         if step is None:
-            return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
+            return [self.header(width, titles, [""]), *self.sentence("Fills with the first pass.", width)]
         slots = slots_of(step)
         header = self.header(width, titles, [_size(step, slots), f"{step.timing.slots} slots", ""])
         if len(slots) == 1:
@@ -62,7 +62,7 @@ class MaskPanel(StepPanel):
         """What the picture shows, with the numbers of this pass."""
         step = self._step
         if step is None:
-            return "Shows which slots of a pass see which, from the first step on."
+            return "Shows which slots of a pass see which, from the first pass on."
         slots = slots_of(step)
         cached = f"{step.timing.cache_length:,} tokens of the text before"
         if len(slots) == 1:

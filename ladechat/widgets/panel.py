@@ -185,7 +185,7 @@ class StepPanel(Panel):
         """Titles for the header; where the step is not the last one, they say which it is, if there is room."""
         if self._step is None or not self._stays:
             return titles
-        return (*(f"{title} · step {self._step.index + 1}" for title in titles), *titles)
+        return (*(f"{title} · pass {self._step.index + 1}" for title in titles), *titles)
 
 
 def longest(width: int, texts: Sequence[str]) -> str:

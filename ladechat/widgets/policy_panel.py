@@ -1,13 +1,14 @@
-"""How much the adaptive policy drafts, and why: what a step costs by its slots, and how many tokens it should bring."""
+"""How much the adaptive policy drafts, and why: what a pass costs by its slots, and the tokens it should bring."""
 
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from rich.style import Style
 
-from ladechat.protocol import PolicyChoice
-from ladechat.widgets.panel import Panel, Row, longest
+from ladechat.protocol import Decision, PolicyChoice
+from ladechat.widgets.panel import Row, StepPanel, longest
 
 SCALE_CELLS = 6
 """Cells of the scale at the left."""
@@ -23,11 +24,12 @@ Curve = Sequence[tuple[float, float]]
 """Points with rising abscissas."""
 
 
-class PolicyPanel(Panel):
+class PolicyPanel(StepPanel):
     """One column of cells for a number of slots (logarithmic), one row for a height.
 
-    Dots show the cost of a step, in plain steps; circles the tokens that it is expected to bring. A plain step
-    brings one token, so where the circles lie above the dots, drafting pays, and most where the gap is widest.
+    Dots show the cost of a pass, in plain ones; circles the tokens that it is expected to bring. A plain pass brings
+    one token, so where the circles lie above the dots, drafting pays, and most where the gap is widest. Both are means
+    over the latest passes. What is said of the pass that is shown is what was decided for it.
     """
 
     NAME = "how much to draft"
@@ -37,42 +39,51 @@ class PolicyPanel(Panel):
         self._choice: PolicyChoice | None = None
 
     def show(self, choice: PolicyChoice | None) -> None:
-        """Draw the latest choice; None before there is one."""
+        """Draw the latest choices; None before there is one."""
         self._choice = choice
         self.redraw()
 
     def clear(self) -> None:
         self._choice = None
-        self.redraw()
+        super().clear()
+
+    @property
+    def _pass(self) -> "PassChoice | None":
+        """The pass that is shown; None before the first, and where a recording does not say what was decided."""
+        step = self._step
+        return None if step is None or step.decision is None else PassChoice(step.timing.slots, step.decision)
 
     def explain(self) -> str:
         """What was chosen, and what it rests on."""
-        choice = self._choice
         text = "auto drafts as many tokens as bring the most tokens per second on this machine."
-        if choice is None or not choice.costs or choice.costs[0].ms <= 0:
+        shown = self._shown()
+        if shown is None:
             return text
-        if choice.slots < NOTHING_DRAFTED:
-            return f"{text} Now no draft is worth its slots, so it decodes plainly."
-        price = _at([(float(one.slots), one.ms / choice.costs[0].ms) for one in choice.costs], choice.slots)
         return (
-            f"{text} Lately a pass had {_slots(choice)}: such a step costs {price:.1f} plain ones and should bring "
-            f"{choice.tokens:.1f} tokens. Where the circles lie above the dots, drafting pays."
+            f"{text} {shown.sentence} The dots are what passes cost by their slots, the circles what they should "
+            "bring, both of late: where the circles lie above the dots, drafting pays."
         )
 
-    def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("how much to draft", "drafting")
+    def _shown(self) -> "PassChoice | LateChoice | None":
+        """What there is to say: of the pass, else of the latest passes."""
         choice = self._choice
         if choice is None or not choice.costs or choice.costs[0].ms <= 0:
+            return None
+        return self._pass or LateChoice(choice.slots, choice.tokens, _at(_costs(choice), choice.slots))
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        titles = self.titles("how much to draft", "drafting")
+        choice, shown = self._choice, self._shown()
+        if choice is None or shown is None:
             sentence = "Drafts as many tokens as pay on this machine."
             return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
-        costs = [(float(one.slots), one.ms / choice.costs[0].ms) for one in choice.costs]
-        price = _at(costs, choice.slots)
-        state = "plain decoding" if choice.slots < NOTHING_DRAFTED else f"{_slots(choice)} a pass"
-        header = self.header(width, titles, [state])
-        words: Row = [(longest(width, _in_words(choice, price)), self.muted)]
-        legend: Row = [(longest(width, LEGENDS), self.muted)]
+        header = self.header(width, titles, shown.slots_told)
+        words: Row = [(longest(width, shown.wordings), self.muted)]
+        legend: Row = [
+            (longest(width, _legends("chosen" if isinstance(shown, LateChoice) else "this pass")), self.muted)
+        ]
         expected = [(float(one.slots), one.tokens) for one in choice.expected]
-        chart = self._chart(costs, expected, (choice.slots, choice.tokens), width, height - 3)
+        chart = self._chart(_costs(choice), expected, (shown.slots, shown.tokens), width, height - 3)
         return [header, *chart, *([legend] if chart else []), words]
 
     def _chart(self, costs: Curve, expected: Curve, taken: tuple[float, float], width: int, height: int) -> list[Row]:
@@ -108,29 +119,93 @@ class PolicyPanel(Panel):
         return [*rows, [(_slots_axis(most, columns), self.muted)]]
 
 
-LEGENDS = (
-    f"{COST} cost of a step, in plain steps   {TOKENS} tokens it should bring",
-    f"{COST} cost, in plain steps  {TOKENS} tokens expected",
-    f"{COST} cost of a step  {TOKENS} tokens it brings",
-    f"{COST} cost  {TOKENS} tokens",
-)
-"""What the signs mean, the longest that fits."""
+def _legends(taken: str) -> tuple[str, ...]:
+    """What the signs mean, the longest that fits."""
+    return (
+        f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} {taken}",
+        f"of late: {COST} cost  {TOKENS} tokens expected  {TAKEN} {taken}",
+        f"of late: {COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
+        f"{COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
+    )
 
 
-def _in_words(choice: PolicyChoice, price: float) -> list[str]:
-    """What was taken, in ever fewer words. The gain is left to the speed panel, which measures it."""
-    if choice.slots < NOTHING_DRAFTED:
-        return ["no draft is worth its slots now", "nothing drafted"]
-    slots = f"{TAKEN} {_slots(choice)}"
-    window = "  with the Jacobi window" if choice.window else ""
-    whole = f"{slots}: a step costs {price:.1f} plain ones and should bring {choice.tokens:.1f} tokens"
-    short = f"{slots}: costs {price:.1f}×, should bring {choice.tokens:.1f} tokens"
-    shorter = f"{slots}: {choice.tokens:.1f} tokens at {price:.1f}× cost"
-    return [whole + window, whole, short + window, short, shorter, slots]
+class PassChoice(NamedTuple):
+    """One pass, and what was decided for it."""
+
+    slots: int
+    decision: Decision
+
+    @property
+    def tokens(self) -> float:
+        """Expected of it."""
+        return self.decision.tokens
+
+    @property
+    def slots_told(self) -> list[str]:
+        """How many slots it has."""
+        return [f"this pass: {_slots(self.slots)}", _slots(self.slots)]
+
+    @property
+    def sentence(self) -> str:
+        """What was decided, and why."""
+        return f"{self.wordings[0]}."
+
+    @property
+    def wordings(self) -> list[str]:
+        """The same in ever fewer words. The gain is left to the speed panel, which measures it."""
+        if self.slots == 1:
+            paused = self.decision.why == "paused"
+            why = "drafting has not paid lately, so it pauses" if paused else "none was worth its slot"
+            return [f"No draft in this pass: {why}", "No draft: " + ("drafting pauses" if paused else why), "No draft"]
+        price = f"{self.decision.cost:.1f} plain passes"
+        whole = f"{_slots(self.slots)} cost {price} and should bring {self.tokens:.1f} tokens"
+        short = f"cost {self.decision.cost:.1f}×, should bring {self.tokens:.1f} tokens"
+        match self.decision.why:
+            case "trial":
+                return [f"A trial pass, to measure again: {whole}", f"A trial, to measure: {short}", "A trial pass"]
+            case "window":
+                window = "The Jacobi window is in every pass here"
+                return [f"{window}: {_slots(self.slots)} cost {price}", window, "The Jacobi window"]
+        return [f"This pass: {whole}", whole, f"{_slots(self.slots)}: {short}", short, _slots(self.slots)]
 
 
-def _slots(choice: PolicyChoice) -> str:
-    return f"{choice.slots:.{int(choice.slots < 10)}f}".removesuffix(".0") + " slots"
+class LateChoice(NamedTuple):
+    """The latest passes, where no more than their means is known."""
+
+    slots: float
+    tokens: float
+    cost: float
+
+    @property
+    def slots_told(self) -> list[str]:
+        """How many slots they had."""
+        return [f"lately {_slots(self.slots)} a pass", _slots(self.slots)]
+
+    @property
+    def sentence(self) -> str:
+        """What was chosen."""
+        return f"{self.wordings[0]}."
+
+    @property
+    def wordings(self) -> list[str]:
+        """The same in ever fewer words."""
+        if self.slots < NOTHING_DRAFTED:
+            return ["Lately no draft was worth its slot", "Nothing drafted lately"]
+        whole = f"cost {self.cost:.1f} plain ones, and should bring {self.tokens:.1f} tokens"
+        return [
+            f"Lately passes of {_slots(self.slots)} {whole}",
+            f"Lately cost {self.cost:.1f}×, should bring {self.tokens:.1f} tokens",
+            f"{self.tokens:.1f} tokens at {self.cost:.1f}× cost",
+        ]
+
+
+def _costs(choice: PolicyChoice) -> Curve:
+    """What passes cost by their slots, in plain ones."""
+    return [(float(one.slots), one.ms / choice.costs[0].ms) for one in choice.costs]
+
+
+def _slots(slots: float) -> str:
+    return f"{slots:.{int(slots < 10)}f}".removesuffix(".0") + f" slot{'s' * (slots != 1)}"
 
 
 def _slots_axis(most: float, columns: int) -> str:

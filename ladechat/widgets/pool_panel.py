@@ -7,6 +7,7 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
+from ladechat.widgets.formatting import source_in_words
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import slots_of
@@ -15,7 +16,7 @@ WIDE = 44
 """From this many cells on, a candidate's source is written out, and whether it was tried."""
 MOST_SOURCE_CELLS = 16
 NARROW_PART = 5
-"""In fewer cells, one of so many is for the beginning of the source: window, prompt, accept, recycl …"""
+"""In fewer cells, one of so many is for the beginning of the source: window, prompt, answer, recycl …"""
 LEAST_TOKEN_CELLS = 4
 """A fork with less room for its token is drawn as a line of its own."""
 LEGEND_ROWS = 10
@@ -61,7 +62,7 @@ class PoolPanel(StepPanel):
         """What was guessed, and how often guesses came true."""
         step = self._step
         if step is None:
-            return "Shows what is guessed, from the first step on."
+            return "Shows what is guessed, from the first pass on."
         if step.draft is None and step.pool is None:
             return "Nothing was guessed for this pass: it took the last token alone."
         draft = step.draft
@@ -69,11 +70,11 @@ class PoolPanel(StepPanel):
         kept = 0 if draft is None else draft.verdicts.count("accepted")
         cells = sum(slot.row is not None for slot in slots_of(step))
         own = f", {cells} of them cells of the Jacobi window" if cells else ""
-        text = f"This pass had {nodes} drafted token{'s' * (nodes != 1)} in it{own}; the step kept {kept}, marked ✓."
+        text = f"This pass had {nodes} drafted token{'s' * (nodes != 1)} in it{own}; and kept {kept}, marked ✓."
         if step.pool is not None:
             text += (
                 f" The pool holds {step.pool.ngrams:,} n-grams, and had a guess in {step.pool.hits:,} of "
-                f"{step.pool.lookups:,} steps: an n-gram that begins with the last token."
+                f"{step.pool.lookups:,} passes: an n-gram that begins with the last token."
             )
         tested, accepted = self._tested.total(), self._accepted.total()
         return f"{text} In this answer the model judged {tested:,} drafted tokens and agreed with {accepted:,}."
@@ -81,7 +82,7 @@ class PoolPanel(StepPanel):
     def rows(self, width: int, height: int) -> list[Row]:
         step = self._step
         if step is None:
-            return [self.header(width, ("drafts",), [""]), *self.sentence("Fills with the first step.", width)]
+            return [self.header(width, ("drafts",), [""]), *self.sentence("Fills with the first pass.", width)]
         plain = step.draft is None and step.pool is None and not self._tested
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
         if height >= LEGEND_ROWS and not plain:
@@ -151,7 +152,7 @@ class PoolPanel(StepPanel):
 
     def _source(self, candidate: protocol.Candidate, width: int) -> str:
         """Where a guess came from, and whether it was tried, as far as there is room."""
-        source = _in_words(candidate.source)
+        source = source_in_words(candidate.source)
         if width < WIDE:
             return visible(source[: max(1, width // NARROW_PART)].strip())
         source = shorten(source, MOST_SOURCE_CELLS)
@@ -190,18 +191,15 @@ class PoolPanel(StepPanel):
         if not tested:
             return ("no draft tested yet",)
         tally = f"{accepted} of {tested} tested draft tokens accepted"
-        of_each = [f"{_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count]
+        of_each = [
+            f"{source_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
+        ]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
 
 
 def _more(hidden: int) -> str:
     """How many guesses there is no room for."""
     return f"+{hidden} more" if hidden > 0 else ""
-
-
-def _in_words(source: str) -> str:
-    """A source as it is shown: hidden transfer."""
-    return source.replace("_", " ")
 
 
 def _branch(line: Line, shared: int, starts: list[int]) -> str:

@@ -211,7 +211,7 @@ class Presenter:
                 self._side.show_finished(whole)
                 self._status.memory = describe_memory(event.memory)
                 self._sum_at = self._transcript.blocks
-                self._transcript.notice(describe_finish(whole))
+                self._transcript.notice(describe_finish(whole, self._side.answer.remembered))
                 self.say("ready")
             case Failed():
                 self._show_failure(event)

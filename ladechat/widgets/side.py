@@ -170,10 +170,8 @@ class SidePanels(Vertical):
             self.query_one(SpeedPanel).show_finished(event)
         if answer.telling is not None and answer.telling < len(answer) - 1:
             step = answer.step(answer.telling)
-            self.query_one(WindowPanel).stay_at(step)
-            self.query_one(LensPanel).stay_at(step)
-            self.query_one(PoolPanel).stay_at(step)
-            self.query_one(MaskPanel).stay_at(step)
+            for panel in self.query(StepPanel):
+                panel.stay_at(step)
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class SpeedPanel(Panel):
         self._bars: deque[tuple[int, int]] = deque(maxlen=KEPT_BARS)
         self._recent: deque[tuple[int, float]] = deque()
         self._recent_tokens, self._recent_ms = 0, 0.0
-        self._steps = self._tokens = 0
+        self._steps = self._tokens = self._compared = 0
         self._plain_ms = self._compared_ms = self._plain_step_ms = 0.0
 
     def show_step(self, step: protocol.Step) -> None:
@@ -72,6 +72,7 @@ class SpeedPanel(Panel):
         if timing.plain_ms:
             self._plain_ms += tokens * timing.plain_ms
             self._plain_step_ms += timing.plain_ms
+            self._compared += 1
             self._compared_ms += timing.step_ms
         self.redraw()
 
@@ -116,7 +117,7 @@ class SpeedPanel(Panel):
         short = f"≈{speedup:.1f}× plain decoding"
         if speedup >= GAIN:
             return [f"{short} by the clock (estimated)", f"{short} (estimated)", short]
-        why = "few drafts accepted" if per_step < FEW_TOKENS else f"a step costs {price:.1f}× plain"
+        why = "few drafts accepted" if per_step < FEW_TOKENS else f"a pass takes {price:.1f}× plain"
         return [f"{short} by the clock: {why}", f"{short}: {why}", f"≈{speedup:.1f}×: {why}", f"≈{speedup:.1f}× plain"]
 
     def advice(self) -> list[str]:
@@ -127,18 +128,18 @@ class SpeedPanel(Panel):
         if per_step < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
         if self._last is not None and self._last.window is not None:
-            return ["try smaller W, N and G: fewer slots, a cheaper step", "smaller W, N, G: a cheaper step"]
+            return ["try smaller W, N and G: fewer slots, a cheaper pass", "smaller W, N, G: a cheaper pass"]
         return ["on a GPU, more slots cost hardly more"]
 
     def explain(self) -> str:
         """What was saved on any machine, and what the clock of this one says."""
         if self._last is None:
-            return "Measures an answer from its first step on."
+            return "Measures an answer from its first pass on."
         passes = f"{self._steps:,} pass{'es' * (self._steps != 1)} gave {self._tokens:,} tokens"
         text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
         if self._speedup is not None and self.step_price is not None and self._looks_ahead:
             text += (
-                f" Here a step took as long as {self.step_price:.1f} plain ones, so the answer came about "
+                f" Here a pass took as long as {self.step_price:.1f} plain ones, so the answer came about "
                 f"{self._speedup:.1f} times as fast as by plain decoding."
             )
         return f"{text} Each bar is a pass, as high as it gave tokens; those of one token are grey."
@@ -157,9 +158,9 @@ class SpeedPanel(Panel):
     # --- drawing ------------------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("speed · tokens per pass", "speed")
+        titles = ("speed · tokens a pass", "speed")
         if self._last is None:
-            return [self.header(width, titles, [""]), *self.sentence("Measured from the first step on.", width)]
+            return [self.header(width, titles, [""]), *self.sentence("Measured from the first pass on.", width)]
         tall = height >= TALL
         notes = [longest(width, self.verdict()), longest(width, self.advice()) if tall else ""]
         notes += [self._fullness(width, height), longest(width, self._cost())]
@@ -239,14 +240,19 @@ class SpeedPanel(Panel):
         return longest(width, (f"{short} tokens · {used / whole:.0%}".replace("%", " %"), short, f"{used:,}/{whole:,}"))
 
     def _cost(self) -> list[str]:
-        """The time of the answer, or while it is written, of its last pass; in ever fewer words."""
+        """The time of the answer, or while it is written, of its passes; in ever fewer words.
+
+        Passes are compared with plain ones by means over the answer, of one measure: single passes vary too much.
+        """
         if (done := self._finished) is not None:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
             return [f"{short} · prompt {duration(done.prefill_seconds)}", short]
         if (last := self._last) is None:
             return []
         timing = last.timing
-        short = f"{timing.slots} slot{'s' * (timing.slots != 1)} · {timing.forward_ms:.1f} ms"
-        if timing.plain_ms is None:
-            return [f"pass of {short}", short]
-        return [f"pass of {short} · plain {timing.plain_ms:.1f} ms", f"{short} · plain {timing.plain_ms:.1f}", short]
+        slots = f"{timing.slots} slot{'s' * (timing.slots != 1)}"
+        if not self._compared or not self._looks_ahead:
+            return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
+        mean, plain = self._compared_ms / self._compared, self._plain_step_ms / self._compared
+        means = f"mean pass {mean:.1f} ms, plain {plain:.1f} ms"
+        return [f"this pass {slots} · {means}", f"{slots} · {means}", means, f"mean {mean:.1f} ms, plain {plain:.1f}"]

@@ -12,7 +12,7 @@ from ladechat.widgets.strips import strip_of
 
 SEPARATOR = " · "
 ANSWERING = "answering …"
-PAUSED = "paused · Space goes on · → one step · ← back"
+PAUSED = "paused · Space goes on · → one pass · ← back"
 """Stands in the place of `ANSWERING` in a pause."""
 MIN_MODEL_CELLS = 12
 """A model's name is shortened rather than left out while it has this much room."""
@@ -25,7 +25,7 @@ class StatusLine(Widget):
     model's name, dtype, device, decoder, and at last the model. The activity stays.
 
     Attributes:
-        rate: how many steps a second are wanted; empty for as many as it can.
+        rate: how many passes a second are wanted; empty for as many as it can.
         paused: whether steps are held up.
         looking_at: which step is looked at, and how to go on from there; empty where the newest is shown.
         waiting: how many questions will be asked when this one has its answer.

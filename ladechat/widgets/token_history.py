@@ -12,8 +12,8 @@ MODEL = "model"
 OF_THE_POOL = {
     "window": "an n-gram of the Jacobi window",
     "prompt": "an n-gram of the prompt",
-    "accepted": "an n-gram of the text so far",
-    "earlier": "an n-gram of an earlier answer",
+    "accepted": "an n-gram of this answer",
+    "earlier": "remembered from an earlier answer",
 }
 """What brought a draft, where it was the pool, or a branch of the window itself."""
 
@@ -182,13 +182,13 @@ def sentences(history: TokenHistory) -> list[str]:
     """The biography in two to five plain sentences, the end first: it is what the others are about."""
     if not history.drafted:
         among = f"the last of {_tokens(history.emitted)}" if history.saved else "and the only one"
-        return [f"The model's own token in step {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
+        return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
     source = OF_THE_POOL.get(history.origin, f"drafted by {history.origin.replace('_', ' ')}")
-    told = [f"Accepted in step {history.step + 1} as token {history.ahead} of {history.emitted}: {source}."]
+    told = [f"Accepted in pass {history.step + 1} as token {history.ahead} of {history.emitted}: {source}."]
     told += _of_the_window(history)
     if history.formed is not None:
         told.append(
-            f"Its n-gram first stood in the window in step {history.formed + 1}, "
+            f"Its n-gram first stood in the window in pass {history.formed + 1}, "
             f"{_passes(history.step - history.formed)} before."
         )
     if history.read is not None:
@@ -226,7 +226,7 @@ def _when_right(history: TokenHistory) -> str:
     if not right[-1]:
         return "right for a time, not at the end"
     last_wrong = max(index for index, one in enumerate(right) if not one)
-    return f"right from step {history.guesses[last_wrong + 1].step + 1} on"
+    return f"right from pass {history.guesses[last_wrong + 1].step + 1} on"
 
 
 def _of_the_pass(history: TokenHistory) -> str:

@@ -44,7 +44,7 @@ class WindowPanel(StepPanel):
     """W columns, N − 1 rows of earlier passes above the row that this pass wrote.
 
     Row r, column i stands at position r + i after the last token. Where there is room, columns of the screen are these
-    positions: each row begins one further to the right, and an n-gram, a column of the window, reads down the stairs.
+    positions: each row begins one further to the right, and an n-gram, a column of the window, reads down the rows, ↘.
     In a narrow panel the columns stand upright, and the first line says where each begins. A token that stood at the
     very position where this step then emitted it wears the colour of the step.
     """
@@ -70,7 +70,7 @@ class WindowPanel(StepPanel):
     def explain(self) -> str:
         """What the window guesses, and how many of its guesses this pass bore out."""
         if self._step is None:
-            return "Guesses at positions ahead, from the first step on."
+            return "Guesses at positions ahead, from the first pass on."
         view = self._step.window
         if view is None or not view.rows:
             return _why_none(self._step)
@@ -80,13 +80,13 @@ class WindowPanel(StepPanel):
         return (
             f"Each pass guesses at W = {width} positions, with those of the passes before in view: N − 1 = {ages} "
             f"rows, the oldest on top. In this pass {right} of its {len(cells) - 1} guesses stood where the model then "
-            f"put the same token. Down the stairs they form n-grams of up to N = {ages + 1} tokens, for the pool."
+            f"put the same token. Down the rows (↘) stand n-grams of up to N = {ages + 1} tokens, for the pool."
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles("Jacobi window", "window")
         if self._step is None:
-            return [self.header(width, titles, [""]), *self.sentence("Fills with the first step.", width)]
+            return [self.header(width, titles, [""]), *self.sentence("Fills with the first pass.", width)]
         view = self._step.window
         if view is None or not view.rows:
             return [self.header(width, titles, [""]), *self.sentence(_why_none(self._step), width)]
@@ -164,7 +164,7 @@ class WindowPanel(StepPanel):
         if paid_off is None:
             return []
         passes = "1 pass" if paid_off.passes == 1 else f"{paid_off.passes} passes"
-        after = f" was a column from +{paid_off.column}, {passes} ago"
+        after = f" stood here from +{paid_off.column} on, {passes} ago"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
         style = self.palette.step(paid_off.step, paid_off.accepted)
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]
@@ -204,15 +204,16 @@ def _row(view: protocol.WindowView, index: int) -> tuple[list[str], list[int]]:
 def _legends(shifted: bool) -> tuple[str, ...]:
     if shifted:
         return (
-            "columns are positions · ↘ n-grams · = as the pass before · marked: came true",
+            "columns are positions · ↘ down the rows: n-grams · = as the pass before · marked: came true",
             "↘ n-grams · = as the pass before · marked: came true",
+            "↘ down the rows: n-grams · = as before",
             "↘ n-grams · = as before",
             "↘ n-grams",
         )
-    return ("columns ↓ are n-grams · marked: came true", "columns ↓ are n-grams", "↓ n-grams")
+    return ("↓ down the rows: n-grams · marked: came true", "↓ down the rows: n-grams", "↓ n-grams")
 
 
 def _why_none(step: protocol.Step) -> str:
     if step.draft is None and step.pool is None:
         return "Plain decoding: no window."
-    return "No window in this step: none wanted, or no room."
+    return "No window in this pass: none wanted, or no room."

@@ -118,4 +118,4 @@ async def ask(pilot: Driver, text: str) -> None:
 async def answered(pilot: Driver, stage: Stage, text: str, times: int = 1) -> None:
     """Ask, and wait until that many answers are on the screen."""
     await ask(pilot, text)
-    await wait_until(pilot, lambda: not stage.asking and stage.text.count(" steps · S ") == times)
+    await wait_until(pilot, lambda: not stage.asking and stage.text.count(" tokens a pass") == times)

@@ -5,9 +5,10 @@ from textual.widgets import Static
 
 from ladechat.app import LadechatApp
 from ladechat.keys import APP_KEYS, REPLAY_KEYS
-from ladechat.screens.help import SEEN, HelpScreen
+from ladechat.screens.help import ALWAYS, ELSEWHERE, PANELS, PASSES, HelpScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
+from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
 from tests.app.stage import Driver, Stage, wait_until
 from tests.session.streams import GOLDEN
@@ -33,8 +34,14 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
         await wait_until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
         await pilot.pause()
         text = shown(stage.app)
-        for name, explanation in SEEN:
+        for name, explanation in (*PASSES, *ALWAYS):
             assert name in text and explanation in text
+        here, _, away = text.partition("Not on the screen now")
+        on_screen = {panel.id for panel in stage.screen.query(Panel) if panel.region.area}
+        assert {"pool", "speed"} <= on_screen < set(ELSEWHERE)
+        for panel, name, explanation in PANELS:
+            assert name in text and explanation in (here if panel in on_screen else away)
+            assert (f"{explanation} {ELSEWHERE[panel]}" in away) == (panel not in on_screen)
         for key in APP_KEYS:
             assert key.tooltip in text
         for info in stage.screen.view.presenter.decoders.values():

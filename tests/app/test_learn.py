@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from ladechat.app import LadechatApp
+from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import MISSED, Phase
 from ladechat.lessons.progress import DAMAGED, Progress, ProgressFile
 from ladechat.lessons.scene import WINDOW
@@ -14,6 +15,7 @@ from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Look
 from ladechat.protocol import Settings
 from ladechat.screens import learn_from_chat
+from ladechat.screens.help import HelpScreen
 from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.single_questions import SingleQuestions
@@ -23,6 +25,7 @@ from ladechat.widgets.slider import Slider
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
 
 SHORT = "The pool keeps what the window has written."
@@ -52,6 +55,11 @@ class Room:
     def box(self) -> LessonBox:
         return self.screen.query_one(LessonBox)
 
+    @property
+    def acting(self) -> list[str]:
+        """Of the keys that answer a card, those that do something now: the footer shows them."""
+        return [key for key in ("enter", "1", "2", "3", "4") if key in self.screen.active_bindings]
+
     async def ready(self, pilot: Driver) -> None:
         await wait_until(pilot, lambda: self.screen.lesson.settings.decoder == self.screen.lesson.scene.decoder)
 
@@ -68,8 +76,11 @@ async def test_a_scene_by_keys_alone() -> None:
         assert room.place == ("one_token", 1) and room.box.text.startswith("5 passes, 5 tokens.")
         assert room.engines[0].steps_done == 5 and room.engines[0].questions[0].fresh
 
-        await pilot.press("space", "1", "enter")
+        await pilot.press("space")
+        assert room.acting == ["1", "2", "3"]
+        await pilot.press("1", "enter")
         await room.told(pilot)
+        assert room.acting == ["enter"]
         page = room.screen.lesson.page
         assert (page.choice, page.outcome) == (0, 1) and "passes" in room.box.text
 
@@ -83,9 +94,10 @@ async def test_a_scene_by_keys_alone() -> None:
 
         assert isinstance(room.app.focused, Slider) and room.app.focused.id == "slider-temperature"
         await pilot.press("enter")
-        assert "T is 0 now" in room.box.hint and len(room.engines[0].questions) == 1
+        assert "T is 0 now" in room.box.hint and len(room.engines[0].questions) == 1 and not room.acting
         await pilot.press("end")
         await wait_until(pilot, lambda: not room.screen.lesson.missing)
+        assert room.acting == ["enter"]
         await pilot.press("enter", "enter")
         await wait_until(pilot, lambda: "The same words" in room.box.text)
         assert len(room.engines[0].questions) == 2
@@ -94,7 +106,12 @@ async def test_a_scene_by_keys_alone() -> None:
         assert room.place == ("jacobi", 0)
         await pilot.press("p")
         assert room.place == ("one_token", 0)
-        await pilot.press("n", "n")
+        await pilot.press("f1")
+        await wait_until(pilot, lambda: isinstance(room.app.screen, HelpScreen))
+        await pilot.pause()
+        text = shown(room.app)
+        assert all(key.tooltip in text for key in LEARN_KEYS) and "W: how many positions ahead" in text
+        await pilot.press("f1", "n", "n")
         assert room.place == ("window", 0)
         await wait_until(pilot, lambda: room.engines[0].settings.decoder == "lookahead")
         assert room.engines[0].settings.temperature == 0

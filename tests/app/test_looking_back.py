@@ -82,7 +82,7 @@ async def test_arrows_walk_through_the_steps_of_a_paused_answer_and_escape_goes_
             await pilot.press(key)
             assert looked_at(stage) == (step, 9), key
             assert marked(stage.app).replace(" ", "") == said(stage, step).replace(" ", ""), "lines break at spaces"
-            assert f"step {step} of 9 of this answer" in stage.status
+            assert f"pass {step} of 9 of this answer" in stage.status
             assert stage.app.query_one(SpeedPanel)._steps == step
         assert stage.app.query_one("#timeline").display
         await pilot.press("escape")
@@ -113,7 +113,7 @@ async def test_an_answer_goes_on_while_its_panels_stay_and_a_question_ends_that(
         await pilot.press("left", "left")
         shown = stage.app.query_one(SpeedPanel).rows(50, 10)
         stage.engine.release(5)
-        await wait_until(pilot, lambda: "step 4 of 11" in stage.status)
+        await wait_until(pilot, lambda: "pass 4 of 11" in stage.status)
         stage.engine.release()
         await wait_until(pilot, lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text, "the text grows"
@@ -241,7 +241,7 @@ async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts(
         telling = max(place for place in range(len(steps)) if len(steps.step(place).token_ids) > 1)
         assert telling < len(steps) - 1, "else the last step says enough"
         window, speed = stage.app.query_one(WindowPanel), stage.app.query_one(SpeedPanel)
-        assert "".join(text for text, _ in window.rows(60, 8)[0]).startswith(f"Jacobi window · step {telling + 1} ")
+        assert "".join(text for text, _ in window.rows(60, 8)[0]).startswith(f"Jacobi window · pass {telling + 1} ")
         assert speed._steps == len(steps) and speed._finished is not None
         await pilot.press("left")
         assert looked_at(stage) == (telling + 1, len(steps))

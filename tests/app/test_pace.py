@@ -12,7 +12,7 @@ from ladechat.widgets.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, wait_until
 from tests.fake_engine import FakeEngine
 
-HINT = "paused · Space goes on · → one step · ← back"
+HINT = "paused · Space goes on · → one pass · ← back"
 
 
 def paces(stage: Stage) -> list[Pace]:
@@ -76,7 +76,7 @@ async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says
         await answering(pilot, stage)
         for rate in (*RATES[-2::-1], RATES[0]):
             await pilot.press("[")
-            shown = f"answering … · {rate:g} step" + "s" * (rate != 1) + "/s"
+            shown = f"answering … · {rate:g} pass" + "es" * (rate != 1) + "/s"
             await wait_until(pilot, lambda: shown in stage.status)  # noqa: B023
             assert stage.session.pace.rate == rate
         for wanted in (*RATES[1:], RATES[-1]):
@@ -92,7 +92,7 @@ async def test_f6_is_four_steps_a_second_and_back_also_between_answers() -> None
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press("f6")
-        await wait_until(pilot, lambda: "ready · 4 steps/s" in stage.status)
+        await wait_until(pilot, lambda: "ready · 4 passes/s" in stage.status)
         await pilot.press("f6")
         await wait_until(pilot, lambda: "/s" not in stage.status)
         await wait_until(pilot, lambda: paces(stage) == [Pace(steps_per_second=4), Pace()])
@@ -103,7 +103,7 @@ async def test_the_rate_is_kept_over_a_pause_and_can_be_changed_in_it() -> None:
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
         await pilot.press("f6", "]")
-        await wait_until(pilot, lambda: f"{HINT} · 8 steps/s" in stage.status)
+        await wait_until(pilot, lambda: f"{HINT} · 8 passes/s" in stage.status)
         assert stage.engine.pace == 0
         await pilot.press("space")
         await wait_until(pilot, lambda: not stage.asking)
@@ -158,7 +158,7 @@ async def test_a_new_engine_keeps_the_rate_but_no_pause() -> None:
         await pilot.press("f6", "f5")
         await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
         assert paces(stage) == [Pace(steps_per_second=4)]
-        assert "ready · 4 steps/s" in stage.status
+        assert "ready · 4 passes/s" in stage.status
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
@@ -171,7 +171,7 @@ async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size:
             return [key.description for key in footer.query(FooterKey)]
 
         await paused(pilot, stage)
-        expected = ["Stop", "Pause", "Step", "", "", "Decoder", "Slow", "Quit", "palette"]
+        expected = ["Stop", "Pause", "One pass", "", "", "Decoder", "Slow", "Quit", "palette"]
         await wait_until(pilot, lambda: names() == expected)
         last = list(footer.query(FooterKey))[-1]
         assert last.region.right <= size[0]
@@ -189,9 +189,9 @@ async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
             return {command.title for command in stage.app.get_system_commands(stage.app.screen)}
 
         await wait_until(pilot, lambda: stage.activity == "ready")
-        assert not {"Pause", "Step", "Slower", "Faster"} & names()
+        assert not {"Pause", "One pass", "Slower", "Faster"} & names()
         await answering(pilot, stage)
-        assert {"Pause", "Slower", "Faster"} <= names() and "Step" not in names()
+        assert {"Pause", "Slower", "Faster"} <= names() and "One pass" not in names()
 
 
 async def test_the_footer_has_no_key_of_the_pace_while_it_would_be_typed() -> None:

@@ -5,8 +5,10 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from ladechat.app import LadechatApp
+from ladechat.keys import RACE_KEYS
 from ladechat.palette import Look
 from ladechat.protocol import Generate, Message
+from ladechat.screens.help import HelpScreen
 from ladechat.screens.race import RaceScreen, Remarks
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import PLAIN, Clock, Track
@@ -14,6 +16,7 @@ from ladechat.widgets.lane import LaneHead, LaneView
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
 from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.app.test_help import shown
 from tests.fake_engine import ANSWER, FakeEngine
 
 QUESTION = "What is the n-gram pool?"
@@ -109,6 +112,18 @@ async def test_r_starts_again() -> None:
         await room.measured(pilot)
         await pilot.press("end", "r")
         assert room.playing and room.track.at < room.track.end
+
+
+async def test_f1_explains_the_decoders_that_race_and_the_keys() -> None:
+    room = Room(names=(PLAIN, "lookahead"))
+    async with room.app.run_test(size=(160, 200)) as pilot:
+        await room.measured(pilot)
+        await pilot.press("f1")
+        await wait_until(pilot, lambda: isinstance(room.app.screen, HelpScreen))
+        await pilot.pause()
+        text = shown(room.app)
+        assert all(key.tooltip in text for key in RACE_KEYS) and "One token a pass, nothing guessed." in text
+        assert "What you can set" not in text, "there is no slider in a race"
 
 
 async def test_c_changes_the_clock() -> None:
@@ -220,6 +235,7 @@ async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
         await wait_until(pilot, lambda: room.screen.query(LaneHead)[0].standing.figures[:1] == ("2 tokens",))
         places = [head.standing.place for head in room.screen.query(LaneHead)]
         assert places == ["measuring …", "waits", "waits", "waits"]
+        assert room.screen.query_one(Transport).facts == ("2 passes so far", "1 of 4", "Esc stops")
         assert room.steps == [0, 0, 0, 0]
         await pilot.press("space", "right", "left", "c", "r", "plus", "home", "end")
         assert room.screen.track is None
@@ -248,6 +264,7 @@ async def test_escape_while_the_engine_loads_ends_it() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test() as pilot:
         await wait_until(pilot, lambda: "reading the weights" in room.screen.query_one(Transport).state)
+        assert room.remarks.startswith("The same question goes to several decoders.")
         await pilot.press("escape")
         await wait_until(pilot, lambda: room.screen.track is not None)
         assert "Stopped before anything was measured." in room.remarks

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.decoder.drafters.drafter import ROOT, Room
-from ladechat.decoder.drafters.suffix import LONGEST_MATCH, SEARCHED, SuffixDrafter
+from ladechat.decoder.drafters.suffix import EARLIER, LONGEST_MATCH, SEARCHED, SOURCE, SuffixDrafter
 from tests.drafters.trees import PLENTY, branches, drafts, paths
 
 Text = list[int]
@@ -44,6 +44,16 @@ def told(drafter: SuffixDrafter, text: Sequence[int], prompt: int | None = None)
 def test_what_followed_the_same_tokens_is_proposed() -> None:
     the, cat, sat, stop, a, dog = range(6)
     assert drafts(SuffixDrafter(3), [the, cat, sat, stop, a, dog, the, cat]) == [(sat, stop, a)]
+
+
+def test_a_draft_says_whether_it_is_from_this_text_or_from_one_before() -> None:
+    """An answer that is asked for again is drafted from the one before it, and the screen says so."""
+    drafter = SuffixDrafter(3)
+    told(drafter, [1, 2, 3, 4, 5])
+    drafter.begin([1, 2], 2)
+    assert {(node.token, node.source) for node in drafter.propose(PLENTY).nodes} >= {(3, EARLIER), (4, EARLIER)}
+    told(drafter, [7, 8, 9, 6, 7, 8])
+    assert [(node.token, node.source) for node in drafter.propose(PLENTY).nodes][:2] == [(9, SOURCE), (6, SOURCE)]
 
 
 def test_one_token_alike_is_no_match() -> None:

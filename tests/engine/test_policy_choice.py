@@ -68,6 +68,10 @@ def test_the_time_that_timing_passes_takes_is_no_steps_time(service: Service, be
     assert service.decoders.timed_seconds == TIMING_SECONDS
     for step in steps:
         assert step.timing.forward_ms <= step.timing.step_ms + 1e-3 < 1000 * TIMING_SECONDS / 2
+    assert [step.decision is None for step in steps] == [step.index < before for step in steps]
+    for step in steps[before:]:
+        assert step.decision is not None
+        assert (step.decision.why in ("paused", "none")) == (step.timing.slots == 1)
 
 
 def test_the_window_is_told_to_take_part_exactly_where_it_does(service: Service) -> None:

@@ -128,8 +128,8 @@ def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording(tmp_p
     recording = two_turns(tmp_path)
     _, screens = filmed(recording)
     first, last = ("\n".join("".join(cell.text for cell in row) for row in screens[at]) for at in (0, -1))
-    assert "Again?" not in first and "step 0 of 18" in first
-    assert "Again?" in last and "step 18 of 18" in last
+    assert "Again?" not in first and "pass 0 of 18" in first
+    assert "Again?" in last and "pass 18 of 18" in last
 
 
 @pytest.mark.full

@@ -67,7 +67,7 @@ def test_a_picture_shows_the_step_that_was_asked_for_and_fetches_nothing(tmp_pat
         "".join(ElementTree.fromstring((tmp_path / name).read_text(encoding="utf-8")).itertext()).replace("\xa0", " ")
         for name in ("third.svg", "last.svg")
     )
-    assert f"step 3 of {STEPS}" in third and f"step {STEPS} of {STEPS}" in last
+    assert f"pass 3 of {STEPS}" in third and f"pass {STEPS} of {STEPS}" in last
     assert "font-face" not in third and "url(http" not in (tmp_path / "third.svg").read_text(encoding="utf-8")
 
 

@@ -91,7 +91,7 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
     replay.wait_for("The same screen", lambda screen: screen.splitlines()[body] == live.splitlines()[body])
     replay.press("Home")
     replay.press("Right")
-    replay.wait_for("The first step", lambda screen: "step 1 of" in screen and "‖" in screen)
+    replay.wait_for("The first step", lambda screen: "pass 1 of" in screen and "‖" in screen)
     assert not any("torch" in maps for maps in loaded_libraries(ui_process(replay)))
 
 

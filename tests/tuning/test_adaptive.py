@@ -6,13 +6,14 @@ from itertools import groupby, pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Node, Outcome, Proposal
 from ladechat.decoder.policy import NOT_TAKEN, Choice
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
+from ladechat.tuning.decision import Why
 from tests.made_up_costs import Curve, MadeUpCosts, dear, free, moderate
 
 LAST, THE, CAT, SAT, DOG, RAN = range(6)
@@ -193,6 +194,44 @@ def test_beside_a_whole_proposal_another_slot_has_to_pay_for_itself_alone() -> N
     window = chain(list(range(10, 20)), 0.01, whole=True)
     assert len(choose(dear, window, chain([DOG], 0.5)).tree) == 12
     assert len(choose(dear, chain([DOG], 0.5)).tree) == 1
+
+
+# --- what is said of it -----------------------------------------------------------------------------------------------
+
+PASSES = st.lists(st.tuples(proposals_of_several(), st.lists(st.integers(1, 3), max_size=4)), min_size=1, max_size=12)
+
+
+@settings(max_examples=60)
+@given(PASSES, st.sampled_from([free, moderate, dear]), st.booleans())
+def test_what_is_said_of_a_pass_agrees_with_its_slots_and_its_price(
+    passes: list[tuple[list[Proposal], list[int]]], curve: Curve, window: bool
+) -> None:
+    """Whatever comes before it: nothing is said to be drafted in a pass of one slot, and no loss to be a gain."""
+    policy = AdaptivePolicy(MadeUpCosts(curve))
+    riding = [chain([DOG, RAN], 0.5, whole=True)] if window else []
+    for proposals, text in passes:
+        drafting, choice = step(policy, [*riding, *proposals], text or [NEVER])
+        why, tokens, cost = policy.decision
+        assert (why in (Why.PAUSED, Why.NONE)) == (len(choice.tree) == 1)
+        assert (why is Why.PAUSED) == (not drafting)
+        if why in (Why.PAYS, Why.TRIAL):
+            assert (tokens > cost) == (why is Why.PAYS)
+        assert why is not Why.WINDOW or window
+
+
+def test_where_nothing_pays_there_are_trials_between_the_pauses() -> None:
+    """Looking for drafts takes time here, so even the best pass with one yields less than a plain step."""
+
+    class Slow(AdaptivePolicy):
+        def drafting(self) -> bool:
+            drafting = super().drafting()
+            self._began -= 1.0 + 0.9 * drafting  # the pass itself takes a second, see `step`
+            return drafting
+
+    policy = Slow(MadeUpCosts(lambda slots: 1.0 if slots <= 2 else 100.0))
+    found = [step(policy, [chain([DOG], 0.3)])[1] and policy.decision.why for _ in range(30)]
+    assert {Why.TRIAL, Why.PAUSED} <= set(found)
+    assert found.index(Why.TRIAL) < found.index(Why.PAUSED)
 
 
 # --- what is learnt ---------------------------------------------------------------------------------------------------

@@ -32,6 +32,14 @@ def test_steps_come_back_as_they_were() -> None:
     assert [found.step(place) for place in range(len(found))] == list(STEPS[:6])
 
 
+def test_tokens_that_were_drafted_from_earlier_answers_are_counted() -> None:
+    found = AnswerSteps()
+    for origins in (["model"], ["earlier", "earlier", "model"], ["suffix", "model"], ["earlier", "model"]):
+        step = msgspec.structs.replace(STEPS[0], token_ids=[1] * len(origins), pieces=origins, origins=origins)
+        found.add(step, Arrangement())
+    assert found.remembered == 3
+
+
 def test_a_choice_holds_from_the_step_that_follows_it() -> None:
     found = AnswerSteps()
     for number, step in enumerate(STEPS[:4]):

@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
-from ladechat.protocol import Loading, Memory, Ready, SamplingDefaults, Settings
-from ladechat.widgets.formatting import describe_loading, describe_memory, describe_model, duration, introduce
+from ladechat.protocol import Loading, Memory, Ready, SamplingDefaults, Settings, TurnFinished
+from ladechat.widgets.formatting import (
+    describe_finish,
+    describe_loading,
+    describe_memory,
+    describe_model,
+    duration,
+    introduce,
+)
 
 LLAMA = Ready(
     model="meta-llama/Llama-2-7b-chat-hf",
@@ -89,3 +96,24 @@ def test_a_model_is_introduced_with_what_it_is_and_with_what_is_not_used_of_it()
         "sampling defaults are temperature 0.6, top-p 0.9; here the sliders T and P decide."
     )
     assert describe_model(LLAMA) == "6.7B parameters · context 4,096"
+
+
+def finished(tokens: int, passes: int) -> TurnFinished:
+    return TurnFinished(
+        turn=1,
+        reason="eos",
+        text="",
+        token_ids=[1] * tokens,
+        steps=passes,
+        prefill_seconds=0.1,
+        decode_seconds=2.0,
+    )
+
+
+def test_an_answer_is_summed_up_in_tokens_and_passes() -> None:
+    assert describe_finish(finished(140, 10)) == "140 tokens · 10 passes · 14.00 tokens a pass · 70 tok/s"
+
+
+def test_drafts_that_earlier_answers_left_are_named_as_what_they_are() -> None:
+    assert describe_finish(finished(140, 10), remembered=112).endswith(" · 112 drafts remembered from earlier answers")
+    assert describe_finish(finished(4, 1), remembered=1).endswith(" · 1 draft remembered from earlier answers")

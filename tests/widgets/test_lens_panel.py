@@ -120,10 +120,10 @@ async def test_without_pseudo_states_a_sentence_says_why() -> None:
     drafting = msgspec.structs.replace(answer(5, 3, 5)[2], window=None, pool=None)
     assert drafting.draft is not None
     async with Host(panel, 60, 5).run_test() as pilot:
-        assert "Fills with the second step" in lines(panel)[1]
+        assert "Fills with the second pass" in lines(panel)[1]
         panel.show_step(plain_step())
         assert "Plain decoding" in (await drawn(pilot, panel))[1]
         panel.show_step(drafting)
         assert "nobody looked" in " ".join(await drawn(pilot, panel))
         panel.clear()
-        assert "Fills with the second step" in (await drawn(pilot, panel))[1]
+        assert "Fills with the second pass" in (await drawn(pilot, panel))[1]

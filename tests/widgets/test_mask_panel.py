@@ -68,14 +68,14 @@ async def test_the_scale_does_not_change_from_step_to_step() -> None:
         panel.show_step(DRAFTS)
         assert UPPER_HALF in (await drawn(pilot, panel))[1], "as small as for the largest pass of the answer"
         panel.clear()
-        assert (await drawn(pilot, panel))[1] == "Fills with the first step."
+        assert (await drawn(pilot, panel))[1] == "Fills with the first pass."
         panel.show_step(DRAFTS)
         assert UPPER_HALF not in "".join(await drawn(pilot, panel))
 
 
 def test_it_explains_the_pass_in_its_numbers() -> None:
     panel = MaskPanel()
-    assert "from the first step on" in panel.explain()
+    assert "from the first pass on" in panel.explain()
     panel.show_step(DRAFTS)
     assert panel.explain().startswith("5 slots went through the model at once: the last token and 4 drafted tokens.")
     assert "So 3 branches had one pass together" in panel.explain()

@@ -1,12 +1,15 @@
 """Claims about the panel of the adaptive policy: the point taken stands out, and words say what it costs and brings."""
 
+from itertools import product
+
 import msgspec
 import pytest
 
-from ladechat.protocol import ExpectedTokens, PassCost, PolicyChoice
-from ladechat.widgets.policy_panel import COST, TAKEN, TOKENS, PolicyPanel
+from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
+from ladechat.widgets.policy_panel import COST, TAKEN, TOKENS, PassChoice, PolicyPanel
 from tests.fake_engine import POLICY_CHOICE
 from tests.widgets.hosting import Host, lines
+from tests.widgets.sample_steps import step, timing
 
 PLAIN = msgspec.structs.replace(POLICY_CHOICE, slots=1.0, tokens=1.0)
 
@@ -23,13 +26,14 @@ async def test_before_anything_is_known_it_says_what_the_policy_does() -> None:
         assert "as many tokens as pay" in " ".join(lines(panel))
 
 
-async def test_the_choice_is_told_in_words_and_its_axes_are_named() -> None:
+async def test_the_latest_choices_are_told_in_words_and_the_axes_are_named() -> None:
+    """As of a recording that does not say what was decided for each pass."""
     panel = shown(POLICY_CHOICE)
     async with Host(panel, 80, 13).run_test():
         text = lines(panel)
-        assert text[0].endswith("9 slots a pass")
-        assert text[-1] == f"{TAKEN} 9 slots: a step costs 1.4 plain ones and should bring 2.1 tokens"
-        assert text[-2] == f"{COST} cost of a step, in plain steps   {TOKENS} tokens it should bring"
+        assert text[0].endswith("lately 9 slots a pass")
+        assert text[-1] == "Lately passes of 9 slots cost 1.4 plain ones, and should bring 2.1 tokens"
+        assert text[-2] == f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} chosen"
         assert text[-3].split() == ["slots", "1", "4", "16", "64"]
         assert sum(line.count(TAKEN) for line in text[1:-3]) == 1
 
@@ -47,9 +51,9 @@ async def test_where_drafting_pays_the_tokens_lie_above_the_cost() -> None:
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        (PLAIN, ["plain decoding", "no draft is worth its slots now"]),
-        (POLICY_CHOICE, ["9 slots a pass", f"{TAKEN} 9 slots: 2.1 tokens at 1.4× cost"]),
-        (msgspec.structs.replace(POLICY_CHOICE, slots=1.4), ["1.4 slots a pass", f"{TAKEN} 1.4 slots"]),
+        (PLAIN, ["1 slot", "Lately no draft was worth its slot"]),
+        (POLICY_CHOICE, ["9 slots", "2.1 tokens at 1.4× cost"]),
+        (msgspec.structs.replace(POLICY_CHOICE, slots=1.4), ["1.4 slots", "2.1 tokens at"]),
     ],
 )
 async def test_two_lines_are_enough_for_the_choice(choice: PolicyChoice, words: list[str]) -> None:
@@ -59,10 +63,39 @@ async def test_two_lines_are_enough_for_the_choice(choice: PolicyChoice, words: 
         assert [word in line for word, line in zip(words, text, strict=True)] == [True, True]
 
 
-async def test_the_window_is_named_where_it_takes_part() -> None:
-    panel = shown(msgspec.structs.replace(POLICY_CHOICE, window=True))
-    async with Host(panel, 100, 2).run_test():
-        assert lines(panel)[-1].endswith("with the Jacobi window")
+PASSES = [
+    (1, Decision(why="paused", tokens=1.0, cost=1.0), "No draft in this pass: drafting has not paid lately"),
+    (1, Decision(why="none", tokens=1.0, cost=1.1), "No draft in this pass: none was worth its slot"),
+    (3, Decision(why="pays", tokens=1.9, cost=1.3), "This pass: 3 slots cost 1.3 plain passes and should bring 1.9"),
+    (
+        3,
+        Decision(why="trial", tokens=1.2, cost=1.9),
+        "A trial pass, to measure again: 3 slots cost 1.9 plain passes and should bring 1.2 tokens",
+    ),
+    (34, Decision(why="window", tokens=1.0, cost=1.1), "The Jacobi window is in every pass here: 34 slots cost"),
+    (7, Decision(why="of a later version", tokens=1.4, cost=1.2), "This pass: 7 slots cost 1.2 plain passes"),
+]
+
+
+async def test_what_is_said_of_a_pass_is_what_was_decided_for_it() -> None:
+    """Whatever the means of the latest choices are: they may be half a second old."""
+    panel = shown(POLICY_CHOICE)
+    async with Host(panel, 100, 13).run_test():
+        for choice, (slots, decision, words) in product((PLAIN, POLICY_CHOICE), PASSES):
+            panel.show(choice)
+            panel.show_step(msgspec.structs.replace(step(["a"], time=timing(slots)), decision=decision))
+            text = ["".join(part for part, _ in row) for row in panel.rows(100, 13)]
+            assert text[0].rstrip().endswith(f"this pass: {slots} slot{'s' * (slots > 1)}")
+            assert text[-1].startswith(words)
+            assert words in panel.explain()
+
+
+@pytest.mark.parametrize(("slots", "decision", "_words"), PASSES)
+def test_no_wording_of_any_length_speaks_of_drafts_where_there_are_none(
+    slots: int, decision: Decision, _words: str
+) -> None:
+    for wording in PassChoice(slots, decision).wordings:
+        assert wording.startswith("No draft") == (slots == 1)
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,9 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
         assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams · hit 61 %"
         assert shown[1] == "after ‹·pool›:"
         assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"]
-        assert shown[3].split() == ["✓", "└-grams", "accepted"]
+        assert shown[3].split() == ["✓", "└-grams", "answer"]
         assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
-        assert shown[5].split() == ["–", "·was", "·full", "not", "tried", "·", "accepted"]
+        assert shown[5].split() == ["–", "·was", "·full", "not", "tried", "·", "answer"]
 
 
 async def test_what_matched_wears_the_style_of_the_step_and_the_rest_does_not() -> None:
@@ -72,7 +72,7 @@ async def test_a_narrow_panel_keeps_marks_tokens_and_the_beginning_of_the_source
     async with Host(panel, 28, 6).run_test():
         shown = lines(panel)
         assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "…", "windo"]
-        assert shown[3].split() == ["✓", "└-grams", "accep"]
+        assert shown[3].split() == ["✓", "└-grams", "answe"]
         assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "promp"]
 
 
@@ -148,7 +148,7 @@ async def test_without_a_pool_the_branches_of_the_draft_tree_are_shown_and_count
         assert shown[:4] == [
             ["drafts"],
             ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"],
-            ["✓", "└-grams", "accepted"],
+            ["✓", "└-grams", "answer"],
             ["✗··", "·is", "·a", "·dict", "prompt"],
         ]
         assert lines(panel)[-1].startswith("3 of 5 tested draft tokens accepted")
@@ -162,7 +162,7 @@ async def test_beside_the_pool_stand_the_branches_of_other_drafters() -> None:
     async with Host(panel, 60, 9).run_test():
         shown = lines(panel)
         assert shown[0].startswith("n-gram pool and other drafts")
-        assert [line.split()[-1] for line in shown[2:7]] == ["window", "accepted", "prompt", "suffix", "accepted"]
+        assert [line.split()[-1] for line in shown[2:7]] == ["window", "answer", "prompt", "suffix", "answer"]
 
 
 async def test_a_damaged_tree_ends_a_branch_instead_of_turning_in_a_circle() -> None:
@@ -176,6 +176,6 @@ async def test_a_damaged_tree_ends_a_branch_instead_of_turning_in_a_circle() -> 
 async def test_plain_decoding_says_so() -> None:
     panel = PoolPanel()
     async with Host(panel, 40, 4).run_test() as pilot:
-        assert lines(panel)[1] == "Fills with the first step."
+        assert lines(panel)[1] == "Fills with the first pass."
         panel.show_step(plain_step())
         assert (await drawn(pilot, panel))[1] == "Plain decoding: nothing is drafted."

@@ -32,10 +32,10 @@ async def test_the_figures_are_those_of_the_steps() -> None:
     async with Host(panel, 50, 8).run_test():
         text = lines(panel)
         # 6 tokens in 48 ms; a plain pass takes 10 ms, so 60 ms for the same.
-        assert " ".join(text[0].split()) == "speed · tokens per pass 3 passes instead of 6"
+        assert " ".join(text[0].split()) == "speed · tokens a pass 3 passes instead of 6"
         assert text[1] == "2.00 tokens a pass   125 tok/s"
         assert text[-2] == "≈1.2× plain decoding by the clock (estimated)"
-        assert text[-1] == "pass of 15 slots · 14.5 ms · plain 10.0 ms"
+        assert text[-1] == "15 slots · mean pass 16.0 ms, plain 10.0 ms"
 
 
 async def test_tokens_per_second_are_those_of_the_last_two_seconds() -> None:
@@ -58,14 +58,14 @@ async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> 
     async with Host(never, 50, 8).run_test():
         assert never.estimated_speedup is None
         assert "×" not in lines(never)[0]
-        assert lines(never)[-1] == "pass of 15 slots · 8.5 ms"
+        assert lines(never)[-1] == "pass of 15 slots · 10.0 ms"
 
 
 @pytest.mark.parametrize(
     ("steps", "verdict"),
     [
         ([look_ahead(1, 12)] * 2, "≈0.8× plain decoding by the clock: few drafts accepted"),
-        ([look_ahead(2, 41.5)] * 2, "≈0.5× plain decoding by the clock: a step costs 4.2× plain"),
+        ([look_ahead(2, 41.5)] * 2, "≈0.5× plain decoding by the clock: a pass takes 4.2× plain"),
         ([look_ahead(3, 12)], "≈2.5× plain decoding by the clock (estimated)"),
     ],
 )
@@ -81,7 +81,7 @@ async def test_the_estimate_comes_after_the_passes_and_no_gain_has_a_reason(step
     ("steps", "advice"),
     [
         ([look_ahead(1, 12)] * 2, "try a text that repeats or copies: more drafts come true"),
-        ([look_ahead(2, 41.5)] * 2, "try smaller W, N and G: fewer slots, a cheaper step"),
+        ([look_ahead(2, 41.5)] * 2, "try smaller W, N and G: fewer slots, a cheaper pass"),
         ([msgspec.structs.replace(look_ahead(2, 41.5), window=None)], "on a GPU, more slots cost hardly more"),
         ([look_ahead(3, 12)], ""),
         ([plain_step()], ""),
@@ -152,7 +152,7 @@ async def test_clearing_begins_anew() -> None:
     panel = shown(look_ahead(5, 10))
     async with Host(panel, 40, 8).run_test() as pilot:
         panel.clear()
-        assert (await drawn(pilot, panel))[1] == "Measured from the first step on."
+        assert (await drawn(pilot, panel))[1] == "Measured from the first pass on."
         panel.show_step(look_ahead(1, 10))
         assert panel.tokens_per_step == 1
 

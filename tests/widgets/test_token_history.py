@@ -35,12 +35,12 @@ def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
     assert (history.step, history.ahead, history.emitted, history.tested, history.saved) == (3, 1, 3, 2, 2)
     assert (history.origin, history.formed, history.read) == ("window", 2, None)
     assert sentences(history) == [
-        "Accepted in step 4 as token 1 of 3: an n-gram of the Jacobi window.",
+        "Accepted in pass 4 as token 1 of 3: an n-gram of the Jacobi window.",
         (
             "For its place the window first guessed ‹e›, 2 passes before and 3 tokens ahead, "
-            "and changed it once in 1 more pass: right from step 3 on."
+            "and changed it once in 1 more pass: right from pass 3 on."
         ),
-        "Its n-gram first stood in the window in step 3, 1 pass before.",
+        "Its n-gram first stood in the window in pass 3, 1 pass before.",
         "The pass judged 2 drafts at once and gave 3 tokens: 2 passes saved.",
     ]
 
@@ -59,10 +59,10 @@ def test_a_right_guess_that_was_given_up_again_is_not_said_to_be_right_at_the_en
 def test_the_models_own_token_is_no_draft() -> None:
     history = token_history(STEPS, 5)
     assert history is not None and history.origin == MODEL and not history.drafted
-    assert sentences(history) == ["The model's own token in step 4, the last of 3 tokens: no draft."]
+    assert sentences(history) == ["The model's own token in pass 4, the last of 3 tokens: no draft."]
     alone = token_history(STEPS, 2)
     assert alone is not None
-    assert sentences(alone)[0] == "The model's own token in step 3, and the only one: no draft."
+    assert sentences(alone)[0] == "The model's own token in pass 3, and the only one: no draft."
     assert sentences(alone)[1].endswith("never right."), "the window guesses at places that no draft reaches"
 
 
@@ -133,8 +133,8 @@ async def test_the_panel_follows_the_answer_until_a_token_is_chosen() -> None:
         assert (await drawn(pilot, panel))[0].endswith("‹e›")
         panel.show_token(STEPS, 3)
         assert (await drawn(pilot, panel))[0].endswith("‹d›")
-        assert lines(panel)[1].startswith("Accepted in step 4 as token 1 of 3")
-        assert "‹d›: Accepted in step 4" in panel.explain()
+        assert lines(panel)[1].startswith("Accepted in pass 4 as token 1 of 3")
+        assert "‹d›: Accepted in pass 4" in panel.explain()
         panel.follow()
         assert (await drawn(pilot, panel))[0].endswith("‹e›")
         panel.clear()

@@ -67,7 +67,7 @@ async def test_accepted_tokens_are_traced_to_the_column_that_they_were() -> None
         assert not any("ago" in line for line in lines(panel))
         view = window_view([[" pool", "x"], ["y", "z"], ["y", "z"]], ["y", "z"])
         panel.show_step(step([" holds", " n", " of"], index=6, window=view, pool=drafted))
-        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› was a column from +1, 2 passes ago"
+        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› stood here from +1 on, 2 passes ago"
         panel.show_step(step([" other"], index=7, window=view))
         assert (await drawn(pilot, panel))[-1].endswith("2 passes ago"), "until another one comes true"
         elsewhere = pool_view(" pool", [candidate([" holds", " n", "-grams"], "prompt", 2)])
@@ -139,11 +139,11 @@ async def test_odd_tokens_leave_the_columns_where_they_are(odd: str) -> None:
 async def test_without_a_window_a_sentence_says_so() -> None:
     panel = WindowPanel()
     async with Host(panel, 28, 4).run_test() as pilot:
-        assert lines(panel)[1] == "Fills with the first step."
+        assert lines(panel)[1] == "Fills with the first pass."
         panel.show_step(plain_step())
         assert (await drawn(pilot, panel))[1] == "Plain decoding: no window."
         panel.clear()
-        assert (await drawn(pilot, panel))[1] == "Fills with the first step."
+        assert (await drawn(pilot, panel))[1] == "Fills with the first pass."
 
 
 async def test_a_burst_of_steps_is_painted_a_few_times_and_ends_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
 
-SOURCE = "suffix"
+SOURCE, EARLIER = "suffix", "earlier"
+"""Of continuations in the current text, and in those before it."""
 BOUNDARY = -1
 """Stands between two texts: it equals no token, so no match crosses it."""
 NOWHERE = 0
@@ -81,6 +82,7 @@ class SuffixDrafter(Drafter):
 
     def _continuation(self, place: int, length: int, longest: int, first: int) -> Iterator[Node]:
         """What follows a match of `length` tokens that ends before `place`, up to the end of that text."""
+        source = SOURCE if place >= self._start else EARLIER
         for offset in range(longest):
             if place + offset >= len(self._known) or self._known[place + offset] == BOUNDARY:
                 return
@@ -88,7 +90,7 @@ class SuffixDrafter(Drafter):
                 (i, c) for i, (most, c) in enumerate(CHANCES) if most >= min(length + offset, LONGEST_MATCH)
             )
             parent = first + offset - 1 if offset else ROOT
-            yield Node(parent, self._known[place + offset], SOURCE, (SOURCE, step), chance)
+            yield Node(parent, self._known[place + offset], source, (SOURCE, step), chance)
 
     def _matches(self) -> list[tuple[int, int]]:
         """Places after earlier occurrences of the text's end with the length of each match, the longest first.
