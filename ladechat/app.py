@@ -25,6 +25,7 @@ from ladechat.screens.learn_from_chat import lesson_session
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.view import ConversationView, welcome
+from ladechat.session.comparing import Comparison
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
@@ -95,10 +96,14 @@ class LadechatApp(App[int], inherit_bindings=False):
     # --- keys that all screens have -----------------------------------------------------------------------------------
 
     @property
+    def _conversing(self) -> ChatScreen | ReplayScreen:
+        """The screen of a conversation, the uppermost of two. A race and lessons have none, and no key for it."""
+        screens = (self._opening, *self.screen_stack)
+        return next(one for one in reversed(screens) if isinstance(one, ChatScreen | ReplayScreen))
+
+    @property
     def _view(self) -> ConversationView:
-        """The conversation. A race and lessons have none, and no key for it."""
-        assert not isinstance(self._opening, RaceScreen | LearnScreen)
-        return self._opening.view
+        return self._conversing.view
 
     def action_page_up(self) -> None:
         """Earlier in the conversation."""
@@ -129,10 +134,8 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         """Explain what is on the screen."""
-        opening = self._opening
-        if not isinstance(opening, RaceScreen | LearnScreen):
-            keys = [one for one in opening.BINDINGS if isinstance(one, Binding)]
-            self.push_screen(HelpScreen(keys, self._view.presenter.decoders.values()))
+        keys = [one for one in self._conversing.BINDINGS if isinstance(one, Binding)]
+        self.push_screen(HelpScreen(keys, self._view.presenter.decoders.values()))
 
     def action_explain(self) -> None:
         """Explain each panel, with its numbers."""
@@ -277,6 +280,11 @@ def run_replay(recording: Recording) -> int:
 def run_race(measuring: Measuring) -> int:
     """Measure decoders and show their race; the exit code."""
     return _run(LadechatApp(RaceScreen(measuring), settings_file=SettingsFile()))
+
+
+def run_side_by_side(comparison: Comparison) -> int:
+    """Show answers of two recordings; the exit code."""
+    return _run(LadechatApp(RaceScreen(comparison), settings_file=SettingsFile()))
 
 
 def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> int:

@@ -26,7 +26,7 @@ from ladechat.protocol import (
 )
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
-from ladechat.terminal import shown
+from ladechat.terminal import PROGRESS_LINES, shown
 from ladechat.widgets.formatting import announced, describe_settings, figures, is_own
 
 FAILED = 1
@@ -190,15 +190,20 @@ class AnswerPrinter:
 
 
 class Status:
-    """One line on a terminal's standard error that is rewritten; nothing elsewhere."""
+    """One line on a terminal's standard error that is rewritten; lines for a program that wants them; else nothing."""
 
     def __init__(self) -> None:
         self._shown = False
         self._enabled = sys.stderr.isatty()
+        self._lines = PROGRESS_LINES in os.environ
+        self._last = ""
 
     def show(self, text: str) -> None:
         """Replace the line."""
-        if self._enabled:
+        if self._lines and text != self._last:
+            print(shown(text), file=sys.stderr, flush=True)
+            self._last = text
+        elif self._enabled:
             sys.stderr.write(f"\r\x1b[2K{shown(text)} …")
             sys.stderr.flush()
             self._shown = True

@@ -22,11 +22,10 @@ from ladechat.bench.options import (
     method_names,
     numbers_by_hand,
 )
+from ladechat.checks import check_screen, check_streams, in_terminal, refuse_misplaced_options
 from ladechat.export.commands import export
-from ladechat.export.formats import IDLE_SECONDS
 from ladechat.learn import learn
 from ladechat.options import (
-    USAGE_ERROR,
     Device,
     Dtype,
     LayerSearch,
@@ -45,12 +44,13 @@ from ladechat.options import (
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.race import race
+from ladechat.replay import replay
 from ladechat.serve.commands import serve
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, in_page, missing_streams, replace_missing_streams, shown
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, replace_missing_streams, shown
 from ladechat.train.commands import app as train_commands
 
 RECORD = "--record"
@@ -132,14 +132,14 @@ def chat(
 ) -> None:
     """Chat through lookahead decoding, and watch it work."""
     if context.invoked_subcommand is not None:
-        _refuse_misplaced_options(context)
+        refuse_misplaced_options(context)
         return
     check_length(max_new_tokens)
     store = None if no_save else ConversationStore()
     opened = _latest(store) if go_on else None
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
-    _check_screen()
+    check_screen()
     gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
     from ladechat.app import run_chat
 
@@ -157,33 +157,7 @@ def chat(
     raise typer.Exit(code)
 
 
-@app.command()
-def replay(
-    file: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
-    idle_limit: Annotated[
-        float, typer.Option("--idle-limit", "-i", help="Shorten pauses to that many seconds.", min=0.0)
-    ] = IDLE_SECONDS,
-    real_time: Annotated[bool, typer.Option("--real-time", help="Leave pauses as long as they were.")] = False,
-) -> None:
-    """Show a recorded session, at its own pace or step by step."""
-    gc.disable()  # until the first frame is shown, as in `chat`; looking through 200,000 events takes a second
-    from ladechat.session.reading import UnreadableRecording
-    from ladechat.session.replay import Recording
-
-    try:
-        recording = Recording.read(file, None if real_time else idle_limit)
-    except UnreadableRecording as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"{file} cannot be read: {error.strerror or error}.")
-    if not in_terminal():
-        fail("A replay needs a terminal; run it in one, without a pipe.")
-    _check_screen()
-    from ladechat.app import run_replay
-
-    raise typer.Exit(run_replay(recording))
-
-
+app.command()(replay)
 app.command()(export)
 app.command()(serve)
 
@@ -203,7 +177,7 @@ def ask(
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
     check_length(max_new_tokens)
-    _check_streams(STANDARD_OUTPUT)
+    check_streams(STANDARD_OUTPUT)
     report(settings_file)
     text = _with_pipe(question)
     if text is not None and len(text) > MOST_TEXT:
@@ -235,7 +209,7 @@ def _with_pipe(question: str | None) -> str | None:
 @with_engine_options
 def serve_engine(engine: EngineOptions) -> None:
     """Serve a model: commands in on standard input, events out on standard output (docs/protocol.md)."""
-    _check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
+    check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
     from ladechat.engine.server import serve
 
     pool = path_of(engine.pool) if engine.pool else None
@@ -277,7 +251,7 @@ def bench(
 ) -> None:
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
     check_length(max_new_tokens)
-    _check_streams(STANDARD_OUTPUT)
+    check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     check_layer_search(layer_search)
     options = Options(
@@ -309,46 +283,11 @@ def tune(
     quantize: Quantize = None,
 ) -> None:
     """Time passes of several sizes here, and see how many drafts a pass the adaptive policy makes of that."""
-    _check_streams(STANDARD_OUTPUT)
+    check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     from ladechat.bench.tune import run
 
     raise typer.Exit(run(model, device, dtype, quantize))
-
-
-def in_terminal() -> bool:
-    """Is there a screen to draw on, and a keyboard?"""
-    return in_page() or (sys.stdin.isatty() and sys.stdout.isatty())
-
-
-def drawn_in_terminal() -> bool:
-    """Is what Textual draws seen there?"""
-    return in_page() or sys.stderr.isatty()
-
-
-def _check_screen() -> None:
-    """Textual draws on standard error. Where that goes elsewhere, the screen would stay blank and every key dead."""
-    if not drawn_in_terminal():
-        sentence = "The screen is drawn on standard error, which goes elsewhere; start without redirecting it."
-        print(f"ladechat: {sentence}")  # where the user looks
-        raise typer.Exit(USAGE_ERROR)
-
-
-def _check_streams(*needed: int) -> None:
-    """Refuse to work where what a command reads from or writes to is closed."""
-    for number in needed:
-        if number in missing_streams():
-            name, mark = ("input", "<&-") if number == STANDARD_INPUT else ("output", ">&-")
-            fail(f"Standard {name} is closed, and this command needs it; start it without {mark}.")
-
-
-def _refuse_misplaced_options(context: typer.Context) -> None:
-    """What stands before a command's name would be ignored without a word."""
-    for parameter in context.command.params:
-        source = context.get_parameter_source(str(parameter.name))
-        if source is not None and source.name == "COMMANDLINE":
-            option = max(parameter.opts, key=len)
-            fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

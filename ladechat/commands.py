@@ -88,6 +88,20 @@ COMMANDS = (
     *_of_drawing(),
     SlashCommand("settings", "All that can be set, with explanations.", "settings", title="Settings …"),
     SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
+    SlashCommand(
+        "replay",
+        "See a recording step by step: the one just made, or that in FILE.",
+        "replay",
+        "[FILE]",
+        title="Replay the recording",
+    ),
+    SlashCommand(
+        "export",
+        "Make a page, film, picture or text of the conversation, as FILE ends; takes the options of ladechat export.",
+        "export",
+        "[FILE]",
+        title="Export conversation",
+    ),
     SlashCommand("learn", "How it works, in seven scenes of a minute.", "learn"),
     SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
 )

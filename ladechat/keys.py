@@ -195,7 +195,6 @@ REPLAY_KEYS = (
         "slash",
         "search",
         "Search",
-        show=False,
         key_display="/",
         id="search",
         tooltip="Search questions and answers: Enter goes to the next place, Esc closes.",
@@ -204,8 +203,9 @@ REPLAY_KEYS = (
     SHARED_KEYS[1],
     *(replace(key, show=False) for key in SHARED_KEYS[2:]),
     Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
-    Binding("q", "app.quit", "Quit", id="quit", tooltip="Leave."),
-    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit_at_once", tooltip="Leave."),
+    Binding("q", "leave", "Leave", id="leave", tooltip="Leave; back to the chat, if there is one behind it."),
+    Binding("escape", "back", "Back to the chat", show=False, id="back", tooltip="Back to the chat."),
+    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
 RACE_KEYS = (

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from ladechat.export.command import Refused, check_target, run_race
+from ladechat.export.commands import size_of
 from ladechat.export.formats import OF_A_RACE, ending
 from ladechat.options import USAGE_ERROR, check_length, fail, option_of, report, with_engine_options
 from ladechat.preferences import SettingsFile
@@ -49,6 +50,10 @@ def race(
         Path | None,
         typer.Option(metavar="FILE", help="Make a film of the race, .cast or .gif, or a picture of its end, .svg."),
     ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Of the screen in that file.", show_default="120x36", metavar="COLUMNSxROWS"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
 ) -> None:
     """Have several decoders answer one question, and watch them side by side (docs/race.md)."""
@@ -66,19 +71,22 @@ def race(
         fail(wrong)
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=question))
-    _check_export(export, force)
+    cells = size_of(size)
+    _check_export(export, sized=size is not None, force=force)
     measuring = Measuring(LiveEngine(engine.command()), messages, names, max_new_tokens)
     if export is None and _in_terminal():
         raise typer.Exit(_on_screen(measuring))
     code = _in_pipe(measuring)
     if export is not None and not code:
-        _export(measuring, export, force)
+        _export(measuring, export, cells, force)
     raise typer.Exit(code)
 
 
-def _check_export(out: Path | None, force: bool) -> None:
+def _check_export(out: Path | None, *, sized: bool, force: bool) -> None:
     """Refuse what cannot be written, before anything is measured."""
     if out is None:
+        if sized:
+            fail("--size is for the file that --export names; give both, or leave it out.")
         if force:
             fail("--force overwrites what --export names; give both, or leave it out.")
         return
@@ -88,9 +96,9 @@ def _check_export(out: Path | None, force: bool) -> None:
         check_target(out, force=force)
 
 
-def _export(measuring: Measuring, out: Path, force: bool) -> None:
+def _export(measuring: Measuring, out: Path, cells: tuple[int, int], force: bool) -> None:
     with _refusals():
-        run_race(measuring, out, force=force)
+        run_race(measuring, out, cells, force=force)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,9 @@ VISIBLE_CONTROLS = {
 PAGE_DRIVER = "ladechat.serve.driver:PageDriver"
 """What Textual draws with in a browser tab, as its variable TEXTUAL_DRIVER names it."""
 
+PROGRESS_LINES = "LADECHAT_PROGRESS_LINES"
+"""This variable, set, has what is being done written to standard error line by line, for a program that reads it."""
+
 
 def shown(text: str) -> str:
     """`text` with what would steer a terminal made visible."""

@@ -213,15 +213,15 @@ def race(*keys: str) -> Scene:
 def measuring() -> Scene:
     """A race of which the first lane is being measured."""
     engine = FakeEngine(hold_steps=True)
-    screen = RaceScreen(Measuring(engine, [Message(role="user", content="How does lookahead decoding work?")]))
+    race = Measuring(engine, [Message(role="user", content="How does lookahead decoding work?")])
 
     async def prepare(pilot: Pilot[int]) -> None:
-        await wait_until(pilot, lambda: len(screen.measuring.lanes) == 4)
+        await wait_until(pilot, lambda: len(race.lanes) == 4)
         engine.release(30)
-        await wait_until(pilot, lambda: len(screen.measuring.lanes[0].steps) == 30)
+        await wait_until(pilot, lambda: len(race.lanes[0].steps) == 30)
         await pilot.pause(0.2)
 
-    return Scene(LadechatApp(screen), prepare)
+    return Scene(LadechatApp(RaceScreen(race)), prepare)
 
 
 def replay(*keys: str) -> Scene:

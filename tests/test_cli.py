@@ -125,7 +125,7 @@ def started_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[s
 
     monkeypatch.setattr("ladechat.app.run_chat", run)
     monkeypatch.setattr(cli, "in_terminal", lambda: True)
-    monkeypatch.setattr(cli, "drawn_in_terminal", lambda: True)
+    monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     return calls
 
@@ -173,7 +173,7 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr("ladechat.app.run_chat", run)
     monkeypatch.setattr(cli, "in_terminal", lambda: True)
-    monkeypatch.setattr(cli, "drawn_in_terminal", lambda: True)
+    monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
     return calls
 
 

@@ -67,7 +67,7 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
     return recording.notices
 
 
-def run_race(measuring: Measuring, out: Path, *, force: bool) -> None:
+def run_race(measuring: Measuring, out: Path, cells: tuple[int, int] = SIZE, *, force: bool) -> None:
     """Export a race that has been measured.
 
     Raises:
@@ -76,7 +76,7 @@ def run_race(measuring: Measuring, out: Path, *, force: bool) -> None:
     from ladechat.export.film import Size
     from ladechat.export.race import photograph_race, shoot_race
 
-    size = Size(*SIZE)
+    size = Size(*cells)
     if (format_name := ending(out)) == "svg":
         write(out, lambda: photograph_race(measuring, size), force=force)
     else:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ladechat.export.formats import ENDINGS, FILMS, FORMATS, IDLE_SECONDS, SIZE, ending
+from ladechat.export.formats import ENDINGS, FILMS, FORMATS, SIZE, ending
 from ladechat.options import fail, in_short
+from ladechat.session.replay import IDLE_SECONDS
 from ladechat.terminal import say
 
 LEAST_SIZE, MOST_SIZE = (40, 10), (400, 200)
@@ -46,7 +47,7 @@ def export(
     chosen = _format(out, format)
     given = {"--size": size, "--speed": speed, "--idle": idle, "--step": step}
     _check_belongs(chosen, {option for option, value in given.items() if value is not None})
-    cells = _size(size)
+    cells = size_of(size)
     speed = _within("--speed", 1.0 if speed is None else speed, SPEED_RANGE)
     idle = _within("--idle", IDLE_SECONDS if idle is None else idle, (0.0, MOST_IDLE_SECONDS))
     if step is not None and step < 1:
@@ -86,7 +87,8 @@ def _listed(names: tuple[str, ...]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _size(text: str | None) -> tuple[int, int]:
+def size_of(text: str | None) -> tuple[int, int]:
+    """Columns and rows, as --size has them."""
     if text is None:
         return SIZE
     match = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", text, re.ASCII)

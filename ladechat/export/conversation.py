@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ladechat.protocol import (
     Asked,
     ConversationCleared,
+    ConversationOpened,
     DecoderInfo,
     Event,
     Failed,
@@ -36,6 +37,7 @@ class Turn:
         question: None where the recording begins after it.
         settings: with which it was answered first, in words: "lookahead W 5 N 3 G 5".
         steps: of the answer.
+        kept_answer: an answer of an earlier session, whose steps are not known.
         finished: how the answer ended; None where the recording does not tell.
         notices: what the app said about it: failures, a conversation that was shortened.
         begins_anew: whether the conversation before it was cleared.
@@ -44,6 +46,7 @@ class Turn:
     question: str | None = None
     settings: str = ""
     steps: list[Step] = field(default_factory=list)
+    kept_answer: str = ""
     finished: TurnFinished | None = None
     notices: list[str] = field(default_factory=list)
     begins_anew: bool = False
@@ -51,7 +54,7 @@ class Turn:
     @property
     def answer(self) -> str:
         """As the model wrote it."""
-        return "".join(piece for step in self.steps for piece in step.pieces)
+        return self.kept_answer or "".join(piece for step in self.steps for piece in step.pieces)
 
     @property
     def tokens(self) -> int:
@@ -148,6 +151,10 @@ class _Reader:
                 self._latest.notices.append(describe_failure(event))
             case ConversationCleared():
                 self._cleared, self._waits = True, False
+            case ConversationOpened():
+                self._cleared, self._waits = True, False
+                for exchange in event.exchanges:
+                    self._begin(exchange.question).kept_answer = exchange.answer
 
     @property
     def _latest(self) -> Turn:

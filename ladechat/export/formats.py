@@ -9,8 +9,6 @@ OF_A_RACE = ("cast", "gif", "svg")
 ENDINGS = "in .cast, .gif, .html, .svg, .md or .json"
 SIZE = (120, 36)
 """Columns and rows of the screen, unless another is asked for."""
-IDLE_SECONDS = 2.0
-"""Pauses of a replay or a film are shortened to that, unless something else is asked for."""
 
 
 def ending(out: Path) -> str:

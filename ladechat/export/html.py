@@ -8,6 +8,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from html import escape
+from itertools import groupby
 from pathlib import Path
 
 from ladechat.export.conversation import Talk, Turn
@@ -15,6 +16,7 @@ from ladechat.palette import HUES, Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import visible
 from ladechat.widgets.flow import safe
+from ladechat.widgets.formatting import is_own
 
 SURFACES = {
     True: {
@@ -29,7 +31,7 @@ SURFACES = {
 """What steps are drawn on, dark and light; near the app's own, so that each hue can be read."""
 LEGEND = (
     "One colour is one forward pass: tokens of the same colour came together, plain ones came alone. "
-    "Underlined and bold alternate, for eyes without colours."
+    "Drafted tokens are underlined or bold by turns; the model's own token at the end of a step has its colour alone."
 )
 
 
@@ -79,26 +81,36 @@ def _turn(turn: Turn, model: str) -> Iterator[str]:
         yield _slider(len(turn.steps))
         yield from _table(turn.steps)
         yield "</div>"
+    elif turn.kept_answer:
+        yield f"<h2>{_inline(model)}</h2>"
+        yield f'<p class="said">{_text(turn.kept_answer.strip())}</p>'
     yield from map(_notice, turn.notices)
     yield "</section>"
 
 
 def _spans(steps: list[Step]) -> Iterator[str]:
-    """The answer, a span a step; it begins with its first visible character, as in the app."""
+    """The answer, a span a step, and in it one for drafted tokens; it begins with its first visible character."""
     begun = False
     for step in steps:
-        text = "".join(step.pieces)
-        text = text if begun else text.lstrip()
-        begun = begun or bool(text)
-        yield f'<span class="{step_class(step)}">{_text(text)}</span>'
+        inside = ""
+        cues = [_cue(step, token) for token in range(len(step.pieces))]
+        for cue, tokens in groupby(range(len(cues)), cues.__getitem__):
+            text = "".join(step.pieces[token] for token in tokens)
+            text = text if begun else text.lstrip()
+            begun = begun or bool(text)
+            inside += f'<span class="{cue}">{_text(text)}</span>' if cue else _text(text)
+        yield f'<span class="{_hue(step)}">{inside}</span>'
 
 
-def step_class(step: Step) -> str:
-    """How a step looks: its hue, and the cue that needs no colour; plain where it yielded one token."""
-    look = Palette().step(step.index, len(step.token_ids))
-    if look.color is None:
-        return "plain"
-    return f"hue{step.index % len(HUES[True])} {'bold' if look.bold else 'underlined'}"
+def _hue(step: Step) -> str:
+    """The class of a step's colour; one that yielded one token has none."""
+    return f"hue{step.index % len(HUES[True])}" if len(step.token_ids) > 1 else "plain"
+
+
+def _cue(step: Step, token: int) -> str:
+    """The class of the cue that needs no colour, which drafted tokens have."""
+    look = Palette().step(step.index, len(step.token_ids), own=is_own(step, token))
+    return "bold" if look.bold else "underlined" if look.underline else ""
 
 
 def _slider(steps: int) -> str:
@@ -125,10 +137,10 @@ def _table(steps: list[Step]) -> Iterator[str]:
 
 
 def _tokens(step: Step) -> str:
-    look = step_class(step)
     return " ".join(
-        f'<code class="{look}">{escape(visible(piece))}</code> <span class="source">{_inline(in_words(origin))}</span>'
-        for piece, origin in zip(step.pieces, step.origins, strict=True)
+        f'<code class="{f"{_hue(step)} {_cue(step, token)}".rstrip()}">{escape(visible(piece))}</code> '
+        f'<span class="source">{_inline(in_words(step.origins[token]))}</span>'
+        for token, piece in enumerate(step.pieces)
     )
 
 

@@ -34,6 +34,9 @@ def _turn(turn: Turn, model: str) -> Iterator[str]:
         yield f"## {_line(model)}"
         yield as_text(turn.answer)
         yield _table(turn.figures())
+    elif turn.kept_answer:
+        yield f"## {_line(model)}"
+        yield as_text(turn.kept_answer)
     for notice in turn.notices:
         yield f"*{_line(notice)}*"
 

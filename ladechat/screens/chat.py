@@ -20,6 +20,7 @@ from ladechat.screens.looking_back import LookingBack
 from ladechat.screens.model_choice import Engines, ModelChoice
 from ladechat.screens.questions_in_line import QuestionsInLine
 from ladechat.screens.race import RaceScreen
+from ladechat.screens.recordings import Recordings
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
 from ladechat.screens.slash_commands import SlashCommands
 from ladechat.screens.typing_anywhere import TypingAnywhere
@@ -28,7 +29,6 @@ from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
-from ladechat.session.recording import default_path
 from ladechat.session.state import State
 from ladechat.widgets.later import call_later
 from ladechat.widgets.lens_panel import LensPanel
@@ -40,7 +40,14 @@ QUIT_SECONDS = 2.0
 
 
 class ChatScreen(
-    LookingBack, QuestionsInLine, KeptConversations, LearnFromChat, ModelChoice, SlashCommands, TypingAnywhere
+    LookingBack,
+    QuestionsInLine,
+    KeptConversations,
+    Recordings,
+    LearnFromChat,
+    ModelChoice,
+    SlashCommands,
+    TypingAnywhere,
 ):
     """What the user says to a session, and what the session shows.
 
@@ -129,13 +136,6 @@ class ChatScreen(
         if self.is_running:
             self._prompt.offer(question)
 
-    def recording_failed(self, error: OSError) -> None:
-        """Say that the recording has ended early."""
-        if self.is_running:
-            why = f"The recording has ended: {error.strerror or error}. What was written before is kept."
-            self.notify(why, severity="error")
-            self._show_recording()
-
     # --- questions ----------------------------------------------------------------------------------------------------
 
     @on(Prompt.Sent)
@@ -215,29 +215,9 @@ class ChatScreen(
                 yield SystemCommand(one.title, one.help, partial(self.app.run_action, one.action, self))
         yield from self.decoder_commands()
 
-    # --- the engine and the recording ---------------------------------------------------------------------------------
+    # --- the engine ---------------------------------------------------------------------------------------------------
 
     def action_restart_engine(self) -> None:
         """End the engine and start a new one. The conversation stays."""
         if self._session.restart():
             self.view.presenter.say(STARTING)
-
-    def action_record(self) -> None:
-        """Begin or end a recording."""
-        recorder = self._session.recorder
-        if recorder.path is not None:
-            path = recorder.path
-            self._session.stop_recording()
-            self.notify(f"Recorded: {path}")
-        else:
-            path = default_path(self._model)
-            try:
-                recorder.start(path)
-            except OSError as error:
-                self.recording_failed(error)
-            else:
-                self.notify(f"Recording to {path}. F7 ends it.")
-        self._show_recording()
-
-    def _show_recording(self) -> None:
-        self.view.show_recording(self._session.recorder.path is not None)

@@ -1,4 +1,4 @@
-"""The race: one question, several decoders; measured one after another, then shown side by side."""
+"""The race: one question, several decoders, measured one after another, then shown side by side; or two recordings."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,9 @@ from textual.widgets import Footer
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
+from ladechat.session.comparing import Comparison
 from ladechat.session.measuring import Measuring
-from ladechat.session.race import Clock, Lane, Track, measured_time, passes_saved, seal
+from ladechat.session.race import Clock, Lane, Track
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import describe_loading, duration
@@ -66,19 +67,19 @@ class Remarks(Panel):
 
 
 class RaceScreen(Screen[None]):
-    """Measures, then plays what was measured along one of two clocks.
+    """Measures, then plays what was measured along one of two clocks; of recordings it plays what is in them.
 
     Args:
-        measuring: not started yet; or at its end, and then it is only shown.
+        race: not measured yet; or at its end, and then it is only shown. Or what is compared of two recordings.
         clock: seconds that pass, for who shows it in another time than this one.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(RACE_KEYS)
 
-    def __init__(self, measuring: Measuring, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, race: Measuring | Comparison, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self.measuring = measuring
+        self.race = race
         self.track: Track | None = None
         """Where in the race one is; None while it is measured."""
         self._question = Remarks(id="race-question")
@@ -98,7 +99,7 @@ class RaceScreen(Screen[None]):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self._question.say(safe(" ".join(self.measuring.question.split())))
+        self._question.say(safe(" ".join(self.race.question.split())))
         self._transport.focus()
         self.watch(self.app, "palette", self._show_palette)
         self.set_interval(1 / FRAMES_PER_SECOND, self.frame)
@@ -106,8 +107,8 @@ class RaceScreen(Screen[None]):
 
     def _after_first_frame(self) -> None:
         gc.enable()
-        if self.measuring.running:
-            self._measured = asyncio.create_task(self.measuring.run())
+        if self._measuring is not None:
+            self._measured = asyncio.create_task(self._measuring.run())
 
     async def on_unmount(self) -> None:
         """However the screen is left, the engine ends first."""
@@ -122,16 +123,21 @@ class RaceScreen(Screen[None]):
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
+    @property
+    def _measuring(self) -> Measuring | None:
+        """What is being measured, as long as it is."""
+        return self.race if isinstance(self.race, Measuring) and self.race.running else None
+
     async def frame(self) -> None:
         """Show how things stand."""
         if not self.is_running:
             return
-        if len(self._lanes) < len(self.measuring.lanes):
-            self._lanes = [LaneView(lane.label) for lane in self.measuring.lanes]
+        if len(self._lanes) < len(self.race.lanes):
+            self._lanes = [LaneView(lane.label) for lane in self.race.lanes]
             self._show_palette(self._palette)
             await self._body.mount_all(self._lanes)
-        if self.measuring.running:
-            self._show_measuring()
+        if self._measuring is not None:
+            self._show_measuring(self._measuring)
         elif self.track is None:
             self._begin()
         else:
@@ -145,9 +151,9 @@ class RaceScreen(Screen[None]):
         palette: Palette = getattr(self.app, "palette", Palette())
         return palette
 
-    def _show_measuring(self) -> None:
+    def _show_measuring(self, measuring: Measuring) -> None:
         """What is being done. The answers themselves wait: drawing them would slow down what is measured."""
-        measuring, current = self.measuring, self.measuring.current
+        current = measuring.current
         self._remarks.say(MEASURING)
         for view, lane in zip(self._lanes, measuring.lanes, strict=True):
             place = "measuring …" if lane is current else "measured" if lane.finished else "waits"
@@ -163,14 +169,14 @@ class RaceScreen(Screen[None]):
 
     def _begin(self) -> None:
         """All is measured that will be."""
-        if self.measuring.refused and self._alone:
+        if isinstance(self.race, Measuring) and self.race.refused and self._alone:
             self.app.exit(USAGE_ERROR, return_code=USAGE_ERROR)
-        self.track = Track(self.measuring.lanes)
+        self.track = Track(self.race.lanes)
         self._show()
 
     def _show(self) -> None:
         """All lanes where the clock is."""
-        track, lanes = self.track, self.measuring.lanes
+        track, lanes = self.track, self.race.lanes
         if track is None:
             return
         longest = max((len(lane.token_ids) for lane in lanes), default=0)
@@ -184,7 +190,7 @@ class RaceScreen(Screen[None]):
 
     def _place(self, number: int, done: list[int]) -> str:
         """Whether a lane leads, or how it came in."""
-        track, lanes = self.track, self.measuring.lanes
+        track, lanes = self.track, self.race.lanes
         assert track is not None
         lane = lanes[number]
         if done[number] == len(lane.steps):
@@ -205,12 +211,11 @@ class RaceScreen(Screen[None]):
         self._transport.fraction = track.at / track.end if track.end else 1.0
 
     def _say(self, track: Track) -> None:
-        lanes, failure = self.measuring.lanes, self.measuring.failure
-        told = [text for text in (failure or "", seal(lanes), passes_saved(lanes), measured_time(lanes)) if text]
-        if not lanes:
+        if not self.race.lanes:
+            failure = self.race.failure if isinstance(self.race, Measuring) else None
             self._remarks.say(failure or "Stopped before anything was measured.", "Esc leaves.")
         elif track.at_end:
-            self._remarks.say(*told)
+            self._remarks.say(*self.race.conclusions())
         else:
             self._remarks.say(CLOCKS[track.clock][1])
 
@@ -223,8 +228,8 @@ class RaceScreen(Screen[None]):
 
     def action_stop(self) -> None:
         """Stop measuring, and show what there is; after that, leave."""
-        if self.measuring.running and self._stop is None:
-            self._stop = asyncio.create_task(self.measuring.stop())
+        if self._measuring is not None and self._stop is None:
+            self._stop = asyncio.create_task(self._measuring.stop())
         else:
             self.action_leave()
 
@@ -291,8 +296,8 @@ class RaceScreen(Screen[None]):
         if self.track is None:
             return
         number = self._lanes.index(event.lane)
-        lane = self.measuring.lanes[number]
-        wanted = event.fraction * max(len(each.token_ids) for each in self.measuring.lanes)
+        lane = self.race.lanes[number]
+        wanted = event.fraction * max(len(each.token_ids) for each in self.race.lanes)
         steps = next((step for step in range(len(lane.steps)) if _tokens(lane, step) >= wanted), len(lane.steps))
         self._seek(self.track.time_of(number, steps))
 

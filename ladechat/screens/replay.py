@@ -9,12 +9,13 @@ from typing import ClassVar
 from rich.markup import escape
 from textual import on
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import BindingType
+from textual.binding import ActiveBinding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import ConversationCleared, ConversationOpened, Event, ExchangeRemoved, Step, TurnStarted
+from ladechat.screens.pace_keys import leave_out
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
@@ -26,6 +27,7 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
 QUESTION_CELLS = 60
+WHOLE_FOOTER_CELLS = 88
 TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """What takes messages from the screen: no bookmark from before brings them back."""
 
@@ -93,6 +95,7 @@ class ReplayScreen(Screen[None]):
     def go(self, position: int) -> None:
         """Show the state in which `position` events have been shown, and stay there."""
         self.player.playing = False
+        self.clear_selection()
         before = self.player.position
         self.player.seek(position)
         if self.player.position < before:
@@ -125,14 +128,30 @@ class ReplayScreen(Screen[None]):
             f"turn {turn.number if turn else 0} of {len(self.recording.turns)}",
         )
         self._transport.fraction = player.position / len(self.recording.events)
+        ended = player.at_end and self.recording.closed
+        self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """The footer may have another width."""
+        self.refresh_bindings()
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """What can be left out of a narrow footer makes room for the key that leads out."""
+        bindings = super().active_bindings
+        if self.size.width < WHOLE_FOOTER_CELLS:
+            leave_out(bindings, ("search",))
+        return bindings
 
     def action_pause(self) -> None:
         """Pause, or go on; at the end, from the beginning."""
         playing = not self.player.playing
         if playing and self.player.at_end:
             self.go(0)
+        if playing:
+            self.clear_selection()
         self.player.playing = playing
         self._show_place()
 
@@ -201,17 +220,46 @@ class ReplayScreen(Screen[None]):
         position = self.player.found(event.value)
         if position is not None:
             self.go(position)
+            self._select(event.value)
         elif event.value:
             self.notify("That is in no question and no answer of this recording.", severity="warning")
+
+    def _select(self, text: str) -> None:
+        """Have it seen where a text is written; Ctrl+C copies it."""
+        transcript = self.view.transcript
+        transcript.anchor()
+        place = transcript.found(text)
+        if place is not None:
+            self.selections = {transcript: place}
 
     @on(SearchLine.Closed)
     def _search_closed(self) -> None:
         self._transport.focus()
 
+    @property
+    def _alone(self) -> bool:
+        """Is there no chat behind it?"""
+        return self.app.screen_stack[0] is self
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where there is no chat, nothing leads back to it."""
+        return action != "back" or not self._alone
+
+    def action_leave(self) -> None:
+        """Back to the chat, or out."""
+        if self._alone:
+            self.app.exit(0)
+        else:
+            self.dismiss()
+
+    def action_back(self) -> None:
+        """Back to the chat."""
+        self.action_leave()
+
     def action_interrupt(self) -> None:
         """Copy the selection; without one leave."""
         if not copied_selection(self):
-            self.app.exit(0)
+            self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:
         """For the command palette: the actions of all keys, and every question of the recording, to jump to."""

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Label
 
 from ladechat.palette import Palette
+from ladechat.widgets.cells import printable
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.seek_bar import SeekBar
@@ -48,6 +49,7 @@ class ConversationView(Vertical):
         self._status = StatusLine(id="status")
         self._controls = controls
         self._recording = Label("● rec", id="recording")
+        self._exporting = Label(id="exporting", markup=False)
         self._timeline = SeekBar(id="timeline")
         self.presenter = Presenter(self.transcript, self.side, self._status, self._timeline, welcome)
 
@@ -59,6 +61,7 @@ class ConversationView(Vertical):
         yield self._controls
         with Horizontal(id="status-bar"):
             yield self._status
+            yield self._exporting
             yield self._recording
 
     def on_mount(self) -> None:
@@ -74,6 +77,11 @@ class ConversationView(Vertical):
     def show_recording(self, running: bool) -> None:
         """Show or hide the mark of a recording."""
         self._recording.display = running
+
+    def show_export(self, doing: str) -> None:
+        """Show how far an export is; nothing where none is under way."""
+        self._exporting.display = bool(doing)
+        self._exporting.update(printable(doing))
 
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
         """Show at what pace steps are wanted, and how many questions wait."""

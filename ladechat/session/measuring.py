@@ -17,7 +17,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.race import PLAIN, Lane
+from ladechat.session.race import PLAIN, Lane, measured_time, passes_saved, seal
 from ladechat.session.source import EngineSource
 
 DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
@@ -86,6 +86,12 @@ class Measuring:
     def current(self) -> Lane | None:
         """The lane that is being measured."""
         return self.lanes[self._current] if self.running and 0 <= self._current < len(self.lanes) else None
+
+    def conclusions(self) -> list[str]:
+        """What is told at the end: why it broke off, the seal, passes saved, measured times; as far as there is any."""
+        lanes = self.lanes
+        told = (self.failure or "", seal(lanes), passes_saved(lanes), measured_time(lanes))
+        return [sentence for sentence in told if sentence]
 
     async def run(self) -> None:
         """Measure all, until it is done, stopped or has failed; the engine has ended then."""

@@ -45,10 +45,12 @@ class Recorder:
 
     Attributes:
         path: the file that is being written; None while switched off.
+        shortened: whether the conversation on the screen is longer than what is kept of it.
     """
 
     def __init__(self) -> None:
         self.path: Path | None = None
+        self.shortened = False
         self._descriptor = -1
         self._head: dict[type[Event], Event] = {}
         self._past: list[Event] = []
@@ -94,6 +96,13 @@ class Recorder:
         finally:
             self._close_file()
 
+    def conversation(self) -> list[Event]:
+        """The conversation on the screen as a recording of it, with its times; of a long one the latest part.
+
+        Empty where nothing has been asked.
+        """
+        return [*self._head.values(), *self._past, self._stamped(Closed())] if self._past else []
+
     def record(self, event: Event) -> None:
         """Take in an event of the engine, whether a recording is running or not.
 
@@ -135,12 +144,14 @@ class Recorder:
         """Keep what is on the screen: the conversation, from its first question on, or the latest part of it."""
         if isinstance(event, ConversationCleared | ConversationOpened):
             self._forget(len(self._past))
+            self.shortened = False
         self._past.append(event)
         if not isinstance(self._past[0], Asked | ConversationOpened):
             self._forget(len(self._past))
         if len(self._past) > MOST_REMEMBERED:
             questions = (place for place, one in enumerate(self._past) if place and isinstance(one, Asked))
             self._forget(next(questions, 0))
+            self.shortened = True
 
     def _forget(self, count: int) -> None:
         """Let the earliest events go, all but what the rest is read with."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from ladechat.protocol import Asked, Closed, Event, Header, Step, TurnStarted
 from ladechat.session.reading import read_events
 
+IDLE_SECONDS = 2.0
+"""Pauses are shortened to that, unless something else is asked for."""
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 

@@ -18,6 +18,7 @@ from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.block import INDENT, Block, Kind, answers_in, folded_at
 from ladechat.widgets.cells import cell_len
+from ladechat.widgets.find import last_place
 from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
 from ladechat.widgets.formatting import is_own
 from ladechat.widgets.later import Seldom
@@ -339,6 +340,10 @@ class Transcript(ScrollView, can_focus=True):
             parts.append(block.selected(selection, first))
             first += len(block.lines)
         return "".join(parts), "\n"
+
+    def found(self, text: str) -> Selection | None:
+        """The last place of a text in the last message; None where it is not shown."""
+        return last_place(self._lines[self._last_start :], self._last_start, text)
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

@@ -28,7 +28,7 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
             ("user", "One?"),
             ("user", "Two?"),
         ]
-        assert len(asked) == 4 and screen.measuring.question == "Two?"
+        assert len(asked) == 4 and screen.race.question == "Two?"
         await pilot.press("escape")
         await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
         assert stage.text == before and stage.engines[0].commands == commands
@@ -42,7 +42,7 @@ async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press(*"Why")
         screen = await raced(pilot, stage)
-        assert screen.measuring.question == "Why"
+        assert screen.race.question == "Why"
         await pilot.press("escape")
         await wait_until(pilot, lambda: stage.app.screen is stage.screen)
         assert stage.prompt == "Why"

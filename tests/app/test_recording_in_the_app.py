@@ -15,7 +15,7 @@ from tests.fake_engine import FakeEngine
 async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.screens.chat.default_path", lambda _: tmp_path / "talk.jsonl")
+    monkeypatch.setattr("ladechat.screens.recordings.default_path", lambda _: tmp_path / "talk.jsonl")
     stage = Stage(FakeEngine(answers=("An answer.",)))
     async with stage.app.run_test() as pilot:
         mark = stage.app.query_one("#recording")
@@ -38,7 +38,7 @@ async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
 async def test_a_recording_that_cannot_be_written_is_told_of_and_the_conversation_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.screens.chat.default_path", lambda _: tmp_path)
+    monkeypatch.setattr("ladechat.screens.recordings.default_path", lambda _: tmp_path)
     stage = Stage(FakeEngine(answers=("An answer.",)))
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")

@@ -19,6 +19,7 @@ class Page(HTMLParser):
 
     Attributes:
         answers: of each answer, the class and the text of each step.
+        cues: of each answer, the class and the text of each run of drafted tokens.
         tokens: of each answer, the class and the text of each token in its table.
         texts: what stands in elements, by their tags.
     """
@@ -26,6 +27,7 @@ class Page(HTMLParser):
     def __init__(self, content: str) -> None:
         super().__init__()
         self.answers: list[list[tuple[str, str]]] = []
+        self.cues: list[list[tuple[str, str]]] = []
         self.tokens: list[list[tuple[str, str]]] = []
         self.texts: dict[str, list[str]] = {}
         self.policy = ""
@@ -46,9 +48,12 @@ class Page(HTMLParser):
         self.texts.setdefault(tag, []).append("")
         if given.get("class") == "said answer":
             self.answers.append([])
+            self.cues.append([])
             self.tokens.append([])
         elif tag == "span" and parent == ("p", "said answer"):
             self.answers[-1].append((given["class"], ""))
+        elif tag == "span" and self._in_step(2):
+            self.cues[-1].append((given["class"], ""))
         elif tag == "code":
             self.tokens[-1].append((given["class"], ""))
 
@@ -61,10 +66,22 @@ class Page(HTMLParser):
             return
         tag, _ = self._open[-1]
         self.texts[tag][-1] += data
-        found = {"span": self.answers, "code": self.tokens}.get(tag)
-        if found and (tag == "code" or self._open[-2] == ("p", "said answer")):
-            look, text = found[-1][-1]
-            found[-1][-1] = (look, text + data)
+        if tag == "code":
+            _add(self.tokens, data)
+        elif tag == "span" and self._in_step(1):
+            _add(self.answers, data)
+        elif tag == "span" and self._in_step(2):
+            _add(self.answers, data)
+            _add(self.cues, data)
+
+    def _in_step(self, depth: int) -> bool:
+        """Is that many elements up the answer itself?"""
+        return len(self._open) > depth and self._open[-1 - depth] == ("p", "said answer")
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data}")
+
+
+def _add(found: list[list[tuple[str, str]]], data: str) -> None:
+    look, text = found[-1][-1]
+    found[-1][-1] = (look, text + data)

@@ -16,11 +16,13 @@ from ladechat.protocol import Step
 from ladechat.session.replay import Recording
 from ladechat.widgets.cells import visible
 from ladechat.widgets.flow import safe
+from ladechat.widgets.formatting import is_own
 from tests.export.pages import Page
 from tests.export.talks import HOSTILE, hostile, two_turns
 from tests.session.streams import GOLDEN
 from tests.test_refusals import RAW_CONTROLS
 
+CUES = ("bold", "underlined")
 RECORDINGS: list[Callable[[Path], Recording]] = [lambda _: Recording.read(GOLDEN[-1]), two_turns, hostile]
 
 
@@ -28,6 +30,12 @@ def steps_of(recording: Recording) -> list[list[Step]]:
     """By turns."""
     steps = [event for event in recording.events if isinstance(event, Step)]
     return [[step for step in steps if step.turn == turn] for turn in dict.fromkeys(step.turn for step in steps)]
+
+
+def cue_of(step: Step, *, own: bool) -> str:
+    """What tells a token from others without colours, as the app has it."""
+    style = Palette().step(step.index, len(step.token_ids), own=own)
+    return "bold" if style.bold else "underlined" if style.underline else ""
 
 
 def colour_of(page: str, look: str, *, dark: bool) -> str | None:
@@ -49,7 +57,7 @@ def test_a_page_holds_every_token_in_the_colour_and_with_the_cue_of_its_step(
     content = html(talk_of(recording))
     page = Page(content)
     assert len(page.answers) == len(steps_of(recording)) > 0
-    for shown, tokens, steps in zip(page.answers, page.tokens, steps_of(recording), strict=True):
+    for shown, tokens, cues, steps in zip(page.answers, page.tokens, page.cues, steps_of(recording), strict=True):
         assert "".join(text for _, text in shown) == safe("".join(p for step in steps for p in step.pieces).lstrip())
         assert [text for _, text in tokens] == [visible(piece) for step in steps for piece in step.pieces]
         for (look, _), step in zip(shown, steps, strict=True):
@@ -57,7 +65,18 @@ def test_a_page_holds_every_token_in_the_colour_and_with_the_cue_of_its_step(
                 style = Palette(dark=dark).step(step.index, len(step.token_ids))
                 colour = colour_of(content, look, dark=dark)
                 assert (colour and Color.parse(colour)) == style.color
-                assert ("bold" in look, "underlined" in look) == (bool(style.bold), bool(style.underline))
+        own = iter([(step, is_own(step, token)) for step in steps for token in range(len(step.pieces))])
+        drafted = [
+            (cue, piece)
+            for step in steps
+            for token, piece in enumerate(step.pieces)
+            if (cue := cue_of(step, own=is_own(step, token)))
+        ]
+        assert "".join(text for _, text in cues).strip() == safe("".join(piece for _, piece in drafted)).strip()
+        assert {look for look, _ in cues} == {cue for cue, _ in drafted}
+        for look, _ in tokens:
+            step, is_models = next(own)
+            assert [part for part in look.split() if part in CUES] == list(filter(None, [cue_of(step, own=is_models)]))
 
 
 def test_a_page_says_of_each_step_its_slots_and_the_source_of_each_token() -> None:

@@ -57,9 +57,12 @@ def test_a_race_that_is_exported_is_measured_first_and_its_table_printed(
     monkeypatch.setattr(race, "LiveEngine", lambda _: FakeEngine(answers=("The",)))
     monkeypatch.setattr(race, "_in_terminal", lambda: True)
     monkeypatch.setattr(race, "_measured", lambda measuring: measuring.run())
-    result = CliRunner().invoke(cli.app, ["race", QUESTION, "--export", str(tmp_path / "race.svg")])
+    sized = ["--export", str(tmp_path / "race.svg"), "--size", "90x20"]
+    result = CliRunner().invoke(cli.app, ["race", QUESTION, *sized])
     assert result.exit_code == 0 and "tokens identical" in result.stdout
-    assert "identical" in (tmp_path / "race.svg").read_text(encoding="utf-8")
+    picture = (tmp_path / "race.svg").read_text(encoding="utf-8")
+    assert "identical" in picture and picture.count('clip-path="url(#terminal-') > 0
+    assert "line-19" in picture and "line-20" not in picture
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,8 @@ def test_a_race_that_is_exported_is_measured_first_and_its_table_printed(
         (["--export", "missing/race.gif"], "There is no folder missing"),
         (["--export", "there.gif"], "exists already; give another name, or --force"),
         (["--force"], "--force overwrites what --export names"),
+        (["--size", "90x20"], "--size is for the file that --export names"),
+        (["--export", "race.gif", "--size", "big"], "--size is columns and rows, from 40x10 to 400x200"),
     ],
 )
 def test_what_cannot_be_exported_is_refused_before_anything_is_measured(

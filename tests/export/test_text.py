@@ -12,12 +12,15 @@ from markdown_it.token import Token
 
 from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
+from ladechat.export.html import html
 from ladechat.export.markdown import as_text, markdown
-from ladechat.protocol import Step
+from ladechat.protocol import Asked, ConversationOpened, Step
 from ladechat.session.replay import Recording
 from ladechat.widgets.flow import safe
 from tests.export.talks import HOSTILE, hostile, two_turns
-from tests.session.streams import GOLDEN
+from tests.session.conversations import exchange
+from tests.session.streams import GOLDEN, recorded
+from tests.session.streams import turn as turn_of
 from tests.test_refusals import RAW_CONTROLS
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -84,7 +87,8 @@ def test_json_has_every_token_with_its_step_and_its_source(path: Path) -> None:
     ]  # fmt: skip
     steps = [event for event in recording.events if isinstance(event, Step)]
     assert found == [one for step in steps for one in zip(step.token_ids, step.pieces, step.origins, strict=True)]
-    assert [turn["question"] for turn in document["turns"]] == [turn.question for turn in recording.turns]
+    asked = [turn["question"] for turn in document["turns"] if turn["steps"] or not turn["answer"]]
+    assert asked == [turn.question for turn in recording.turns]
     for turn in document["turns"]:
         assert [step["step"] for step in turn["steps"]] == list(range(1, len(turn["steps"]) + 1))
         assert turn["figures"]["passes"] == len(turn["steps"])
@@ -95,3 +99,13 @@ def test_json_is_ascii_and_gives_hostile_text_back(tmp_path: Path) -> None:
     content = as_json(talk_of(hostile(tmp_path)))
     assert content.isascii() and not RAW_CONTROLS.search(content)
     assert json.loads(content)["turns"][0]["question"] == HOSTILE
+
+
+def test_answers_of_an_earlier_session_are_there_without_their_steps(tmp_path: Path) -> None:
+    earlier = ConversationOpened(exchanges=[exchange("Earlier?", "Yes, *then*.")])
+    talk = talk_of(Recording.read(recorded(tmp_path, earlier, Asked(turn=1, text="Now?"), *turn_of(1))))
+    assert [(one.question, bool(one.steps)) for one in talk.turns] == [("Earlier?", False), ("Now?", True)]
+    first, second = json.loads(as_json(talk))["turns"]
+    assert (first["answer"], first["steps"]) == ("Yes, *then*.", []) and second["answer"]
+    assert "Yes, \\*then\\*." in markdown(talk)
+    assert '<p class="said">Yes, *then*.</p>' in html(talk)

@@ -125,7 +125,7 @@ async def until_drawn(browser: ClientWebSocketResponse, text: bytes) -> None:
 async def test_a_recording_is_shown_in_a_tab_until_the_server_is_told_to_end(number: signal.Signals, code: int) -> None:
     async with program(RECORDING) as served, ClientSession() as session:
         async with served.open_tab(session) as browser:
-            await until_drawn(browser, b"Quit")
+            await until_drawn(browser, b"Leave")
             apps = served.apps()
             assert len(apps) == 1
             served.process.send_signal(number)

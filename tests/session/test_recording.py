@@ -112,6 +112,29 @@ def test_of_a_long_conversation_the_last_turns_are_kept(tmp_path: Path, monkeypa
     assert untimed(recording.events)[1:] == [changed, *turns[1], *turns[2], *turn(4)]
 
 
+def test_a_conversation_that_is_not_recorded_can_be_had_with_its_times_as_long_as_it_is_not_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = Recorder()
+    assert recorder.conversation() == []
+    header, *events = stream(Asked(turn=1, text="One?"), *turn(1))
+    recorder.record(header)
+    assert recorder.conversation() == []
+    for event in events:
+        recorder.record(event)
+    *conversation, closed = recorder.conversation()
+    assert conversation == [header, *events] and isinstance(closed, Closed)
+    shortened = [recorder.shortened]
+    monkeypatch.setattr("ladechat.session.recording.MOST_REMEMBERED", len(events))
+    for event in stream(Asked(turn=2, text="Two?"), *turn(2))[1:]:
+        recorder.record(event)
+    shortened.append(recorder.shortened)
+    assert [event.text for event in recorder.conversation() if isinstance(event, Asked)] == ["Two?"]
+    recorder.record_own(ConversationCleared())
+    shortened.append(recorder.shortened)
+    assert recorder.conversation() == [] and shortened == [False, True, False]
+
+
 def test_what_the_user_adds_repeats_the_number_before_and_time_never_falls(tmp_path: Path) -> None:
     recorder, path = Recorder(), tmp_path / "talk.jsonl"
     recorder.start(path)

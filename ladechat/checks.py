@@ -1,0 +1,43 @@
+"""What a command needs of where it was started: a terminal to draw on, open streams, and options in place."""
+
+import sys
+
+import typer
+
+from ladechat.options import USAGE_ERROR, fail
+from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams
+
+
+def in_terminal() -> bool:
+    """Is there a screen to draw on, and a keyboard?"""
+    return in_page() or (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def drawn_in_terminal() -> bool:
+    """Is what Textual draws seen there?"""
+    return in_page() or sys.stderr.isatty()
+
+
+def check_screen() -> None:
+    """Textual draws on standard error. Where that goes elsewhere, the screen would stay blank and every key dead."""
+    if not drawn_in_terminal():
+        sentence = "The screen is drawn on standard error, which goes elsewhere; start without redirecting it."
+        print(f"ladechat: {sentence}")  # where the user looks
+        raise typer.Exit(USAGE_ERROR)
+
+
+def check_streams(*needed: int) -> None:
+    """Refuse to work where what a command reads from or writes to is closed."""
+    for number in needed:
+        if number in missing_streams():
+            name, mark = ("input", "<&-") if number == STANDARD_INPUT else ("output", ">&-")
+            fail(f"Standard {name} is closed, and this command needs it; start it without {mark}.")
+
+
+def refuse_misplaced_options(context: typer.Context) -> None:
+    """What stands before a command's name would be ignored without a word."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE":
+            option = max(parameter.opts, key=len)
+            fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")

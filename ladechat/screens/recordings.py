@@ -1,0 +1,133 @@
+"""What is kept of a session for later and for others: record it, see it again, export it."""
+
+import asyncio
+import contextlib
+import shlex
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ladechat.protocol import Event
+from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.session_screen import SessionScreen
+from ladechat.session.exporting import ExportFailed, export
+from ladechat.session.reading import UnreadableRecording
+from ladechat.session.recording import MOST_REMEMBERED, default_path
+from ladechat.session.replay import IDLE_SECONDS, Recording
+from ladechat.terminal import in_page
+
+UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
+
+
+class Recordings(SessionScreen):
+    """Recordings, replays and exports of this session."""
+
+    _model: str
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._recorded: Path | None = None
+        self._exporting: asyncio.Task[None] | None = None
+
+    async def on_unmount(self) -> None:
+        """No export goes on without the app."""
+        if self._exporting is not None:
+            self._exporting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._exporting
+
+    # --- recording ----------------------------------------------------------------------------------------------------
+
+    def action_record(self) -> None:
+        """Begin or end a recording."""
+        recorder = self._session.recorder
+        if recorder.path is not None:
+            self._recorded = recorder.path
+            self._session.stop_recording()
+            self.notify(f"Recorded: {self._recorded}. /replay shows it, /export makes a page or a film.")
+        else:
+            path = default_path(self._model)
+            try:
+                recorder.start(path)
+            except OSError as error:
+                self.recording_failed(error)
+            else:
+                self.notify(f"Recording to {path}. F7 ends it.")
+        self._show_recording()
+
+    def recording_failed(self, error: OSError) -> None:
+        """Say that the recording has ended early."""
+        if self.is_running:
+            why = f"The recording has ended: {error.strerror or error}. What was written before is kept."
+            self.notify(why, severity="error")
+            self._show_recording()
+
+    def _show_recording(self) -> None:
+        self.view.show_recording(self._session.recorder.path is not None)
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def action_replay(self, file: str = "") -> None:
+        """Show a recording; without a name, the one that has just been made. The chat behind it stays as it is."""
+        if not file and self._session.recorder.path is not None:
+            self.notify("The recording is under way: F7 ends it, and then /replay shows it.", severity="warning")
+        elif file or self._recorded is not None:
+            path = Path(file).expanduser() if file else self._recorded
+            assert path is not None
+            self.run_worker(self._replay(path), group="replay", exclusive=True)
+        else:
+            self.notify("Nothing has been recorded yet: F7 begins and ends a recording.", severity="warning")
+
+    async def _replay(self, path: Path) -> None:
+        """Read it beside the screen: a long one takes a second."""
+        try:
+            recording = await asyncio.to_thread(Recording.read, path, IDLE_SECONDS)
+        except UnreadableRecording as error:
+            self.notify(str(error), severity="error")
+        except OSError as error:
+            self.notify(f"{path} cannot be read: {error.strerror or error}.", severity="error")
+        else:
+            await self.app.push_screen(ReplayScreen(recording))
+
+    # --- export -------------------------------------------------------------------------------------------------------
+
+    def action_export(self, argument: str = "") -> None:
+        """Make a file of the conversation for people without ladechat.
+
+        Args:
+            argument: the file and options, as `ladechat export` takes them behind the recording; without a file, it is
+                a page in the current folder.
+        """
+        events = self._session.recorder.conversation()
+        try:
+            words = shlex.split(argument)
+        except ValueError:
+            self.notify(UNPAIRED, severity="warning")
+            return
+        if not words or words[0].startswith("-"):
+            words.insert(0, f"ladechat-{datetime.now():%Y-%m-%d-%H%M%S}.html")
+        if in_page() and argument:
+            self.notify("In a browser /export takes nothing behind it: it writes a page into the server's folder.")
+        elif self._exporting is not None:
+            self.notify("Another export is under way; it says when it has ended.", severity="warning")
+        elif not events:
+            self.notify("There is nothing to export yet: ask something first.", severity="warning")
+        else:
+            out = Path(words[0]).expanduser().absolute()
+            self._exporting = asyncio.create_task(self._export(events, out, words[1:]))
+
+    async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str]) -> None:
+        shortened = self._session.recorder.shortened
+        self.view.show_export("exporting …")
+        try:
+            await export(events, [str(out), *options], lambda doing: self.view.show_export(f"exporting: {doing}"))
+        except ExportFailed as error:
+            self.notify(str(error), severity="error")
+        else:
+            less = f", without its beginning: the latest {MOST_REMEMBERED:,} events are kept" if shortened else ""
+            self.notify(f"Exported: {out}{less}.")
+        finally:
+            self._exporting = None
+            if self.is_running:
+                self.view.show_export("")

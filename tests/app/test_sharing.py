@@ -1,0 +1,184 @@
+"""/replay and /export: what a session was, seen again and made a file of, from within the app."""
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from tempfile import gettempdir
+
+import pytest
+from textual.widgets import Input, Label
+
+from ladechat.export.command import Wanted, run
+from ladechat.screens.help import HelpScreen
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session import exporting
+from ladechat.session.recording import Recorder
+from ladechat.widgets.status_line import ANSWERING, PAUSED, StatusLine
+from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.fake_engine import FakeEngine
+
+WANTED = Wanted((80, 24), speed=1.0, idle_limit=None, step=None)
+
+
+async def said(pilot: Driver, stage: Stage, words: str) -> str:
+    """The message with these words, once it is there."""
+    await wait_until(pilot, lambda: any(words in notice for notice in stage.notices))
+    return next(notice for notice in reversed(stage.notices) if words in notice)
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Have a script run in the place of `ladechat export`; its arguments are the recording, the file and options."""
+    monkeypatch.setattr(exporting, "COMMAND", (sys.executable, "-c", f"import os, sys, time\n{script}"))
+
+
+async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_the_session(tmp_path: Path) -> None:
+    stage = Stage(recorder=Recorder())
+    stage.recorder.start(tmp_path / "talk.jsonl")
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "/export")
+        await said(pilot, stage, "nothing to export yet")
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        page = tmp_path / "a page.html"
+        await ask(pilot, f'/export "{page}"')
+        await wait_until(pilot, lambda: stage.app.query_one("#exporting").display)
+        await said(pilot, stage, f"Exported: {page}.")
+        assert not stage.app.query_one("#exporting").display
+        await ask(pilot, f'/export "{page}"')
+        assert (await said(pilot, stage, "exists already")).endswith("or --force to overwrite it.")
+    run(tmp_path / "talk.jsonl", tmp_path / "expected.html", "html", WANTED, force=False)
+    expected = (tmp_path / "expected.html").read_text(encoding="utf-8")
+    assert len(re.findall(r'class="hue\d', expected)) > 10
+    assert page.read_text(encoding="utf-8") == expected
+
+
+HALF_WAY = """
+print("drawing 50%", file=sys.stderr, flush=True)
+while not os.path.exists(os.environ["GO_ON"]):
+    time.sleep(0.01)
+sys.exit("ladechat: The disk is full.")
+"""
+
+
+@pytest.mark.full
+async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stand_in(monkeypatch, HALF_WAY)
+    monkeypatch.setenv("GO_ON", str(tmp_path / "go on"))
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await ask(pilot, "/export talk.gif --size 100x30")
+        await wait_until(
+            pilot, lambda: str(stage.app.query_one("#exporting", Label).content) == "exporting: drawing 50%"
+        )
+        (tmp_path / "go on").touch()
+        assert await said(pilot, stage, "full") == "The disk is full."
+        stand_in(monkeypatch, "sys.exit('ladechat: ' + ' '.join(sys.argv[2:]))")
+        await ask(pilot, "/export talk.gif --size 100x30")
+        assert await said(pilot, stage, "--size") == f"{tmp_path / 'talk.gif'} --size 100x30"
+        await ask(pilot, "/export --force")
+        assert re.fullmatch(rf"{tmp_path}/ladechat-[\d-]+\.html --force", await said(pilot, stage, "--force"))
+        await ask(pilot, "/export Tom's talk.html")
+        await said(pilot, stage, "A quotation mark has no partner")
+
+        def full(_: object) -> bytes:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(exporting, "encode", full)
+        await ask(pilot, "/export talk.html")
+        assert (
+            await said(pilot, stage, "No space")
+            == f"Nothing is exported: No space left on device; make room in {gettempdir()}."
+        )
+        monkeypatch.setattr("ladechat.screens.recordings.in_page", lambda: True)
+        await ask(pilot, "/export ../talk.html --force")
+        await said(pilot, stage, "In a browser /export takes nothing behind it")
+
+
+WRITING = """
+try:
+    open(os.environ["WITNESS"], "w").write(f"{os.getpid()} {sys.argv[1]}")
+    time.sleep(60)
+except KeyboardInterrupt:
+    open(os.environ["WITNESS"], "a").write(" cleared up")
+"""
+
+
+async def test_quitting_ends_an_export_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    witness = tmp_path / "witness"
+    monkeypatch.setenv("WITNESS", str(witness))
+    stand_in(monkeypatch, WRITING)
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await ask(pilot, "/export talk.html")
+        await wait_until(pilot, lambda: witness.exists() and ".jsonl" in witness.read_text())
+        await ask(pilot, "/export other.html")
+        await said(pilot, stage, "Another export is under way")
+        pid, recording = witness.read_text().split()
+        assert stat.S_IMODE(os.stat(os.path.dirname(recording)).st_mode) == 0o700  # noqa: PTH116, PTH120 - at once
+        await pilot.press("ctrl+q")
+    assert witness.read_text().endswith("cleared up")
+    assert not Path(recording).parent.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where F7 records to."""
+    path = tmp_path / "talk.jsonl"
+    monkeypatch.setattr("ladechat.screens.recordings.default_path", lambda _: path)
+    return path
+
+
+async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_was(recorded: Path) -> None:
+    stage = Stage(FakeEngine(answers=("An answer that is found.",)))
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        await ask(pilot, "/replay")
+        await said(pilot, stage, "Nothing has been recorded yet")
+        await pilot.press("f7")
+        await ask(pilot, "/replay")
+        await said(pilot, stage, "The recording is under way")
+        await answered(pilot, stage, "One?")
+        await pilot.press("f7")
+        assert "/replay" in (told := await said(pilot, stage, f"Recorded: {recorded}")) and "/export" in told
+        before = stage.text
+        await ask(pilot, "/replay")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, ReplayScreen))
+        replay = stage.app.screen
+        assert isinstance(replay, ReplayScreen)
+
+        replay.player.playing = False
+        await pilot.press("home", "n", "right", "right", "f2")
+        assert not replay.view.side.display and stage.screen.view.side.display
+        status = replay.query_one(StatusLine)
+        assert status.activity == ANSWERING and PAUSED in status.render_line(0).text
+
+        await pilot.press("slash", *"answer", "enter")
+        assert replay.get_selected_text() == "answer"
+        replay.query_one(Input).value = "that is"
+        await pilot.press("enter")
+        assert replay.get_selected_text() == "that is"
+        await pilot.press("escape", "left")
+        assert not replay.get_selected_text()
+
+        await pilot.press("f1")
+        assert isinstance(stage.app.screen, HelpScreen)
+        assert any(key.action == "search" for key in stage.app.screen._keys)
+        await pilot.press("escape", "escape")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        assert stage.text == before
+        await answered(pilot, stage, "Two?", times=2)
+
+        await ask(pilot, f"/replay {recorded.parent / 'none.jsonl'}")
+        assert "No such file" in await said(pilot, stage, "cannot be read")
+        await ask(pilot, f"/replay {__file__}")
+        await said(pilot, stage, "is not a recording")
