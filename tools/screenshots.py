@@ -1,4 +1,4 @@
-"""Takes the pictures in docs/: the real app with a real engine and the bundled model, in the middle of an answer.
+"""Takes the picture in docs/: the real app with a real engine and the bundled model, in the middle of an answer.
 
     python tools/screenshots.py [--svg FOLDER]
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import cairosvg
 
 from ladechat.app import LadechatApp
-from ladechat.protocol import Event, Settings, Step, TurnFinished
+from ladechat.protocol import Event, Settings, Step
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.view import welcome
 from ladechat.session.conversation import Conversation
@@ -42,11 +42,11 @@ SETTLE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A screen of `columns` × `rows`, taken before step `at_step` of the answer to the last question."""
+    """A screen of `columns` × `rows`, taken before step `at_step` of the answer to a question."""
 
     columns: int
     rows: int
-    questions: tuple[str, ...]
+    question: str
     at_step: int
     pixels_per_unit: float
 
@@ -55,10 +55,7 @@ class Picture:
         return f"screenshot-{self.columns}x{self.rows}"
 
 
-PICTURES = (
-    Picture(80, 24, ("What is the n-gram pool?",), 26, 1.5),
-    Picture(160, 48, ("How does lookahead decoding work?", "What is the n-gram pool?"), 50, 1.0),
-)
+PICTURES = (Picture(80, 24, "What is the n-gram pool?", 26, 1.5),)
 
 
 class HeldEngine(LiveEngine):
@@ -67,7 +64,6 @@ class HeldEngine(LiveEngine):
     def __init__(self, options: EngineOptions, turn: int, at_step: int) -> None:
         super().__init__(options.command())
         self._held_at = (turn, at_step)
-        self.answered = asyncio.Semaphore(0)
         self.held = asyncio.Event()
 
     async def events(self) -> AsyncIterator[Event]:
@@ -77,23 +73,17 @@ class HeldEngine(LiveEngine):
                 self.held.set()
                 await asyncio.Event().wait()
             yield event
-            if isinstance(event, TurnFinished):
-                self.answered.release()
 
 
 async def take(picture: Picture) -> str:
     """The screen as SVG."""
     os.environ["COLORTERM"] = "truecolor"  # a picture has all colours, whatever terminal it is taken in
-    engine = HeldEngine(EngineOptions(), len(picture.questions), picture.at_step)
+    engine = HeldEngine(EngineOptions(), 1, picture.at_step)
     session = EngineSession(lambda _: engine, Settings(), Conversation())
     app = LadechatApp(ChatScreen(session, "demo", welcome("demo")), session)
     async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
-        for question in picture.questions:
-            app.query_one(Prompt).insert(question)
-            await pilot.press("enter")
-            if question != picture.questions[-1]:
-                await asyncio.wait_for(engine.answered.acquire(), DEADLINE_SECONDS)
-                await pilot.pause(SETTLE_SECONDS)
+        app.query_one(Prompt).insert(picture.question)
+        await pilot.press("enter")
         await asyncio.wait_for(engine.held.wait(), DEADLINE_SECONDS)
         await pilot.pause(SETTLE_SECONDS)
         return app.export_screenshot(title="ladechat")

@@ -2,18 +2,13 @@
 
 from pathlib import Path
 
-import pytest
-from textual.selection import Selection
 from textual.widgets import Input, Label, OptionList
 
-from ladechat.app import LadechatApp
 from ladechat.protocol import Message
 from ladechat.screens.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
-from ladechat.screens.replay import ReplayScreen
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.prompt_history import PromptHistory
-from ladechat.session.replay import Recording
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
@@ -229,106 +224,6 @@ async def test_what_is_open_in_another_program_goes_on_as_a_copy_and_that_is_sai
         assert "Theirs?" in stage.text
         await answered(pilot, stage, "Mine?")
     assert sorted(len(one.exchanges) for one in kept(tmp_path)) == [1, 2]
-
-
-# --- once more --------------------------------------------------------------------------------------------------------
-
-
-async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
-        await pilot.press("ctrl+r")
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
-        assert "second answer" not in stage.text and stage.text.count("Two?") == 1
-        said = [message.content for message in stage.engine.questions[2].messages]
-        assert said == ["One?", "first answer", "Two?"]
-        assert "temperature 0" in stage.notices[-1]
-    assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
-
-
-async def test_ctrl_t_takes_the_last_question_back_into_the_prompt(tmp_path: Path) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
-        await pilot.press("x", "ctrl+t")
-        assert "in the prompt first" in stage.notices[-1] and "second answer" in stage.text
-        await pilot.press("backspace", "ctrl+t")
-        await wait_until(pilot, lambda: stage.prompt == "Two?")
-        assert "second answer" not in stage.text and "first answer" in stage.text
-        await pilot.press("backspace", *" now?", "enter")
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
-        assert [message.content for message in stage.engine.questions[2].messages] == [
-            "One?",
-            "first answer",
-            "Two now?",
-        ]
-    assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?", "Two now?"]
-
-
-@pytest.mark.parametrize("key", ["ctrl+r", "ctrl+t"])
-async def test_there_is_nothing_to_take_back_before_an_answer(tmp_path: Path, key: str) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press(key)
-        await wait_until(pilot, lambda: stage.notices == ["Nothing has been answered yet."])
-
-
-async def test_an_answered_question_is_taken_back_from_above_one_that_failed(tmp_path: Path) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
-        stage.engine.fail_next = "message_too_long"
-        await ask(pilot, "Three?")
-        await wait_until(pilot, lambda: stage.prompt == "Three?")
-        await pilot.press("ctrl+u", "ctrl+t")
-        await wait_until(pilot, lambda: stage.prompt == "Two?")
-        assert "One?" in stage.text and "Two?" not in stage.text and "Three?" not in stage.text
-
-
-@pytest.mark.full
-async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    stage.recorder.start(tmp_path / "talk.jsonl")
-    async with stage.app.run_test() as pilot:
-        await answered(pilot, stage, "Before?")
-        await show_list(pilot, stage, 4)
-        await pilot.press("down", "enter")
-        await back_in_chat(pilot, stage)
-        await answered(pilot, stage, "Once?")
-        await pilot.press("ctrl+r")
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
-        await pilot.press("ctrl+t", "ctrl+u", "ctrl+t")
-        await wait_until(pilot, lambda: stage.prompt == "What is the pool?")
-        await pilot.press("ctrl+u")
-        await answered(pilot, stage, "Last?")
-        shown = stage.text
-    recording = Recording.read(tmp_path / "talk.jsonl")
-    assert recording.closed and recording.notices == []
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
-        await pilot.pause()
-
-        def text_at(place: int) -> str:
-            screen.go(place)
-            chosen = screen.view.transcript.get_selection(Selection(None, None))
-            return chosen[0] if chosen else ""
-
-        places = range(len(recording.events) + 1)
-        forward = [text_at(place) for place in places]
-        assert forward[-1].split() == shown.split()
-        assert [text_at(place) for place in reversed(places)] == forward[::-1]
-        for place in places[1:]:  # there, one back, and on to the end
-            assert [text_at(place), text_at(place - 1), text_at(places[-1])] == [
-                *forward[place - 1 : place + 1][::-1],
-                forward[-1],
-            ]
 
 
 # --- what cannot be kept ----------------------------------------------------------------------------------------------

@@ -195,6 +195,11 @@ async def test_page_keys_and_end_move_the_conversation_while_the_prompt_has_the_
         await wait_until(pilot, lambda: transcript.max_scroll_y > 40 and transcript.follows_end)
         await pilot.press("pageup", "pageup")
         await wait_until(pilot, lambda: not transcript.follows_end)
+        above = transcript.scroll_offset.y
+        await pilot.press("pagedown")
+        await wait_until(pilot, lambda: transcript.scroll_offset.y > above)
+        await pilot.press("pageup")
+        await wait_until(pilot, lambda: transcript.scroll_offset.y == above)
         await pilot.press("x", "end")
         assert not transcript.follows_end
         await pilot.press("backspace", "end")

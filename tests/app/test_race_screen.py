@@ -7,7 +7,7 @@ from textual.selection import Selection
 from ladechat.app import LadechatApp
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Look
-from ladechat.protocol import Generate, Message
+from ladechat.protocol import Message
 from ladechat.screens.help import HelpScreen
 from ladechat.screens.race import RaceScreen, Remarks
 from ladechat.session.measuring import Measuring
@@ -15,9 +15,9 @@ from ladechat.session.race import PLAIN, Clock, Track
 from ladechat.widgets.lane import LaneHead, LaneView
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
-from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.app.stage import Driver, wait_until
 from tests.app.test_help import shown
-from tests.fake_engine import ANSWER, FakeEngine
+from tests.fake_engine import FakeEngine
 
 QUESTION = "What is the n-gram pool?"
 
@@ -308,62 +308,6 @@ async def test_ctrl_c_copies_a_selection(monkeypatch: pytest.MonkeyPatch) -> Non
         room.screen.selections = {transcript: Selection(Offset(2, 0), Offset(7, 0))}
         await pilot.press("ctrl+c")
         assert copied == ["The n"] and room.app.is_running
-
-
-# --- from the chat ----------------------------------------------------------------------------------------------------
-
-
-async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
-    await pilot.press("f9")
-    await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
-    screen = stage.app.screen
-    assert isinstance(screen, RaceScreen)
-    await wait_until(pilot, lambda: screen.track is not None)
-    return screen
-
-
-async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -> None:
-    stage = Stage(FakeEngine(answers=(ANSWER,)), FakeEngine(), system="Be brief.")
-    async with stage.app.run_test() as pilot:
-        await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
-        before, commands = stage.text, list(stage.engines[0].commands)
-        screen = await raced(pilot, stage)
-        asked = stage.engine.questions[-1].messages
-        assert [(one.role, one.content) for one in asked if one.role != "assistant"] == [
-            ("system", "Be brief."),
-            ("user", "One?"),
-            ("user", "Two?"),
-        ]
-        assert len(asked) == 4 and screen.race.question == "Two?"
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
-        assert stage.text == before and stage.engines[0].commands == commands
-        await answered(pilot, stage, "Three?", times=3)
-        assert isinstance(stage.engines[0].commands[-1], Generate)
-
-
-async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
-    stage = Stage(FakeEngine(), FakeEngine())
-    async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press(*"Why")
-        screen = await raced(pilot, stage)
-        assert screen.race.question == "Why"
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
-        assert stage.prompt == "Why"
-
-
-async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f9")
-        assert "Type a question first" in stage.notices[-1]
-        await pilot.press(*"Why", "enter", "f9")
-        await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
-        assert stage.app.screen is stage.screen
 
 
 async def test_the_palette_lists_the_keys_of_a_race() -> None:

@@ -1,0 +1,59 @@
+"""A race from the chat: on what is typed or on the last question, and back."""
+
+from ladechat.protocol import Generate
+from ladechat.screens.race import RaceScreen
+from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.fake_engine import ANSWER, FakeEngine
+
+
+async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
+    await pilot.press("f9")
+    await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
+    screen = stage.app.screen
+    assert isinstance(screen, RaceScreen)
+    await wait_until(pilot, lambda: screen.track is not None)
+    return screen
+
+
+async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -> None:
+    stage = Stage(FakeEngine(answers=(ANSWER,)), FakeEngine(), system="Be brief.")
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        before, commands = stage.text, list(stage.engines[0].commands)
+        screen = await raced(pilot, stage)
+        asked = stage.engine.questions[-1].messages
+        assert [(one.role, one.content) for one in asked if one.role != "assistant"] == [
+            ("system", "Be brief."),
+            ("user", "One?"),
+            ("user", "Two?"),
+        ]
+        assert len(asked) == 4 and screen.race.question == "Two?"
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
+        assert stage.text == before and stage.engines[0].commands == commands
+        await answered(pilot, stage, "Three?", times=3)
+        assert isinstance(stage.engines[0].commands[-1], Generate)
+
+
+async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
+    stage = Stage(FakeEngine(), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press(*"Why")
+        screen = await raced(pilot, stage)
+        assert screen.race.question == "Why"
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        assert stage.prompt == "Why"
+
+
+async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await pilot.press("f9")
+        assert "Type a question first" in stage.notices[-1]
+        await pilot.press(*"Why", "enter", "f9")
+        await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
+        assert stage.app.screen is stage.screen

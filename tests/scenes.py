@@ -1,0 +1,247 @@
+"""The screens that are kept as pictures: each an app, and how it comes to its place, where nothing moves by itself."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from textual import command as palette
+from textual.geometry import Offset
+from textual.pilot import Pilot
+from textual.selection import Selection
+from textual.widgets import Input, OptionList, TextArea
+
+from ladechat.app import LadechatApp
+from ladechat.lessons.lesson import Phase
+from ladechat.lessons.progress import Progress
+from ladechat.protocol import Message
+from ladechat.screens.learn import LearnScreen
+from ladechat.screens.race import RaceScreen
+from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.view import welcome
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.measuring import Measuring
+from ladechat.session.replay import Recording
+from ladechat.widgets.panel import Panel
+from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.transcript import Transcript
+from tests.app.stage import Stage, answered, ask, wait_until
+from tests.app.test_learn import Room
+from tests.fake_engine import ANSWER, FakeEngine
+from tests.session.conversations import exchange, write
+from tests.session.streams import GOLDEN
+
+Prepare = Callable[[Pilot[int]], Awaitable[None]]
+
+QUESTION = "What is the n-gram pool?"
+LISTING = "Sort these lines, please:\n" + "\n".join(f"{number:2}  line of a long paste" for number in range(1, 17))
+SYSTEM = "Answer briefly, in plain words.\nSay so where you are not sure."
+MODELS = ("HuggingFaceTB/SmolLM2-135M-Instruct", "meta-llama/Llama-2-7b-chat-hf", "/models/tiny.gguf")
+PREDICTED = Progress("pool", 2, [0])
+"""In the scene on the pool, where a prediction has been answered."""
+ASKED = Progress("pool", 2)
+"""The same card, before it."""
+MID_RACE = ("right",) * 18
+
+
+class Scene(NamedTuple):
+    """An app, and what brings it to its place once it runs."""
+
+    app: LadechatApp
+    prepare: Prepare
+
+
+async def settled(pilot: Pilot[int]) -> None:
+    """Wait until all panels are drawn; no cursor blinks."""
+    for area in pilot.app.screen.query(TextArea):
+        area.cursor_blink = False
+    for field in pilot.app.screen.query(Input):
+        field.cursor_blink = False
+    await wait_until(pilot, lambda: all(panel._next_draw is None for panel in pilot.app.screen.query(Panel)))
+
+
+async def ready(pilot: Pilot[int], stage: Stage) -> None:
+    await wait_until(pilot, lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready")
+    await settled(pilot)
+
+
+# --- the chat ---------------------------------------------------------------------------------------------------------
+
+
+def mid_answer(decoder: str = "lookahead", *keys: str) -> Scene:
+    """In the middle of the second answer."""
+    stage = Stage(FakeEngine(answers=("Hello. Ask away.", ANSWER)), welcome=welcome("demo"), decoder=decoder)
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await ready(pilot, stage)
+        await answered(pilot, stage, "Hello!")
+        stage.engine.hold()
+        await ask(pilot, QUESTION)
+        await pilot.press(*keys)
+        await wait_until(pilot, lambda: stage.activity == "answering …")
+        stage.engine.release_until("token):")
+        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == stage.engine.steps_done)
+
+    return Scene(stage.app, prepare)
+
+
+def selected() -> Scene:
+    scene = mid_answer()
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await scene.prepare(pilot)
+        transcript = pilot.app.query_one(Transcript)
+        first = next(y for y, line in enumerate(transcript._lines) if line.text.strip().startswith("The n-gram"))
+        pilot.app.screen.selections = {transcript: Selection(Offset(6, first), Offset(30, first + 3))}
+
+    return Scene(scene.app, prepare)
+
+
+def begun() -> Scene:
+    """Nothing asked yet."""
+    stage = Stage(welcome=welcome("demo"))
+    return Scene(stage.app, lambda pilot: ready(pilot, stage))
+
+
+def after_answer(*keys: str, question: str = QUESTION, decoder: str = "lookahead") -> Scene:
+    """After an answer, and then these keys."""
+    stage = Stage(decoder=decoder, system=SYSTEM)
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await ready(pilot, stage)
+        await answered(pilot, stage, question)
+        await settled(pilot)
+        await pilot.press(*keys)
+
+    return Scene(stage.app, prepare)
+
+
+def after_command(text: str, folder: Path | None = None) -> Scene:
+    """What a slash command has opened."""
+    for number, model in enumerate(MODELS if folder else ()):
+        write(folder or Path(), f"{number}", exchange(model=model))
+    stage = Stage(decoder="lookahead", system=SYSTEM, store=ConversationStore(folder) if folder else None)
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await ready(pilot, stage)
+        await ask(pilot, text)
+        await wait_until(pilot, lambda: stage.app.screen is not stage.screen)
+        await wait_until(pilot, lambda: not folder or stage.app.screen.query_one(OptionList).option_count > len(MODELS))
+
+    return Scene(stage.app, prepare)
+
+
+def palette_open() -> Scene:
+    stage = Stage()
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await ready(pilot, stage)
+        await pilot.press("ctrl+p")
+        listed = stage.app.screen.query_one(palette.CommandList)
+        await wait_until(pilot, lambda: listed.option_count > 3 and listed.region.height > 3)
+
+    return Scene(stage.app, prepare)
+
+
+def queue() -> Scene:
+    """Two questions wait behind an answer in slow motion."""
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await ready(pilot, stage)
+        await ask(pilot, QUESTION)
+        stage.engine.release(6)
+        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == 6)
+        await pilot.press("f6")
+        await ask(pilot, "How do I choose W, N and G?")
+        await ask(pilot, "Is it the same text?")
+        await wait_until(pilot, lambda: len(stage.session.waiting) == 2)
+
+    return Scene(stage.app, prepare)
+
+
+def error() -> Scene:
+    """An engine that broke in the middle of an answer, and ended."""
+    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await ready(pilot, stage)
+        await ask(pilot, QUESTION)
+        stage.engine.release(6)
+        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == 6)
+        stage.engine.break_off()
+        stage.engine.fail_fatally()
+        await wait_until(pilot, lambda: "ended" in stage.activity)
+
+    return Scene(stage.app, prepare)
+
+
+def conversations(folder: Path, *keys: str) -> Scene:
+    """The list of some conversations, after these keys."""
+    pool, longer = "What is the n-gram pool?", "Write a Python function that reverses a string, and say how it works"
+    titles = [pool, "How do I choose W, N and G?", longer, "Why is it exact?", "Hello!", "Translate: Guten Morgen"]
+    for day, title in enumerate([*titles, "What do the colours mean?", "Sort by length: pear, fig", "Good night"]):
+        exchanges = [exchange(title), *[exchange()] * (day % 3)]
+        when = f"2026-03-{20 - day}T14:{10 + day}:00"
+        write(folder, f"{day}", *exchanges, when=when, title="Pools" if title == pool else "")
+    stage = Stage(store=ConversationStore(folder))
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await ready(pilot, stage)
+        await pilot.press("ctrl+o")
+        await wait_until(pilot, lambda: stage.app.screen is not stage.screen)
+        await wait_until(pilot, lambda: bool(stage.app.screen.query_one(OptionList).option_count))
+        await pilot.press(*keys)
+
+    return Scene(stage.app, prepare)
+
+
+# --- race, replay, lessons --------------------------------------------------------------------------------------------
+
+
+def race(*keys: str) -> Scene:
+    """A race that was measured, after these keys."""
+    screen = RaceScreen(Measuring(FakeEngine(), [Message(role="user", content="How does lookahead decoding work?")]))
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await wait_until(pilot, lambda: screen.track is not None)
+        await pilot.press("home", *keys)
+
+    return Scene(LadechatApp(screen), prepare)
+
+
+def measuring() -> Scene:
+    """A race of which the first lane is being measured."""
+    engine = FakeEngine(hold_steps=True)
+    race = Measuring(engine, [Message(role="user", content="How does lookahead decoding work?")])
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        await wait_until(pilot, lambda: len(race.lanes) == 4)
+        engine.release(30)
+        await wait_until(pilot, lambda: len(race.lanes[0].steps) == 30)
+        await pilot.pause(0.2)
+
+    return Scene(LadechatApp(RaceScreen(race)), prepare)
+
+
+def replay(*keys: str) -> Scene:
+    """A recording, held at a step."""
+    app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[0])))
+    return Scene(app, lambda pilot: _press(pilot, "space", "home", *["right"] * 14, *keys))
+
+
+async def _press(pilot: Pilot[int], *keys: str) -> None:
+    await pilot.press(*keys)
+
+
+def lesson(progress: Progress, phase: Phase) -> Scene:
+    """A card of the lessons."""
+    app = Room(FakeEngine(), progress=progress).app
+
+    async def prepare(pilot: Pilot[int]) -> None:
+        screen = app.screen
+        assert isinstance(screen, LearnScreen)
+        await wait_until(pilot, lambda: screen.lesson.place == progress.card)
+        await wait_until(pilot, lambda: screen.lesson.page.phase is phase)
+
+    return Scene(app, prepare)

@@ -1,0 +1,74 @@
+"""Which slots carry rows for hidden transfer, and what the policy says it expects of a pass."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ladechat.decoder.drafters.drafter import ROOT, Proposal
+from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
+from tests.made_up_costs import MadeUpCosts, dear, free, moderate
+from tests.tuning.test_adaptive import CAT, DOG, NEVER, SAT, THE, chain, node, step
+
+
+def from_hidden(tokens: Sequence[int], chance: float, kind: str | None = None) -> Proposal:
+    return chain(tokens, chance, kind=kind)._replace(from_hidden=True)
+
+
+def carrying(policy: AdaptivePolicy, proposals: Sequence[Proposal], row_seconds: float, steps: int = 40) -> int:
+    """In how many of some passes that go on with `the cat` slots carry rows."""
+    return sum(bool(step(policy, proposals, [THE, CAT], row_seconds)[1].carriers) for _ in range(steps))
+
+
+def test_slots_carry_rows_while_the_drafts_made_of_them_save_more_time_than_the_rows_take() -> None:
+    drafts = [from_hidden([THE, CAT], 0.9, "rows")]
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), drafts, row_seconds=0.1) == 40
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), drafts, row_seconds=3.0) < 10
+
+
+def test_drafts_of_hidden_states_save_nothing_where_another_drafter_has_the_same_ones() -> None:
+    drafts = [chain([THE, CAT], 0.9, kind="cheap"), from_hidden([THE, CAT], 0.9, "rows")]
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), drafts, row_seconds=0.1) < 10
+
+
+def test_no_slot_carries_rows_in_a_pause_or_where_no_drafter_would_use_them() -> None:
+    assert carrying(AdaptivePolicy(MadeUpCosts(free)), [chain([THE, CAT], 0.9)], 0.0) == 0
+    policy = AdaptivePolicy(MadeUpCosts(dear))
+    choices = [step(policy, [from_hidden([DOG], 0.01)]) for _ in range(60)]
+    assert any(not drafting for drafting, _ in choices)
+    assert not any(choice.carriers for drafting, choice in choices if not drafting)
+
+
+def test_passes_with_rows_do_not_make_slots_look_dear() -> None:
+    seen: list[float] = []
+
+    class Costs(MadeUpCosts):
+        def observe(self, slots: int, seconds: float) -> None:
+            seen.append(seconds)
+
+    policy = AdaptivePolicy(Costs(free))
+    for _ in range(40):
+        step(policy, [from_hidden([THE, CAT], 0.9, "rows")], [THE, CAT], 3.0)
+    assert seen and set(seen) == {1.0}
+
+
+def test_what_is_expected_can_be_shown() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    for _ in range(300):
+        step(policy, [Proposal([node(ROOT, THE, 0.8), node(0, CAT, 0.5), node(1, SAT, 0.01)])], [NEVER])
+    slots, tokens, by_slots, _ = policy.expectation
+    assert len(by_slots) == MAX_DRAFTS + 1
+    assert by_slots[0] == pytest.approx(1)
+    assert (np.diff(by_slots) >= -1e-9).all()
+    assert 1 <= slots <= 4 and 1 <= tokens <= by_slots[-1] + 1e-9
+
+
+def test_what_is_shown_counts_the_rows_of_hidden_states_and_is_right_from_the_first_step_on() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(free))
+    proposals = [from_hidden([THE, CAT], 0.9, "rows")]
+    carriers = [len(step(policy, proposals, [THE, CAT], row_seconds=0.25)[1].carriers or ()) for _ in range(5)]
+    assert policy.expectation.slots == 3
+    assert policy.expectation.besides == pytest.approx(0.25 * sum(carriers) / 5) != 0
+    without = AdaptivePolicy(MadeUpCosts(free))
+    step(without, [chain([THE, CAT], 0.9)], [THE, CAT])
+    assert without.expectation.slots == 3 and without.expectation.besides < 0.1

@@ -1,0 +1,122 @@
+"""Answers as formatted Markdown, long questions folded, and what both leave of the colours of steps."""
+
+import pytest
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from ladechat.widgets.block import INDENT
+from ladechat.widgets.transcript import Transcript
+from tests.widgets.hosting import Host, lines, style_of, until
+from tests.widgets.test_transcript import read, steps_of
+
+MARKDOWN = "# Pools\n\nThe **n-gram pool** keeps\n\n```python\ndef a(): return 1\n```\n"
+
+
+async def test_answers_are_formatted_on_demand_and_questions_stay_as_they_were_written() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 12).run_test() as pilot:
+        transcript.start("user", "You")
+        transcript.add("**Why?**")
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([[MARKDOWN[at : at + 4], MARKDOWN[at + 4 : at + 8]] for at in range(0, 72, 8)]))
+        written = lines(transcript)
+        transcript.formatted = True
+        await pilot.pause()
+        shown = [line.rstrip() for line in lines(transcript)]
+        assert shown[:11] == [
+            "You",
+            "  **Why?**",
+            "",
+            "m",
+            "  Pools",
+            "",
+            "  The n-gram pool keeps",
+            "",
+            "  Python",
+            "  │ def a(): return 1",
+            "",
+        ]
+        assert style_of(transcript, "n-gram pool").bold
+        assert MARKDOWN.strip() in read(transcript)
+        transcript.formatted = False
+        assert lines(transcript) == written
+
+
+async def test_a_formatted_answer_grows_a_few_times_a_second_and_is_whole_when_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ladechat.widgets.transcript.FORMATTING_SECONDS", 1000.0)
+    transcript = Transcript()
+    async with Host(transcript, 40, 12).run_test():
+        transcript.formatted = True
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["**one**"]]))
+        transcript.add_steps(steps_of([[" and **two**"]], first=1))
+        assert lines(transcript)[:3] == ["m", "  one", ""]
+        transcript.notice("2 tokens")
+        assert lines(transcript)[:5] == ["m", "  one and two", "", "  2 tokens", ""]
+
+
+async def test_a_formatted_answer_that_waits_to_be_drawn_is_drawn() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 12).run_test() as pilot:
+        transcript.formatted = True
+        transcript.start("model", "m")
+        for number in range(4):
+            transcript.add_steps(steps_of([[f"**word{number}** "]], first=number))
+        await until(pilot, lambda: "word3" in lines(transcript)[1])
+        transcript.clear()
+        transcript.add_steps(steps_of([["again"]]))
+        await until(pilot, lambda: "  again" in lines(transcript))
+
+
+async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_whole() -> None:
+    transcript = Transcript()
+    question = "\n".join(f"line {number}" for number in range(50))
+    async with Host(transcript, 40, 12).run_test() as pilot:
+        transcript.start("user", "You")
+        transcript.add(question)
+        transcript.start("model", "m")
+        transcript.add("Yes.")
+        assert lines(transcript)[1:7] == [
+            *[f"  line {number}" for number in range(4)],
+            "  … 46 more lines · click or Ctrl+N",
+            "",
+        ]
+        assert question in read(transcript)
+        chosen = transcript.get_selection(Selection(Offset(INDENT, 1), Offset(9, 5)))
+        assert chosen is not None and chosen[0].rstrip() == question
+        await pilot.click(transcript, offset=(5, 2))
+        assert len(transcript._lines) == 10
+        await pilot.click(transcript, offset=(5, 5))
+        await until(pilot, lambda: len(transcript._lines) == 56)
+        assert question in read(transcript)
+        transcript.action_fold()
+        await until(pilot, lambda: len(transcript._lines) == 10)
+        transcript.action_fold()
+        await until(pilot, lambda: len(transcript._lines) == 56)
+
+
+async def test_a_question_of_a_few_lines_is_not_folded() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 30).run_test():
+        transcript.start("user", "You")
+        transcript.add("\n".join("abcdefghij"))
+        assert not any("more lines" in line for line in lines(transcript))
+        transcript.add("\nk")
+        assert any("7 more lines" in line for line in lines(transcript))
+
+
+async def test_while_a_step_is_marked_the_colours_of_steps_are_shown() -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 12).run_test():
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["**one", "**"], [" two"]]))
+        transcript.formatted = True
+        assert lines(transcript)[1] == "  one two"
+        transcript.mark(1, 0)
+        assert lines(transcript)[1] == "  **one** two"
+        transcript.add_steps(steps_of([[" three"]], first=2))
+        assert lines(transcript)[1] == "  **one** two three"
+        transcript.unmark()
+        assert lines(transcript)[1] == "  one two three"
