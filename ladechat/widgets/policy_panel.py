@@ -75,7 +75,7 @@ class PolicyPanel(StepPanel):
         titles = self.titles("how much to draft", "drafting")
         choice, shown = self._choice, self._shown()
         if choice is None or shown is None:
-            sentence = "Drafts as many tokens as pay on this machine."
+            sentence = "Drafts as many tokens as pay here."
             return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
         header = self.header(width, titles, shown.slots_told)
         words: Row = [(longest(width, shown.wordings), self.muted)]

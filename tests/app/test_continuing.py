@@ -44,7 +44,7 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
         answers = stage.screen.view.presenter.answers
         assert answers.latest == 1 and len(answers.get(1) or ()) == engine.steps_done
         await pilot.press("left", "home")
-        assert "step 1 of " in stage.screen.view.presenter._status.looking_at
+        assert "pass 1 of " in stage.screen.view.presenter._status.looking_at
         await pilot.press("escape", "f7")
         kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
         await pilot.press("ctrl+t")
@@ -59,7 +59,7 @@ async def test_an_answer_that_went_on_is_one_on_the_screen_in_the_file_and_in_a_
     said = [written for kind, written in shown if kind in ("user", "model")]
     assert said == ["One?", ANSWER] and kept == [[ANSWER]]
     count = len(tokens(ANSWER))
-    sums = [written for kind, written in shown if kind == "notice" and " steps · " in written]
+    sums = [written for kind, written in shown if kind == "notice" and " passes · " in written]
     assert len(sums) == 1 and sums[0].startswith(f"{count} tokens")
     recording = Recording.read(path)
     (turn,) = talk_of(recording).turns

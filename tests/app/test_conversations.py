@@ -197,7 +197,7 @@ async def test_the_conversation_that_is_open_is_not_deleted(tmp_path: Path) -> N
         assert "It is open" in said(stage) and len(rows(stage)) == 1
         await pilot.press("enter")
         await back_in_chat(pilot, stage)
-        assert "first answer" in stage.text and " steps" in stage.text  # as it was, not opened anew
+        assert "first answer" in stage.text and " passes" in stage.text  # as it was, not opened anew
 
 
 async def test_nothing_is_opened_while_an_answer_is_being_written(tmp_path: Path) -> None:

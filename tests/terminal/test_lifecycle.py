@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
 QUESTION = "What is the n-gram pool?"
 BEGUN = re.compile(r"^ +The n-gram", re.MULTILINE)
-SUMMARY = re.compile(r"\d+ tokens · \d+ steps")
+SUMMARY = re.compile(r"\d+ tokens · \d+ passes")
 READY = re.compile(r"ready( +● rec)?$", re.MULTILINE)
 
 

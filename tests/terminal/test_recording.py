@@ -75,7 +75,7 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
     path = tmp_path / "talk.ladechat.jsonl"
     terminal = start((80, 24), "--record", str(path))
     ask(terminal, QUESTION)
-    terminal.wait_for("The end of the answer", re.compile(r"\d+ tokens · \d+ steps").search)
+    terminal.wait_for("The end of the answer", re.compile(r"\d+ tokens · \d+ passes").search)
     live = terminal.rested()
     terminal.press("C-q")
     assert terminal.wait_for_exit() == 0

@@ -15,7 +15,7 @@ from tests.terminal.tmux import coloured_text, engine_process, still_runs
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
 QUESTION = "What is the n-gram pool?"
-SUMMARY = re.compile(r"\d+ tokens · \d+ steps")
+SUMMARY = re.compile(r"\d+ tokens · \d+ passes")
 
 
 SHORT = "Write a Python function that reverses a string."
@@ -55,7 +55,7 @@ def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
     assert re.search(r"\d+(/| of )\d+ tested draft", screen)
 
     terminal.press("F2")  # without the panels, the lines of the answer have the screen to themselves
-    screen = terminal.wait_for("The screen without panels", lambda screen: "tokens a pass" not in screen)
+    screen = terminal.wait_for("The screen without panels", lambda screen: "n-gram pool" not in screen)
     assert words(plain_answer) in words(screen)
     assert len(hues_on(terminal.coloured_screen())) >= 3
 
