@@ -1,7 +1,7 @@
 """What a terminal shows of a conversation after any changes: the same as if all of it were drawn anew."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import pyte
 import pytest
@@ -18,6 +18,7 @@ Cells = list[list[pyte.screens.Char]]
 
 WIDTHS = (30, 44, 60)
 ROWS = 9
+KINDS = (*("ask", "steps", "notice", "clear", "keep", "scroll") * 3, "format", "mark", "unmark", "resize")
 NEXT_SCENE = [("ask", 0), ("steps", 3), ("notice", 1), ("clear", 0), ("ask", 6), ("steps", 1), ("notice", 2)]
 
 
@@ -108,11 +109,11 @@ async def test_nothing_of_a_conversation_that_was_cleared_stays_on_the_terminal(
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(("ask", "steps", "notice", "clear", "keep", "scroll", "format", "mark", "unmark", "resize")),
+            st.sampled_from(KINDS),
             st.integers(0, 12),
         ),
         min_size=6,
-        max_size=25,
+        max_size=20,
     )
 )
 def test_after_any_changes_the_terminal_shows_what_a_full_redraw_shows(operations: list[Operation]) -> None:
