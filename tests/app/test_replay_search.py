@@ -55,16 +55,16 @@ async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_
         assert line.region.height == 1
         assert line.has_focus
         assert footer(screen) == ["Next place", "Close", "Panels"]
-        await wait_until(pilot, lambda: "searching · paused" in status(screen))
         await pilot.press(*"why", "space", *"2", "enter")
         assert screen.player.position == screen.recording.turns[1].position + 1
         assert not screen.player.playing
+        await wait_until(pilot, lambda: "searching · paused" in status(screen))
         await pilot.press("x", "enter")
         assert screen.player.position == screen.recording.turns[1].position + 1
         await pilot.press("escape")
         assert not line.has_class("-open")
         assert screen.query_one(Transport).has_focus
-        assert {"Pause", "Search"} < set(footer(screen))
+        assert {"Pause", "Leave"} < set(footer(screen))
         await wait_until(pilot, lambda: "searching" not in status(screen))
         await pilot.press("home")
         assert "the beginning of the recording · paused" in status(screen)
