@@ -15,6 +15,7 @@ from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import name_of
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
@@ -56,6 +57,7 @@ class ConversationsScreen(Screen[Kept | None]):
         yield self._title
         yield self._said
         yield self._list
+        yield MessageLine()
         yield Footer(compact=True)
         yield TooSmall()
 

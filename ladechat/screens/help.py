@@ -14,6 +14,7 @@ from textual.widgets import Footer, Static
 from ladechat.keys import HELP_KEYS
 from ladechat.protocol import DecoderInfo
 from ladechat.widgets.cells import printable
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
 
@@ -88,6 +89,7 @@ class HelpScreen(ModalScreen[None]):
             for heading, rows in self._sections():
                 yield Static(heading, classes="heading")
                 yield Static(_table(rows))
+        yield MessageLine()
         yield Footer(compact=True)
 
     def _sections(self) -> Iterable[tuple[str, Sequence[tuple[str, str]]]]:

@@ -17,6 +17,7 @@ from ladechat.session.recording import MOST_REMEMBERED, default_path
 from ladechat.session.replay import IDLE_SECONDS, Recording
 from ladechat.terminal import in_page
 
+SECONDS_FOR_A_PATH = 15.0
 UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
 
 
@@ -45,7 +46,8 @@ class Recordings(SessionScreen):
         if recorder.path is not None:
             self._recorded = recorder.path
             self._session.stop_recording()
-            self.notify(f"Recorded: {self._recorded}. /replay shows it, /export makes a page or a film.")
+            recorded = f"Recorded: {self._recorded}. /replay shows it, /export makes a page or a film."
+            self.notify(recorded, timeout=SECONDS_FOR_A_PATH)
         else:
             path = default_path(self._model)
             try:
@@ -126,7 +128,7 @@ class Recordings(SessionScreen):
             self.notify(str(error), severity="error")
         else:
             less = f", without its beginning: the latest {MOST_REMEMBERED:,} events are kept" if shortened else ""
-            self.notify(f"Exported: {out}{less}.")
+            self.notify(f"Exported: {out}{less}.", timeout=SECONDS_FOR_A_PATH)
         finally:
             self._exporting = None
             if self.is_running:

@@ -101,8 +101,8 @@ class Presenter:
         """The last value of each parameter of any decoder, as the engine says."""
         return self._parameters
 
-    def begin(self, settings: Settings) -> None:
-        """The screen before the first event."""
+    def begin(self, settings: Settings, doing: str = STARTING) -> None:
+        """The screen before the first event, and what is being done."""
         self._model, self._in_turn = "model", False
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
@@ -116,7 +116,7 @@ class Presenter:
         self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
-        self.say(STARTING)
+        self.say(doing)
 
     def bookmark(self) -> Bookmark:
         """The screen as it is, to be taken before a turn starts."""

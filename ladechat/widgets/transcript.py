@@ -135,7 +135,6 @@ class Transcript(ScrollView, can_focus=True):
         """Forget everything."""
         self._formatting.cancel()
         self._blocks.clear()
-        self._lines.clear()
         self._last_start = 0
         self._update_last(0)
 

@@ -19,7 +19,7 @@ from ladechat.session.known_models import known_models
 from ladechat.session.model_trial import NewEngine
 from ladechat.widgets.command_list import SlashCommandList
 from ladechat.widgets.prompt import Prompt
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, notices_of, wait_until
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 
@@ -33,6 +33,7 @@ class Room(Stage):
         file = SettingsFile(path) if path is not None else None
         self.screen = ChatScreen(self.session, "demo", store=store, engines=self._engines_of, settings_file=file)
         self.app = LadechatApp(self.screen, self.session, file)
+        self.notices = notices_of(self.app)
 
     def _engines_of(self, model: str) -> NewEngine:
         self.models.append(model)
