@@ -164,7 +164,7 @@ APP_KEY_GROUPS = (
 
 LEFT_OUT_WHERE_NARROW = ("record",)
 """The ids of keys that are in the footer of a wide screen only."""
-LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "record", "explain", "help")
+LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "record", "help")
 """The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
 LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
 """The same, while one looks back."""

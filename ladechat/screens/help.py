@@ -104,7 +104,7 @@ class HelpScreen(ModalScreen[None]):
     def _key_sections(self) -> Iterable[tuple[str, Sequence[tuple[str, str]]]]:
         """Those of the chat by subject, with the commands that do the same."""
         keys = {one.id: one for one in self._keys}
-        commands = {one.action: f" · /{one.name}" for one in COMMANDS}
+        commands = {one.action: f" (/{one.name})" for one in COMMANDS}
         if keys.keys() == {id_ for _, ids in APP_KEY_GROUPS for id_ in ids}:
             for heading, ids in APP_KEY_GROUPS:
                 group = [keys[id_] for id_ in ids]

@@ -8,6 +8,7 @@ from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.state import State
+from ladechat.widgets.transcript import ROWS_ABOVE_MARK
 
 NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
@@ -56,8 +57,10 @@ class KeptConversations(SessionScreen):
 
     def _show_word(self, word: str) -> None:
         transcript = self.view.transcript
-        place = transcript.go_to(word) if word else None
-        if place is not None:
+        place = transcript.found(word, anywhere=True) if word else None
+        if place is not None and place.start is not None:
+            transcript.anchor(False)
+            transcript.scroll_to(y=max(place.start.y - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
             self.selections = {transcript: place}
 
     def _open(self, kept: Kept | None) -> bool:

@@ -99,7 +99,9 @@ class OwnSettings(SessionScreen):
 
     def _decoder_choices(self) -> Iterable[tuple[str, str]]:
         """What can stand behind /decoder: each name, and what the screen calls it."""
-        return ((info.name, info.label) for info in self.view.presenter.decoders.values())
+        return (
+            (info.name, info.label if info.label != info.name else "") for info in self.view.presenter.decoders.values()
+        )
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 

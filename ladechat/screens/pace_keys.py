@@ -9,8 +9,6 @@ from textual.binding import ActiveBinding
 from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, LEFT_OUT_WHERE_NARROW, PACE_KEYS
 from ladechat.screens.session_screen import SessionScreen
 
-FULL_SPEED = "Full speed"
-"""What the key of slow motion does during slow motion."""
 WIDE = 110
 """Columns that the footer needs for all of its keys."""
 
@@ -70,14 +68,15 @@ class PaceKeys(SessionScreen):
         focus is, they are not in it.
         """
         bindings = super().active_bindings
+        narrow = self.size.width < WIDE
         if self._session.pace.in_slow_motion:
-            relabel(bindings, "slow", FULL_SPEED)
-        if self.size.width < WIDE:
+            relabel(bindings, "slow", "Fast" if narrow else "Full speed")
+        if narrow:
             leave_out(bindings, LEFT_OUT_WHERE_NARROW)
         if not self._prompt.is_blank:
             leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])
         elif any(active.binding.id == "pause" for active in bindings.values()):
-            leave_out(bindings, LEFT_OUT_OF_THE_FOOTER)
+            leave_out(bindings, (*LEFT_OUT_OF_THE_FOOTER, "explain") if narrow else LEFT_OUT_OF_THE_FOOTER)
         return bindings
 
     def _show_pace(self) -> None:

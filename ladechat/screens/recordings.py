@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ladechat.export.formats import ENDINGS, FORMATS, ending
+from ladechat.formats import ENDINGS, FORMATS, ending
 from ladechat.protocol import Event
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.session_screen import SessionScreen

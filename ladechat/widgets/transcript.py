@@ -342,17 +342,9 @@ class Transcript(ScrollView, can_focus=True):
             first += len(block.lines)
         return "".join(parts), "\n"
 
-    def found(self, text: str) -> Selection | None:
-        """The last place of a text in the last message; None where it is not shown."""
-        return last_place(self._lines[self._last_start :], self._last_start, text)
-
-    def go_to(self, text: str) -> Selection | None:
-        """Scroll to the last place of a text in the whole conversation, and say where; None where it is not shown."""
-        place = last_place(self._lines, 0, text)
-        if place is not None and place.start is not None:
-            self.anchor(False)
-            self.scroll_to(y=max(place.start.y - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
-        return place
+    def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
+        """The last place of a text in the last message, or anywhere; None where it is not shown."""
+        return last_place(self._lines, 0 if anywhere else self._last_start, text)
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

@@ -44,7 +44,7 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
             assert (f"{explanation} {ELSEWHERE[panel]}" in away) == (panel not in on_screen)
         for key in APP_KEYS:
             assert f"{key_names(key)} {key.tooltip}" in text
-        assert "Esc Stop the answer, a download, or a search. · /stop" in text
+        assert "Esc Stop the answer, a download, or a search. (/stop)" in text
         for info in stage.screen.view.presenter.decoders.values():
             assert info.help in text
             assert all(parameter.help in text for parameter in info.parameters)
