@@ -76,6 +76,7 @@ async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
         assert stage.engine.questions == []
 
 
+@pytest.mark.full
 async def test_behind_a_command_with_fixed_choices_these_are_listed() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:

@@ -215,7 +215,7 @@ async def test_page_keys_and_end_move_the_conversation_while_the_prompt_has_the_
         await wait_until(pilot, lambda: transcript.follows_end)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)])
 async def test_the_footer_names_the_keys_in_their_order_and_has_room_for_all(size: tuple[int, int]) -> None:
     stage = Stage()
     record = ["Rec"] if size[0] > 80 else []

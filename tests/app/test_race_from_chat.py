@@ -1,5 +1,7 @@
 """A race from the chat: on what is typed or on the last question, and back."""
 
+import pytest
+
 from ladechat.protocol import Generate
 from ladechat.screens.race import RaceScreen
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
@@ -48,6 +50,7 @@ async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
         assert stage.prompt == "Why"
 
 
+@pytest.mark.full
 async def test_race_with_a_question_races_on_that() -> None:
     stage = Stage(FakeEngine(), FakeEngine())
     async with stage.app.run_test() as pilot:
