@@ -49,6 +49,8 @@ from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.transcript import Transcript
 
 STARTING = "starting the engine …"
+REOPENED = "reopened: how these answers were decoded is not kept"
+"""Stands where a new answer has its figures; colours are missing too."""
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 
@@ -252,6 +254,9 @@ class Presenter:
             self._transcript.add(exchange.question)
             self._transcript.start("model", name_of(exchange.model))
             self._transcript.add(exchange.answer, UNKNOWN)
+        if exchanges:
+            self._sum_at = self._transcript.blocks
+            self._transcript.notice(REOPENED)
 
     def _show_ready(self, event: Ready) -> None:
         self._model = name_of(event.model)
