@@ -157,6 +157,7 @@ async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pyte
         assert shown(stage) == [] and stage.prompt == "ab"
 
 
+@pytest.mark.full
 async def test_a_message_ends_by_itself_and_with_its_screen() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
