@@ -233,7 +233,18 @@ _PREDICT = Binding.Group("Predict", compact=True)
 
 LEARN_KEYS = (
     Binding("enter,space", "go_on", "Go on", key_display="Enter", id="go_on", tooltip="To the next card, or hurry."),
-    Binding("left,backspace", "back", "Back", key_display="←", id="back", tooltip="To the card before."),
+    Binding("enter,space", "remind", "Missing", show=False, id="remind", tooltip="Say what the card waits for."),
+    Binding(
+        "left",
+        "move_slider",
+        "Move slider",
+        key_display="← →",
+        priority=True,
+        id="move_slider",
+        tooltip="Move the slider of a task.",
+    ),
+    Binding("left", "back", "Back", id="back", tooltip="To the card before."),
+    Binding("backspace", "back", "Back", id="back_from_slider", tooltip="To the card before."),
     Binding("1", "answer(0)", "Predict", group=_PREDICT, id="answer_1", tooltip="Predict the first."),
     Binding("2", "answer(1)", "Predict", group=_PREDICT, id="answer_2", tooltip="Predict the second."),
     Binding("3", "answer(2)", "Predict", group=_PREDICT, id="answer_3", tooltip="Predict the third."),

@@ -21,7 +21,7 @@ from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
-from ladechat.screens.lesson_hint import hint
+from ladechat.screens.lesson_hint import hint, reminder
 from ladechat.screens.lesson_sliders import change_by, setting_of
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.engine_session import EngineSession
@@ -70,10 +70,13 @@ class LearnScreen(Screen[None]):
         self._status = StatusLine(id="status")
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
-        self._presenter = Presenter(self._transcript, self._side, self._status, self._timeline, notice)
+        self._presenter = Presenter(
+            self._transcript, self._side, self._status, self._timeline, notice, limit_is_meant=True
+        )
         self._engine_events: dict[type[Event], Event] = {}
         self._stepped_at = 0.0
         self._seen: tuple[object, ...] = ()
+        self._reminded = False
         self.lesson = self._new_lesson()
 
     def compose(self) -> ComposeResult:
@@ -228,15 +231,19 @@ class LearnScreen(Screen[None]):
         choices = card.choices if isinstance(card, Predict) else ()
         place = f"scene {number} of {count} · card {lesson.place + 1} of {len(scene.cards)}"
         text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
+        seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
+        if seen != self._seen:
+            self._reminded = False
+        urgent = reminder(lesson) if self._reminded else ""
         self._box.show(
             (scene.title, place),
             text,
-            hint(lesson, self._progress, self._session.state is State.ENDED),
+            urgent or hint(lesson, self._progress, self._session.state is State.ENDED),
             choices,
             page.choice,
             page.outcome,
+            urgent=bool(urgent),
         )
-        seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
             self._seen = seen
             self._place_focus()
@@ -268,8 +275,10 @@ class LearnScreen(Screen[None]):
                 return (
                     isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices)
                 )
-            case "go_on", _:
-                return lesson.enter_acts
+            case "go_on" | "remind", _:
+                return lesson.enter_acts == (action == "go_on")
+            case "move_slider", _:
+                return isinstance(self.focused, Slider)
             case "back", _:
                 return lesson.place > 0
             case "next_scene", _:
@@ -287,6 +296,16 @@ class LearnScreen(Screen[None]):
         if was_back:
             self._show_again(lesson.shown_events)
         self._show_card()
+
+    def action_remind(self) -> None:
+        """Say what the card waits for."""
+        self._reminded = True
+        self._show_card()
+
+    def action_move_slider(self) -> None:
+        """To the left, as the slider itself does: so the footer says what the arrow keys do there."""
+        if isinstance(self.focused, Slider):
+            self.focused.action_move(-1)
 
     def action_back(self) -> None:
         """To the card before, with the screen as it was there."""

@@ -30,8 +30,18 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
     if page.phase is Phase.TOLD:
         return f"{_way_on(lesson, progress)} · or move a slider and try again"
     if lesson.missing:
-        return f"{lesson.missing} ← → move it · Tab: another · n: skip the rest"
+        return f"{lesson.missing} ← → moves it · Tab: another · n: skip"
     return "Enter asks again · ← → move the slider · Tab: another"
+
+
+def reminder(lesson: Lesson) -> str:
+    """What the card waits for, where Enter is pressed and cannot go on; "" where it can."""
+    if lesson.enter_acts:
+        return ""
+    card = lesson.page.card
+    if isinstance(card, Predict):
+        return f"Not yet: press a number first, 1 to {len(card.choices)}."
+    return f"Not yet: {lesson.missing} ← → moves it · n: skip"
 
 
 def _way_on(lesson: Lesson, progress: Progress) -> str:
