@@ -103,7 +103,7 @@ async def test_a_scene_by_keys_alone() -> None:
         await pilot.press("enter")
         assert room.box.hint.startswith("Not yet: T is 0 now; move it to 1.") and not room.acting
         assert len(room.engines[0].questions) == 1
-        assert (room.in_footer("left"), room.in_footer("backspace")) == ("Move slider", "Back")
+        assert (room.in_footer("left"), room.in_footer("backspace")) == ("Move", "Back")
         await pilot.press("right", "left", "left")
         assert room.place == ("one_token", 3) and room.app.focused.value == 0
         await pilot.press("end")
