@@ -21,7 +21,7 @@ from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
-from ladechat.screens.lesson_hint import hint, reminder
+from ladechat.screens.lesson_hint import acts, hint, reminder
 from ladechat.screens.lesson_sliders import change_by, setting_of
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.engine_session import EngineSession
@@ -227,9 +227,8 @@ class LearnScreen(Screen[None]):
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
         card, scene = page.card, lesson.scene
-        number, count = self._progress.number + 1, len(SCENES)
         choices = card.choices if isinstance(card, Predict) else ()
-        place = f"scene {number} of {count} · card {lesson.place + 1} of {len(scene.cards)}"
+        place = f"scene {self._progress.number + 1} of {len(SCENES)} · card {lesson.place + 1} of {len(scene.cards)}"
         text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
@@ -269,21 +268,8 @@ class LearnScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The footer shows what acts now: digits where there is something to predict, each for a choice."""
-        lesson, page = self.lesson, self.lesson.page
-        match action, parameters:
-            case "answer", (int(choice),):
-                return (
-                    isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices)
-                )
-            case "go_on" | "remind", _:
-                return lesson.enter_acts == (action == "go_on")
-            case "move_slider", _:
-                return isinstance(self.focused, Slider)
-            case "back", _:
-                return lesson.place > 0
-            case "next_scene", _:
-                return self._progress.number + 1 < len(SCENES) or lesson.at_last_card
-        return True
+        on_slider = isinstance(self.focused, Slider)
+        return on_slider if action == "move_slider" else acts(self.lesson, self._progress, action, parameters)
 
     def action_go_on(self) -> None:
         """To the next card, or the next scene; while the engine works, hurry it."""

@@ -215,14 +215,17 @@ def _is_block(step: protocol.Step, view: protocol.WindowView) -> bool:
 
 def _legends(shifted: bool, block: bool) -> tuple[str, ...]:
     if block:
-        return ("= as the pass before · marked: came true", "marked: came true")
+        return ("= as the pass before · marked: came true", "= as before · marked: came true", "marked: came true")
     arrow = "↘" if shifted else "↓"
-    column, fixed = f"{arrow} a column of the window: an n-gram", "= as the pass before · " if shifted else ""
+    column, short = f"{arrow} a column of the window: an n-gram", f"{arrow} a column: an n-gram"
+    if not shifted:
+        return (f"{column} · marked: came true", column, short, f"{arrow} n-grams")
     return (
-        f"{column} · {fixed}marked: came true",
-        f"{column} · marked: came true",
+        f"{column} · = as the pass before · marked: came true",
+        f"{column} · = as before",
+        f"{short} · = as before",
         column,
-        f"{arrow} a column: an n-gram",
+        short,
         f"{arrow} n-grams",
     )
 
