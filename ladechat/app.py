@@ -7,9 +7,11 @@ from time import monotonic
 from typing import Any
 
 from textual.app import App, SystemCommand
+from textual.events import Event, Key
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.timer import Timer
 
 from ladechat.clipboard import keep
 from ladechat.garbage import collect_what_is_new
@@ -41,12 +43,15 @@ from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
 from ladechat.widgets.flow import safe
 from ladechat.widgets.markdown_blocks import listings_of
+from ladechat.widgets.message_line import Message
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
 SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
-"""How long a message is shown; a click takes it away. Several are shown one after the other."""
+"""How long a message is shown, unless a key, a click or another screen takes it away."""
+SECONDS_BEFORE_KEYS = 1.0
+"""So long keys leave a message alone, lest one that comes while somebody types is never read."""
 
 
 class LadechatApp(App[int], inherit_bindings=False):
@@ -65,6 +70,8 @@ class LadechatApp(App[int], inherit_bindings=False):
     VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012
 
     palette: reactive[Palette] = reactive(Palette)
+    said: reactive[tuple[Message, ...]] = reactive(())
+    """The messages that are shown now."""
 
     def __init__(
         self,
@@ -76,7 +83,9 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._opening = opening
         self._session = session
         self._settings_file = settings_file
-        self._said_until = 0.0
+        self._said_at = self._said_until = 0.0
+        self._key_since = False
+        self._forgetting: Timer | None = None
 
     def get_default_screen(self) -> Screen[None]:
         """The opening screen, laid out for its size from the first frame on; Textual would do so after it."""
@@ -89,6 +98,7 @@ class LadechatApp(App[int], inherit_bindings=False):
             self._begin_with(self._settings_file)
         self._match_theme()
         self.theme_changed_signal.subscribe(self, lambda _: self._theme_chosen())
+        self.screen_change_signal.subscribe(self, lambda _: self.clear_notifications(), immediate=True)
         if self._session is not None:
             leave_on_signals(lambda code: self.exit(code, return_code=code))
 
@@ -194,16 +204,35 @@ class LadechatApp(App[int], inherit_bindings=False):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message for a while, after those that are there. Names of files and errors in it steer nothing."""
-        seconds = SECONDS_TO_READ[severity] if timeout is None else timeout
-        waits = max(self._said_until - monotonic(), 0.0)
-        self._said_until = monotonic() + waits + seconds
-        super().notify(safe(message), title=title, severity=severity, timeout=waits + seconds, markup=markup)
+        """Show a message for a while, in the place of older ones, below those since the last key.
+
+        Names of files and errors in it steer nothing.
+        """
+        if self._key_since:
+            self.clear_notifications()
+        now, new = monotonic(), Message(safe(message), severity)
+        self.said = (*(old for old in self.said if old != new), new)
+        self._key_since, self._said_at = False, now
+        self._said_until = max(self._said_until, now + (SECONDS_TO_READ[severity] if timeout is None else timeout))
+        self._forget_after(self._said_until - now)
 
     def clear_notifications(self) -> None:
-        """Make room for a message that is needed now."""
-        self._said_until = 0.0
-        super().clear_notifications()
+        """Show no message any more."""
+        self.said, self._said_until = (), 0.0
+        self._forget_after(None)
+
+    def _forget_after(self, seconds: float | None) -> None:
+        if self._forgetting is not None:
+            self._forgetting.stop()
+        self._forgetting = None if seconds is None else self.set_timer(seconds, self.clear_notifications)
+
+    async def on_event(self, event: Event) -> None:
+        """A key takes messages away, and then does what it is for."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            self._key_since = True
+            if monotonic() - self._said_at >= SECONDS_BEFORE_KEYS:
+                self.clear_notifications()
+        await super().on_event(event)
 
     def copy_to_clipboard(self, text: str, said: str = "Sent to the clipboard") -> None:
         """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file; and say so."""

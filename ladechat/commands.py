@@ -18,6 +18,7 @@ class SlashCommand:
         action: the action of the chat's screen. It is given the argument, as a string, if the command takes one.
         argument: what follows the name; in square brackets where it may be left out.
         sets: the setting that it is short for: the action is told its name before the argument.
+        short: what it does where only the rest of a line is left; "" where `help` is that short.
         title: its name in the command palette; "" where it is in there as a key's action, or needs an argument.
     """
 
@@ -26,6 +27,7 @@ class SlashCommand:
     action: str
     argument: str = ""
     sets: str = ""
+    short: str = ""
     title: str = ""
 
     @property
@@ -46,7 +48,6 @@ NAMES_OF_KEYS = {
     "edit": "edit",
     "copy_answer": "copy",
     "stop": "stop",
-    "race": "race",
     "record": "record",
     "pause": "pause",
     "slow": "slow",
@@ -59,15 +60,26 @@ NAMES_OF_KEYS = {
 """The commands that a key has too: by the id of the key."""
 
 
+SHORT = {
+    "temperature": "0 takes the likeliest token; above, drawn.",
+    "edit": "Edit the last question; its answer goes.",
+    "top_p": "Draw from tokens of this probability together.",
+    "min_p": "Least probability of a token, by the highest.",
+    "repetition_penalty": "Above 1, words come again less often.",
+    "seed": "The same seed, the same answers.",
+}
+"""Short texts of commands whose others are those of keys and settings, by the names of both."""
+
+
 def _of_keys() -> Iterator[SlashCommand]:
     keys = {key.id: key for key in APP_KEYS}
     for key, name in NAMES_OF_KEYS.items():
-        yield SlashCommand(name, keys[key].tooltip, keys[key].action)
+        yield SlashCommand(name, keys[key].tooltip, keys[key].action, short=SHORT.get(name, ""))
 
 
 def _of_drawing() -> Iterator[SlashCommand]:
     for name in DRAWING:
-        yield SlashCommand(name.replace("_", "-"), SETTINGS[name].help, "set", "NUMBER", sets=name)
+        yield SlashCommand(name.replace("_", "-"), SETTINGS[name].help, "set", "NUMBER", name, SHORT.get(name, ""))
 
 
 COMMANDS = (
@@ -76,6 +88,7 @@ COMMANDS = (
         "continue",
         "Go on with the last answer, where it was stopped or its length limit ended it.",
         "continue",
+        short="Go on with the last answer where it stopped.",
         title="Continue the answer",
     ),
     SlashCommand(
@@ -83,14 +96,33 @@ COMMANDS = (
         "Copy the last block of code, or the first of that answer by /code 1.",
         "app.copy_code",
         "[NUMBER]",
+        short="Copy the last block of code, or by number.",
         title="Copy code",
     ),
     SlashCommand("model", "Use another model from the next question on.", "model", "[NAME]", title="Model …"),
     SlashCommand(
-        "system", "How the model should behave, from the next question on.", "system", "[TEXT]", title="System prompt …"
+        "system",
+        "How the model should behave, from the next question on.",
+        "system",
+        "[TEXT]",
+        short="How the model should behave.",
+        title="System prompt …",
+    ),
+    SlashCommand(
+        "race",
+        "Decoders side by side, on QUESTION, or else on the last one.",
+        "race",
+        "[QUESTION]",
+        short="Decoders side by side, on one question.",
     ),
     SlashCommand("decoder", "Decode with this decoder from the next pass on.", "decoder", "NAME"),
-    SlashCommand("set", "Set a number of the decoder, as in /set W 15; /W 15 does the same.", "set", "NAME NUMBER"),
+    SlashCommand(
+        "set",
+        "Set a number of the decoder, as in /set W 15; /W 15 does the same.",
+        "set",
+        "NAME NUMBER",
+        short="Set a number of the decoder, as in /set W 15.",
+    ),
     *_of_drawing(),
     SlashCommand("settings", "All that can be set, with explanations.", "settings", title="Settings …"),
     SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
@@ -99,6 +131,7 @@ COMMANDS = (
         "See a recording pass by pass: the one just made, or that in FILE.",
         "replay",
         "[FILE]",
+        short="See a recording pass by pass.",
         title="Replay the recording",
     ),
     SlashCommand(
@@ -106,6 +139,7 @@ COMMANDS = (
         "Make a page, film, picture or text of the conversation, as FILE ends; takes the options of ladechat export.",
         "export",
         "[FILE]",
+        short="Make a file: .html .gif .cast .svg .md .json",
         title="Export conversation",
     ),
     SlashCommand("learn", "How it works, in seven scenes of a minute.", "learn"),

@@ -4,6 +4,13 @@ from dataclasses import replace
 
 from textual.binding import Binding
 
+NAMES = {
+    "escape": "Esc", "up": "↑", "down": "↓", "left": "←", "right": "→", "plus": "+", "minus": "-", "slash": "/",
+    "pageup": "Page Up", "pagedown": "Page Down", "question_mark": "?",
+    "left_square_bracket": "[", "right_square_bracket": "]",
+}  # fmt: skip
+"""Keys whose names are not their letters."""
+
 EXPLAIN_KEY = "question_mark"
 """It is typed like others where the prompt is not empty."""
 
@@ -50,6 +57,16 @@ SHARED_KEYS = (
         tooltip="The attention mask alone, the biography of a token alone, all panels.",
     ),
 )
+
+
+def key_names(binding: Binding) -> str:
+    """The keys of a binding as they are written on keyboards: `left,ctrl+b` as ← , Ctrl+B."""
+    return " , ".join(_name(key) for key in binding.key.split(","))
+
+
+def _name(key: str) -> str:
+    return key if len(key) == 1 else "+".join(NAMES.get(part, part.capitalize()) for part in key.split("+"))
+
 
 EXPLAIN_KEYS = (
     Binding(f"escape,{EXPLAIN_KEY}", "close", "Close", id="close", tooltip="Back."),
@@ -98,7 +115,7 @@ APP_KEYS = (
     Binding("f7", "record", "Rec", id="record", tooltip="Begin or end a recording of the session."),
     Binding("f9", "race", "Race", show=False, id="race", tooltip="Decoders side by side, on one question."),
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
-    *SHARED_KEYS[2:],
+    *(replace(key, show=key.show or key.id == "explain") for key in SHARED_KEYS[2:]),
     Binding("up", "take_back", "Take back", show=False, id="take_back", tooltip="Edit the last question that waits."),
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
     Binding(
@@ -133,6 +150,20 @@ APP_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
+APP_KEY_GROUPS = (
+    (
+        "Keys: questions and answers",
+        ("stop", "again", "edit", "copy_answer", "take_back", "race", "new", "conversations", "record"),
+    ),
+    ("Keys: while an answer is under way", ("pause", "take_step", "slower", "faster", "slow")),
+    ("Keys: look back at an answer's passes", ("look_back", "look_on", "first_step", "last_step", "leave_steps")),
+    ("Keys: what is shown", ("explain", "panels", "view", "look", "format", "fold", "page_up", "page_down", "follow")),
+    ("Keys: the program", ("decoder", "help", "interrupt", "restart", "quit")),
+)
+"""The keys of the chat by subject, each by its id, in the order in which they are needed: headings of the help."""
+
+LEFT_OUT_WHERE_NARROW = ("record",)
+"""The ids of keys that are in the footer of a wide screen only."""
 LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "record", "help")
 """The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
 LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")

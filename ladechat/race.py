@@ -13,7 +13,7 @@ import typer
 
 from ladechat.export.command import Refused, check_target, run_race
 from ladechat.export.commands import size_of
-from ladechat.export.formats import OF_A_RACE, ending
+from ladechat.formats import OF_A_RACE, ending
 from ladechat.options import USAGE_ERROR, check_length, fail, option_of, report, with_engine_options
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message

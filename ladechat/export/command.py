@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from ladechat.ask import Status
 from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
-from ladechat.export.formats import FILMS, SIZE, ending
 from ladechat.export.html import html
 from ladechat.export.markdown import markdown
 from ladechat.files import replace_file
+from ladechat.formats import FILMS, SIZE, ending
 from ladechat.session.measuring import Measuring
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording

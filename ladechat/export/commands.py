@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ladechat.export.formats import ENDINGS, FILMS, FORMATS, SIZE, ending
+from ladechat.formats import ENDINGS, FILMS, FORMATS, SIZE, ending
 from ladechat.options import fail, in_short
 from ladechat.session.replay import IDLE_SECONDS
 from ladechat.terminal import say

@@ -191,10 +191,11 @@ class ChatScreen(
         """To the end of the conversation, and on with it as it grows."""
         self.view.transcript.anchor()
 
-    def action_race(self) -> None:
-        """What is typed, or else the last question, through several decoders side by side."""
-        text = self._prompt.text.strip()
+    def action_race(self, question: str = "") -> None:
+        """A question, what is typed, or else the last question, through several decoders side by side."""
+        text = question or self._prompt.text.strip()
         if self._session.asking:
+            self._prompt.offer_command(f"/race {question}" if question else "")
             self.notify(STOP_FIRST, severity="warning")
         elif len(text) > MOST_TEXT:
             self.notify(f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question.", severity="warning")

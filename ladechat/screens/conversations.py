@@ -1,7 +1,7 @@
 """The conversations that are kept: find one, open it, rename it, delete it."""
 
 import asyncio
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +15,7 @@ from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import name_of
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
@@ -26,7 +27,19 @@ CHOSEN_ACTIONS = ("open", "rename", "delete")
 """What can be done with the conversation that is pointed at."""
 
 
-class ConversationsScreen(Screen[Kept | None]):
+class Chosen(NamedTuple):
+    """What was chosen from the list.
+
+    Attributes:
+        kept: the conversation.
+        word: what it was found by: the first word that was searched for and is in its text; "" without one.
+    """
+
+    kept: Kept
+    word: str = ""
+
+
+class ConversationsScreen(Screen[Chosen | None]):
     """A list to search, the latest first. What is deleted can be brought back until the screen is left.
 
     The keyboard is in one field at a time: the search, or the new title. The list follows the arrow keys from there.
@@ -56,6 +69,7 @@ class ConversationsScreen(Screen[Kept | None]):
         yield self._title
         yield self._said
         yield self._list
+        yield MessageLine()
         yield Footer(compact=True)
         yield TooSmall()
 
@@ -131,7 +145,10 @@ class ConversationsScreen(Screen[Kept | None]):
     @on(OptionList.OptionSelected)
     def action_open(self) -> None:
         """Go on with the conversation, in the chat."""
-        self.dismiss(self._chosen)
+        kept = self._chosen
+        words = self._search.value.split()
+        if kept is not None:
+            self.dismiss(Chosen(kept, next((word for word in words if kept.says(word)), "")))
 
     def action_leave(self) -> None:
         """Back to the chat."""

@@ -12,6 +12,7 @@ from textual.widgets import Footer, Static
 
 from ladechat.keys import EXPLAIN_KEYS
 from ladechat.widgets.cells import printable
+from ladechat.widgets.message_line import MessageLine
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
 TOO_FAST = ("too fast?", "F6 slows an answer down to four passes a second, Space pauses it, → takes one pass.")
@@ -36,6 +37,7 @@ class ExplainScreen(ModalScreen[None]):
             for name, text in self._explanations:
                 yield Static(Content(printable(name)), classes="heading")
                 yield Static(Content(printable(text)))
+        yield MessageLine()
         yield Footer(compact=True)
 
     def action_close(self) -> None:

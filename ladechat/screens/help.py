@@ -11,9 +11,11 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Static
 
-from ladechat.keys import HELP_KEYS
+from ladechat.commands import COMMANDS
+from ladechat.keys import APP_KEY_GROUPS, HELP_KEYS, key_names
 from ladechat.protocol import DecoderInfo
 from ladechat.widgets.cells import printable
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
 
@@ -88,6 +90,7 @@ class HelpScreen(ModalScreen[None]):
             for heading, rows in self._sections():
                 yield Static(heading, classes="heading")
                 yield Static(_table(rows))
+        yield MessageLine()
         yield Footer(compact=True)
 
     def _sections(self) -> Iterable[tuple[str, Sequence[tuple[str, str]]]]:
@@ -98,8 +101,18 @@ class HelpScreen(ModalScreen[None]):
         if self._sliders:
             yield "What you can set", [*self._settings(), ("T", TEMPERATURE_HELP), ("P", TOP_P_HELP)]
         yield "Decoders", [(info.label, info.help) for info in self._decoders]
-        keys = {one.action: one for one in self._keys}
-        yield "Keys", [(self.app.get_key_display(one), one.tooltip) for one in keys.values()]
+        yield from self._key_sections()
+
+    def _key_sections(self) -> Iterable[tuple[str, Sequence[tuple[str, str]]]]:
+        """Those of the chat by subject, with the commands that do the same."""
+        keys = {one.id: one for one in self._keys}
+        commands = {one.action: f" (/{one.name})" for one in COMMANDS}
+        if keys.keys() == {id_ for _, ids in APP_KEY_GROUPS for id_ in ids}:
+            for heading, ids in APP_KEY_GROUPS:
+                group = [keys[id_] for id_ in ids]
+                yield heading, [(key_names(one), f"{one.tooltip}{commands.get(one.action, '')}") for one in group]
+        else:
+            yield "Keys", [(key_names(one), one.tooltip) for one in keys.values()]
 
     def _settings(self) -> list[tuple[str, str]]:
         """Each parameter once; where a decoder means something else by the same label, with its name."""

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from ladechat.screens.conversations import ConversationsScreen
+from ladechat.screens.conversations import Chosen, ConversationsScreen
 from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST, SessionScreen
 from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.state import State
+from ladechat.widgets.transcript import ROWS_ABOVE_MARK
 
 NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
@@ -45,19 +46,37 @@ class KeptConversations(SessionScreen):
         if self._store is None:
             self.notify(NOTHING_KEPT, severity="warning")
         else:
-            self.app.push_screen(ConversationsScreen(self._store), self._open)
+            self.app.push_screen(ConversationsScreen(self._store), self._open_chosen)
 
-    def _open(self, kept: Kept | None) -> None:
-        """Go on with a conversation, unless that is the one that is open."""
-        if kept is None or self._store is None or kept.path == self._store.path:
+    def _open_chosen(self, chosen: Chosen | None) -> None:
+        """Go on with a conversation, where the word stands that it was found by."""
+        if chosen is None or not self._open(chosen.kept):
             return
+        self._session.frame()  # what is searched is there
+        self.call_after_refresh(self._show_word, chosen.word)
+
+    def _show_word(self, word: str) -> None:
+        transcript = self.view.transcript
+        place = transcript.found(word, anywhere=True) if word else None
+        if place is not None and place.start is not None:
+            transcript.anchor(False)
+            transcript.scroll_to(y=max(place.start.y - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
+            self.selections = {transcript: place}
+
+    def _open(self, kept: Kept | None) -> bool:
+        """Go on with a conversation, unless another is under way; is it there then?"""
+        if kept is None or self._store is None:
+            return False
+        if kept.path == self._store.path:
+            return True
         if self._session.asking:
             self.notify(STOP_FIRST, severity="warning")
-            return
+            return False
         self._session.open(kept)
         self.view.transcript.anchor()
         if self._store.path is None:
             self.notify("It is open elsewhere, or cannot be written: what you ask now goes on in a copy of it.")
+        return True
 
     def _store_failed(self, error: OSError) -> None:
         why = f"The conversation cannot be kept: {error.strerror or error}. The chat goes on; each answer tries again."

@@ -29,6 +29,7 @@ from ladechat.session.state import State
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.lesson_box import LessonBox
 from ladechat.widgets.lesson_panels import LessonPanels
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.slider import Slider
@@ -71,7 +72,7 @@ class LearnScreen(Screen[None]):
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
         self._presenter = Presenter(
-            self._transcript, self._side, self._status, self._timeline, notice, limit_is_meant=True
+            self._transcript, self._side, self._status, self._timeline, notice, limit_meant=True
         )
         self._engine_events: dict[type[Event], Event] = {}
         self._stepped_at = 0.0
@@ -85,6 +86,7 @@ class LearnScreen(Screen[None]):
             yield self._side
             yield self._box
         yield self._timeline
+        yield MessageLine()
         yield self._status
         yield Footer(compact=True)
         yield TooSmall()

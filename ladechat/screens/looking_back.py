@@ -71,16 +71,12 @@ class LookingBack(PaceKeys):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """The footer has room for some keys: for walking while one looks back; for looking back between answers, when
-        there is nothing to stop.
-        """
+        """The footer has room for some keys: for walking while one looks back; for looking back between answers."""
         bindings = super().active_bindings
         if self._inspection.running:
             leave_out(bindings, LEFT_OUT_WHILE_LOOKING)
         elif self._session.asking:
             leave_out(bindings, ("look_back",))
-        elif self.view.presenter.answers.latest is not None:
-            leave_out(bindings, ("stop",))
         return bindings
 
     def _keys_that_act(self) -> Iterable[str]:

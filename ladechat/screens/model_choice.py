@@ -38,9 +38,11 @@ class ModelChoice(SessionScreen):
         self._engines = engines
         self._used = [model]
         self._decoder_before = ""
+        self._typed = False
 
     def action_model(self, name: str = "") -> None:
         """Use the model of this name; without one, show a list."""
+        self._typed = bool(name)
         if name:
             self._use_model(name)
         else:
@@ -69,11 +71,12 @@ class ModelChoice(SessionScreen):
                 self.notify(f"{before} is not for every model: {decoder} decodes from now on.")
 
     def model_refused(self, model: str, why: Failed) -> None:
-        """Say why a model cannot be had, and leave its name in the prompt, to be mended."""
+        """Say why a model cannot be had; a name that was typed in the prompt is back there, to be mended."""
         if not self.is_running:
             return
         self.view.presenter.warn("")
-        self._prompt.offer_command(f"/model {model}")
+        if self._typed:
+            self._prompt.offer_command(f"/model {model}")
         state = self._session.state
         after = "" if state is State.ENDED else f" {self._model} {LOADED_AGAIN if state is State.RESTARTING else STAYS}"
         self.notify(f"{why.message} {why.hint}{after}", severity="error", timeout=SECONDS_TO_READ)

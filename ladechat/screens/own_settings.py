@@ -32,15 +32,27 @@ class OwnSettings(SessionScreen):
         self._settings_file = settings_file
         self._single_token: str | None = None
         self._before_plain = ""
+        self._before_by_hand: DecoderInfo | None = None
+        self._prompt.commands.choices = {DECODER: self._decoder_choices, "theme": self._theme_choices}
 
     @on(Slider.Changed)
     def _slider_moved(self, event: Slider.Changed) -> None:
         match event.slider:
             case ParameterSlider() as slider:
                 changed = slider.decoder if slider.decoder != self._session.wished.decoder else None
-                self._session.configure(Configure(decoder=changed, parameters={slider.parameter.name: event.value}))
+                self._configure(Configure(decoder=changed, parameters={slider.parameter.name: event.value}))
             case SamplingSlider() as slider:
                 self._session.configure(msgspec.convert({slider.setting: slider.number}, Configure))
+
+    def _configure(self, command: Configure) -> None:
+        """Set numbers of the decoder; one that chooses by itself gives way to its like by hand, and that is said."""
+        decoders, chosen = self.view.presenter.decoders, self._session.wished.decoder
+        self._session.configure(command)
+        if command.decoder is not None:
+            info = decoders[command.decoder]
+            self._before_by_hand = decoders.get(chosen)
+            labels = ", ".join(one.label for one in info.parameters if one.name in (command.parameters or {}))
+            self.notify(f"{labels} by hand: {info.label} now. F3 goes back to {chosen}.")
 
     # --- the decoder --------------------------------------------------------------------------------------------------
 
@@ -49,10 +61,14 @@ class OwnSettings(SessionScreen):
         self._single_token = event.single_token
 
     def action_switch_decoder(self) -> None:
-        """Plain decoding, or the decoder that was used before it, from the next step on."""
-        decoders = self.view.presenter.decoders
+        """Back to the decoder that a slider has replaced; else plain decoding, or the one before it. From the next step
+        on.
+        """
+        decoders, replaced = self.view.presenter.decoders, self._before_by_hand
         plain = self._plain_decoder
-        if plain is not None and self._session.wished.decoder != plain.name:
+        if replaced is not None and self._session.wished.decoder == replaced.by_hand:
+            self._use_decoder(replaced)
+        elif plain is not None and self._session.wished.decoder != plain.name:
             self._use_decoder(plain)
         else:
             self._use_decoder(decoders.get(self._before_plain) or next(iter(decoders.values())))
@@ -69,6 +85,7 @@ class OwnSettings(SessionScreen):
             return
         if info is self._plain_decoder and current != info.name:
             self._before_plain = current
+        self._before_by_hand = None
         self._session.configure(Configure(decoder=info.name))
 
     def decoder_commands(self) -> Iterable[SystemCommand]:
@@ -79,6 +96,12 @@ class OwnSettings(SessionScreen):
     def action_decoder(self, name: str) -> None:
         """The decoder of this name, or with this label, from the next step on."""
         self.action_set(f"{DECODER} {name}")
+
+    def _decoder_choices(self) -> Iterable[tuple[str, str]]:
+        """What can stand behind /decoder: each name, and what the screen calls it."""
+        return (
+            (info.name, info.label if info.label != info.name else "") for info in self.view.presenter.decoders.values()
+        )
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 
@@ -100,7 +123,7 @@ class OwnSettings(SessionScreen):
         if name.casefold() == DECODER:
             self._use_decoder(decoder_named(value, decoders))
         else:
-            self._session.configure(change(name, value, self._session.wished, decoders))
+            self._configure(change(name, value, self._session.wished, decoders))
 
     def settings(self) -> list[Adjustable]:
         """All that can be set now, with its value."""
@@ -123,6 +146,10 @@ class OwnSettings(SessionScreen):
         else:
             themes = ", ".join(sorted(self.app.available_themes))
             self.notify(f"There is no theme of that name; there are: {themes}.", severity="warning")
+
+    def _theme_choices(self) -> Iterable[tuple[str, str]]:
+        """What can stand behind /theme: the names of themes."""
+        return ((name, "") for name in sorted(self.app.available_themes))
 
     def action_save(self) -> None:
         """Keep the model, the decoder, its numbers and the system prompt for the next time."""

@@ -6,8 +6,11 @@ from typing import Any
 
 from textual.binding import ActiveBinding
 
-from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, PACE_KEYS
+from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, LEFT_OUT_WHERE_NARROW, PACE_KEYS
 from ladechat.screens.session_screen import SessionScreen
+
+WIDE = 110
+"""Columns that the footer needs for all of its keys."""
 
 
 def leave_out(bindings: dict[str, ActiveBinding], ids: Collection[str]) -> None:
@@ -15,6 +18,13 @@ def leave_out(bindings: dict[str, ActiveBinding], ids: Collection[str]) -> None:
     for key, active in bindings.items():
         if active.binding.id in ids:
             bindings[key] = active._replace(binding=replace(active.binding, show=False))
+
+
+def relabel(bindings: dict[str, ActiveBinding], id: str, description: str) -> None:
+    """Give the binding of this id another name in the footer."""
+    for key, active in bindings.items():
+        if active.binding.id == id:
+            bindings[key] = active._replace(binding=replace(active.binding, description=description))
 
 
 class PaceKeys(SessionScreen):
@@ -45,7 +55,9 @@ class PaceKeys(SessionScreen):
         self._session.set_pace(self._session.pace.slow_motion())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The pace has keys while an answer is under way."""
+        """The pace has keys while an answer is under way; a stop, while there is something to stop."""
+        if action == "stop":
+            return self._session.can_stop
         if action in (binding.action for binding in PACE_KEYS):
             return self._session.asking and (action != "take_step" or self._session.pace.paused)
         return True
@@ -56,10 +68,15 @@ class PaceKeys(SessionScreen):
         focus is, they are not in it.
         """
         bindings = super().active_bindings
+        narrow = self.size.width < WIDE
+        if self._session.pace.in_slow_motion:
+            relabel(bindings, "slow", "Fast" if narrow else "Full speed")
+        if narrow:
+            leave_out(bindings, LEFT_OUT_WHERE_NARROW)
         if not self._prompt.is_blank:
-            leave_out(bindings, [binding.id for binding in PACE_KEYS if binding.id])
+            leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])
         elif any(active.binding.id == "pause" for active in bindings.values()):
-            leave_out(bindings, LEFT_OUT_OF_THE_FOOTER)
+            leave_out(bindings, (*LEFT_OUT_OF_THE_FOOTER, "explain") if narrow else LEFT_OUT_OF_THE_FOOTER)
         return bindings
 
     def _show_pace(self) -> None:
@@ -67,7 +84,7 @@ class PaceKeys(SessionScreen):
         session, pace = self._session, self._session.pace
         self.view.show_pace(pace.rate, pace.paused, len(session.waiting))
         keys = frozenset(self._keys_that_act())
-        in_footer = (keys, pace.paused, self._prompt.is_blank)
+        in_footer = (keys, pace, session.can_stop, self._prompt.is_blank, self.size.width < WIDE)
         if in_footer != self._in_footer:
             self._in_footer = in_footer
             self._prompt.passed_on = keys

@@ -9,6 +9,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Label, OptionList
 
 from ladechat.widgets.cells import printable
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
 Result = TypeVar("Result")
@@ -36,6 +37,7 @@ class PickScreen(ModalScreen[Result]):
             yield self._field
             yield self._said
             yield self._list
+        yield MessageLine()
         yield Footer(compact=True)
         yield TooSmall()
 

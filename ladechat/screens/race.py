@@ -28,6 +28,7 @@ from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, describe_loading, duration, info_of
 from ladechat.widgets.lane import LaneHead, LaneView, Standing
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel, Row
 from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.too_small import TooSmall
@@ -96,6 +97,7 @@ class RaceScreen(Screen[None]):
         yield self._question
         yield self._body
         yield self._remarks
+        yield MessageLine()
         yield self._transport
         yield Footer(compact=True)
         yield TooSmall()

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ladechat.formats import ENDINGS, FORMATS, ending
 from ladechat.protocol import Event
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.session_screen import SessionScreen
@@ -17,6 +18,7 @@ from ladechat.session.recording import MOST_REMEMBERED, default_path
 from ladechat.session.replay import IDLE_SECONDS, Recording
 from ladechat.terminal import in_page
 
+SECONDS_FOR_A_PATH = 15.0
 UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
 
 
@@ -45,7 +47,8 @@ class Recordings(SessionScreen):
         if recorder.path is not None:
             self._recorded = recorder.path
             self._session.stop_recording()
-            self.notify(f"Recorded: {self._recorded}. /replay shows it, /export makes a page or a film.")
+            recorded = f"Recorded: {self._recorded}. /replay shows it, /export makes a page or a film."
+            self.notify(recorded, timeout=SECONDS_FOR_A_PATH)
         else:
             path = default_path(self._model)
             try:
@@ -103,30 +106,40 @@ class Recordings(SessionScreen):
         try:
             words = shlex.split(argument)
         except ValueError:
-            self.notify(UNPAIRED, severity="warning")
+            self._refuse_export(argument, UNPAIRED)
             return
-        if not words or words[0].startswith("-"):
+        named = bool(words) and not words[0].startswith("-")
+        if not named:
             words.insert(0, f"ladechat-{datetime.now():%Y-%m-%d-%H%M%S}.html")
         if in_page() and argument:
             self.notify("In a browser /export takes nothing behind it: it writes a page into the server's folder.")
         elif self._exporting is not None:
             self.notify("Another export is under way; it says when it has ended.", severity="warning")
+        elif named and not words[1:] and ending(Path(words[0])) not in FORMATS:
+            self._refuse_export(argument, f"A file to export to has to end {ENDINGS}.")
         elif not events:
             self.notify("There is nothing to export yet: ask something first.", severity="warning")
         else:
             out = Path(words[0]).expanduser().absolute()
-            self._exporting = asyncio.create_task(self._export(events, out, words[1:]))
+            self._exporting = asyncio.create_task(self._export(events, out, words[1:], argument))
 
-    async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str]) -> None:
+    def _refuse_export(self, argument: str, why: str) -> None:
+        """Leave in the prompt what was typed, and say why nothing was made."""
+        self._prompt.offer_command(f"/export {argument}".rstrip())
+        self.notify(why, severity="warning")
+
+    async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str], argument: str) -> None:
         shortened = self._session.recorder.shortened
         self.view.show_export("exporting …")
         try:
             await export(events, [str(out), *options], lambda doing: self.view.show_export(f"exporting: {doing}"))
         except ExportFailed as error:
+            if self.is_running and argument:
+                self._prompt.offer_command(f"/export {argument}")
             self.notify(str(error), severity="error")
         else:
             less = f", without its beginning: the latest {MOST_REMEMBERED:,} events are kept" if shortened else ""
-            self.notify(f"Exported: {out}{less}.")
+            self.notify(f"Exported: {out}{less}.", timeout=SECONDS_FOR_A_PATH)
         finally:
             self._exporting = None
             if self.is_running:

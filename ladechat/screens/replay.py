@@ -35,7 +35,10 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
 QUESTION_CELLS = 60
+PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
+"""What the keys of the replay alone do: letters, and keys that move the cursor of a text."""
 WHOLE_FOOTER_CELLS = 88
+BEGINNING = "the beginning of the recording"
 TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """What takes messages from the screen: no bookmark from before brings them back."""
 
@@ -77,7 +80,7 @@ class ReplayScreen(Screen[None]):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self.view.presenter.begin(self.recording.header.settings)
+        self.view.presenter.begin(self.recording.header.settings, BEGINNING)
         self._transport.focus()
         self.view.show_recording(False)
         self.query_one("#sliders").disabled = True  # they show what was, and move nothing
@@ -124,7 +127,7 @@ class ReplayScreen(Screen[None]):
         start = max((place for place in self._bookmarks if place < self.player.position), default=None)
         between = self.recording.events[start or 0 : before]
         if start is None or any(isinstance(event, TAKES_AWAY) for event in between):
-            self.view.presenter.begin(self.recording.header.settings)
+            self.view.presenter.begin(self.recording.header.settings, BEGINNING)
             return 0
         self.view.presenter.return_to(self._bookmarks[start])
         return start
@@ -143,6 +146,7 @@ class ReplayScreen(Screen[None]):
         self._transport.fraction = player.position / len(self.recording.events)
         ended = player.at_end and self.recording.closed
         self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
+        self.view.show_searching(self._search.has_focus)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
@@ -255,7 +259,9 @@ class ReplayScreen(Screen[None]):
         return self.app.screen_stack[0] is self
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where there is no chat, nothing leads back to it."""
+        """Where there is no chat, nothing leads back to it. While a text is typed, its letters are no keys."""
+        if self._search.has_focus and action in PLAYER_ACTIONS:
+            return False
         return action != "back" or not self._alone
 
     def action_leave(self) -> None:

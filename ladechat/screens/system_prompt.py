@@ -9,6 +9,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Label, TextArea
 
 from ladechat.keys import SYSTEM_KEYS
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.prompt import typed
 from ladechat.widgets.too_small import TooSmall
 
@@ -30,6 +31,7 @@ class SystemPromptScreen(ModalScreen[str | None]):
         with Vertical():
             yield Label("How the model should behave, from the next question on", classes="heading")
             yield self._area
+        yield MessageLine()
         yield Footer(compact=True)
         yield TooSmall()
 

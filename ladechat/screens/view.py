@@ -13,6 +13,7 @@ from textual.widgets import Label
 
 from ladechat.palette import Palette
 from ladechat.widgets.cells import printable
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.seek_bar import SeekBar
@@ -26,6 +27,7 @@ WELCOME = (
     "anyway. F6 slows an answer down to four passes a second. F1 explains the screen, ? its panels, /learn how it "
     "works. Ask, for instance: What is the n-gram pool?"
 )
+SEARCHING = "searching"
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 
 
@@ -55,7 +57,9 @@ class ConversationView(Vertical):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
-            yield self.transcript
+            with Vertical(id="talk"):
+                yield self.transcript
+                yield MessageLine()
             yield self.side
         yield self._timeline
         yield self._controls
@@ -88,6 +92,10 @@ class ConversationView(Vertical):
         status, rate = self._status, steps_per_second
         status.rate = "" if rate is None else f"{rate:g} pass{'es' * (rate != 1)}/s"
         status.paused, status.waiting = paused, waiting
+
+    def show_searching(self, searching: bool) -> None:
+        """Show that a text is searched for; the keys of a pause are letters of it then."""
+        self._status.looking_at = SEARCHING if searching else ""
 
     def toggle_panels(self) -> None:
         """Show or hide the panels."""

@@ -113,6 +113,11 @@ class Kept:
                 return " ".join(text[start : found.end() + CHARACTERS_AROUND].split())
         return ""
 
+    def says(self, word: str) -> bool:
+        """Is this in a question or an answer, whatever the title is? Capitals make no difference."""
+        texts = (text for exchange in self.exchanges for text in (exchange.question, exchange.answer))
+        return any(word.casefold() in text.casefold() for text in texts)
+
     @cached_property
     def _text(self) -> str:
         said = (part for exchange in self.exchanges for part in (exchange.question, exchange.answer))

@@ -114,6 +114,11 @@ class EngineSession(SessionEngines):
         return self.conversation.pending is not None or self.conversation.continuing
 
     @property
+    def can_stop(self) -> bool:
+        """Is there an answer, a download or a search to stop?"""
+        return self.asking or self.state in (State.LOADING, State.DOWNLOADING)
+
+    @property
     def waiting(self) -> tuple[str, ...]:
         """The questions that will be asked when this one has its answer, the next one first."""
         return tuple(self._queue)

@@ -23,7 +23,12 @@ class ViewerPace:
 
     def slow_motion(self) -> "ViewerPace":
         """Four steps a second; at that rate already, as many as the engine can."""
-        return replace(self, rate=None if self.rate == SLOW_MOTION else SLOW_MOTION)
+        return replace(self, rate=None if self.in_slow_motion else SLOW_MOTION)
+
+    @property
+    def in_slow_motion(self) -> bool:
+        """Is it the rate that slow motion has?"""
+        return self.rate == SLOW_MOTION
 
     def pause(self, on: bool) -> "ViewerPace":
         """With a pause, or without."""

@@ -49,6 +49,8 @@ from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.transcript import Transcript
 
 STARTING = "starting the engine …"
+REOPENED = "reopened: how these answers were decoded is not kept"
+"""Stands where a new answer has its figures; colours are missing too."""
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 
@@ -84,7 +86,7 @@ class Presenter:
         timeline: SeekBar,
         welcome: str = "",
         *,
-        limit_is_meant: bool = False,
+        limit_meant: bool = False,
     ) -> None:
         self.answers = KeptAnswers()
         self.inspection = Inspection(self.answers, transcript, side, status, timeline)
@@ -92,7 +94,7 @@ class Presenter:
         self._side = side
         self._status = status
         self._welcome = welcome
-        self._limit_is_meant = limit_is_meant
+        self._limit_meant = limit_meant
         self._model = "model"
         self._in_turn = self._continuing = False
         self._first_part: TurnFinished | None = None
@@ -109,8 +111,8 @@ class Presenter:
         """The last value of each parameter of any decoder, as the engine says."""
         return self._parameters
 
-    def begin(self, settings: Settings) -> None:
-        """The screen before the first event."""
+    def begin(self, settings: Settings, doing: str = STARTING) -> None:
+        """The screen before the first event, and what is being done."""
         self._model, self._in_turn = "model", False
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
@@ -124,7 +126,7 @@ class Presenter:
         self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
-        self.say(STARTING)
+        self.say(doing)
 
     def bookmark(self) -> Bookmark:
         """The screen as it is, to be taken before a turn starts."""
@@ -220,7 +222,7 @@ class Presenter:
                 self._status.memory = describe_memory(event.memory)
                 self._sum_at = self._transcript.blocks
                 self._transcript.notice(
-                    describe_finish(whole, self._side.answer.remembered, limit_is_meant=self._limit_is_meant)
+                    describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
                 )
                 self.say("ready")
             case Failed():
@@ -262,6 +264,9 @@ class Presenter:
             self._transcript.add(exchange.question)
             self._transcript.start("model", name_of(exchange.model))
             self._transcript.add(exchange.answer, UNKNOWN)
+        if exchanges:
+            self._sum_at = self._transcript.blocks
+            self._transcript.notice(REOPENED)
 
     def _show_ready(self, event: Ready) -> None:
         self._model = name_of(event.model)

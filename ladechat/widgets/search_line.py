@@ -14,7 +14,10 @@ class SearchLine(Input):
     SearchLine { display: none; }
     SearchLine.-open { display: block; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Next place"),
+        Binding("escape", "close", "Close"),
+    ]
 
     class Closed(Message):
         """It is gone again."""

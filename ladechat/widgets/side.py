@@ -86,6 +86,7 @@ class SidePanels(Vertical):
         self.looked_at: LookedAt | None = None
         self.shown = View.PANELS
         self._decoder: DecoderInfo | None = None
+        self._decoder_changed = False
         self._roomy = False
 
     def compose(self) -> ComposeResult:
@@ -123,6 +124,7 @@ class SidePanels(Vertical):
         self.answer.finished = event
         if self.looked_at is None:
             self._show_end()
+            self._apply()
 
     # --- looking back -------------------------------------------------------------------------------------------------
 
@@ -184,6 +186,7 @@ class SidePanels(Vertical):
         self.query_one(Sliders).show(settings, info, by_hand, known)
         if self._decoder is None or self._decoder.name != info.name:
             self.arrangement = self.arrangement.for_decoder(info)
+            self._decoder_changed = self._decoder is not None
         self.arrangement = self.arrangement._replace(policy=by_hand is not None)
         self._decoder = info
         self._apply()
@@ -219,6 +222,7 @@ class SidePanels(Vertical):
         window = self.query_one(WindowPanel)
         window.display = panels and now.window
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
+        window.await_answer(self._decoder_changed and self.answer.finished is not None and looked_at is None)
         lens = self.query_one(LensPanel)
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
@@ -231,6 +235,7 @@ class SidePanels(Vertical):
     def clear(self) -> None:
         """Forget the turn, and begin to count anew."""
         self.answer = AnswerSteps()
+        self._decoder_changed = False
         self.restore(self.arrangement.for_turn())
         if self.looked_at is None:
             self._forget()

@@ -135,7 +135,6 @@ class Transcript(ScrollView, can_focus=True):
         """Forget everything."""
         self._formatting.cancel()
         self._blocks.clear()
-        self._lines.clear()
         self._last_start = 0
         self._update_last(0)
 
@@ -342,9 +341,9 @@ class Transcript(ScrollView, can_focus=True):
             first += len(block.lines)
         return "".join(parts), "\n"
 
-    def found(self, text: str) -> Selection | None:
-        """The last place of a text in the last message; None where it is not shown."""
-        return last_place(self._lines[self._last_start :], self._last_start, text)
+    def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
+        """The last place of a text in the last message, or anywhere; None where it is not shown."""
+        return last_place(self._lines, 0 if anywhere else self._last_start, text)
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

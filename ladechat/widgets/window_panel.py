@@ -55,6 +55,13 @@ class WindowPanel(StepPanel):
         super().__init__(id=id, classes=classes)
         self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
         self._paid_off: PaidOff | None = None
+        self._awaits_answer = False
+
+    def await_answer(self, awaits: bool) -> None:
+        """Whether the next answer is the first with a decoder of another kind: the last one had no use for a window."""
+        if awaits != self._awaits_answer:
+            self._awaits_answer = awaits
+            self.redraw()
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
@@ -73,7 +80,7 @@ class WindowPanel(StepPanel):
             return "Guesses at positions ahead, from the first pass on."
         view = self._step.window
         if view is None or not view.rows:
-            return _why_none(self._step)
+            return self._why_none(self._step)
         width, ages, shape = len(view.fresh), len(view.rows), _Shape.of(view, self.content_size.width - LABEL_CELLS - 1)
         cells = [(row + column, token) for row, ids in enumerate(view.row_ids) for column, token in enumerate(ids)]
         right = sum(self._came_true(position, token) is not None for position, token in cells)
@@ -95,7 +102,7 @@ class WindowPanel(StepPanel):
             return [self.header(width, titles, [""]), *self.sentence("Fills with the first pass.", width)]
         view = self._step.window
         if view is None or not view.rows:
-            return [self.header(width, titles, [""]), *self.sentence(_why_none(self._step), width)]
+            return [self.header(width, titles, [""]), *self.sentence(self._why_none(self._step), width)]
         shape = _Shape.of(view, width - LABEL_CELLS - 1)
         more = f"+{shape.hidden} more" if shape.hidden else ""
         block = _is_block(self._step, view)
@@ -106,6 +113,13 @@ class WindowPanel(StepPanel):
         grid = self._grid(view, shape, room=height - 1 - legend - origin)
         footer = [self.legend(_legends(shape.shifted, block), more, width)] if legend else []
         return [header, *grid, *footer, *([self._origin(width)] if origin else [])]
+
+    def _why_none(self, step: protocol.Step) -> str:
+        if self._awaits_answer:
+            return "Fills with the next answer: the last one was not decoded with this window."
+        if step.draft is None and step.pool is None:
+            return "Plain decoding: no window."
+        return "No window in this pass: none wanted, or no room."
 
     def _grid(self, view: protocol.WindowView, shape: "_Shape", room: int) -> list[Row]:
         """The newest rows, as many as `room` lines take; above them, if one is left, the positions of the columns."""
@@ -228,9 +242,3 @@ def _legends(shifted: bool, block: bool) -> tuple[str, ...]:
         short,
         f"{arrow} n-grams",
     )
-
-
-def _why_none(step: protocol.Step) -> str:
-    if step.draft is None and step.pool is None:
-        return "Plain decoding: no window."
-    return "No window in this pass: none wanted, or no room."

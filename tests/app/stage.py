@@ -15,6 +15,7 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
 from ladechat.widgets.flow import safe
+from ladechat.widgets.message_line import Message
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.sliders import ParameterSlider, Sliders
 from ladechat.widgets.status_line import StatusLine
@@ -48,6 +49,7 @@ class Stage:
         self.session = EngineSession(self._new_engine, settings, conversation, self.recorder)
         self.screen = ChatScreen(self.session, "demo", welcome, store=store, history=history, opened=opened)
         self.app = LadechatApp(self.screen, self.session)
+        self.notices = notices_of(self.app)
 
     def _new_engine(self, settings: Settings) -> FakeEngine:
         engine = self.engines[len(self.started)]
@@ -94,9 +96,16 @@ class Stage:
         """The whole status line, as far as it has room."""
         return self.app.query_one(StatusLine).render_line(0).text
 
-    @property
-    def notices(self) -> list[str]:
-        return [notice.message for notice in self.app._notifications]
+
+def notices_of(app: LadechatApp) -> list[str]:
+    """All that the app says from now on, in order."""
+    notices: list[str] = []
+
+    def note(_: object, said: tuple[Message, ...]) -> None:
+        notices.extend(message.text for message in said[-1:])
+
+    app.watch_said = note  # type: ignore[attr-defined]
+    return notices
 
 
 async def wait_until(pilot: Driver, condition: Callable[[], bool]) -> None:

@@ -17,9 +17,10 @@ from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.known_models import known_models
 from ladechat.session.model_trial import NewEngine
+from ladechat.widgets.cells import cell_len
 from ladechat.widgets.command_list import SlashCommandList
 from ladechat.widgets.prompt import Prompt
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, notices_of, wait_until
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 
@@ -33,6 +34,7 @@ class Room(Stage):
         file = SettingsFile(path) if path is not None else None
         self.screen = ChatScreen(self.session, "demo", store=store, engines=self._engines_of, settings_file=file)
         self.app = LadechatApp(self.screen, self.session, file)
+        self.notices = notices_of(self.app)
 
     def _engines_of(self, model: str) -> NewEngine:
         self.models.append(model)
@@ -58,6 +60,8 @@ async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
         shown = stage.app.query_one(SlashCommandList)
         await pilot.press("slash")
         await wait_until(pilot, lambda: shown.option_count == len(COMMANDS) and shown.display)
+        room = shown.scrollable_content_region.width - 2  # of 80 columns, with a cell at either side
+        assert [row for option in shown.options if cell_len(row := str(option.prompt)) > room] == []
         await pilot.press("m", "o")
         await wait_until(pilot, lambda: shown.marked == find("model") and shown.option_count == 1)
         await pilot.press("tab")
@@ -71,6 +75,27 @@ async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
         await pilot.press("backspace", "slash", "h", "e", "enter")
         await wait_until(pilot, lambda: type(stage.app.screen).__name__ == "HelpScreen")
         assert stage.engine.questions == []
+
+
+@pytest.mark.full
+async def test_behind_a_command_with_fixed_choices_these_are_listed() -> None:
+    stage = Room()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        shown = stage.app.query_one(SlashCommandList)
+        prompt = stage.app.query_one(Prompt)
+        await pilot.press(*"/dec", "tab")
+        decoders = stage.screen.view.presenter.decoders
+        await wait_until(pilot, lambda: shown.display and shown.option_count == len(decoders))
+        assert stage.prompt == "/decoder "
+        await pilot.press("p", "l", "a")  # what the screen calls it is found too
+        await wait_until(pilot, lambda: shown.option_count == 1)
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: stage.session.wished.decoder == "autoregressive")
+        prompt.load_text("/theme ")
+        await wait_until(pilot, lambda: shown.option_count == len(stage.app.available_themes))
+        prompt.load_text("/model ")
+        await wait_until(pilot, lambda: not shown.display)
 
 
 async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
@@ -155,12 +180,15 @@ async def test_during_an_answer_the_model_stays() -> None:
 
 @pytest.mark.full
 async def test_the_list_of_models_takes_what_is_typed_too() -> None:
-    stage = Room(FakeEngine(), FakeEngine())
+    stage = Room(FakeEngine(), FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
         await ask(pilot, "/model")
         await wait_until(pilot, lambda: isinstance(stage.app.screen, ModelsScreen))
         await pilot.press(*"owner", "slash", "x", "enter")
-        await wait_until(pilot, lambda: stage.models == ["owner/x"])
+        await wait_until(pilot, lambda: stage.activity == "looking for owner/x …")
+        stage.engines[1].fail_fatally()
+        await wait_until(pilot, lambda: bool(stage.notices))
+        assert stage.models == ["owner/x"] and stage.prompt == "", "nobody typed a command"
 
 
 def test_known_models_are_each_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from ladechat.screens.conversations import NONE_FOUND, NONE_YET, ConversationsSc
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.prompt_history import PromptHistory
+from ladechat.widgets.presenter import REOPENED
+from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
@@ -135,12 +137,32 @@ async def test_typing_searches_titles_and_texts(tmp_path: Path) -> None:
         await pilot.press(*"N-GRAMS")
         await wait_until_shown(pilot, stage, 1)
         assert "What is the pool?" in rows(stage)[0] and "A store of n-grams." in rows(stage)[0]
-        await pilot.press(*"xyz")
+        await pilot.press("x")
         await wait_until_shown(pilot, stage, 0)
         assert said(stage) == NONE_FOUND
         await pilot.press("enter", "f2", "f8", "escape")
         await back_in_chat(pilot, stage)
     assert len(kept(tmp_path)) == 3
+
+
+async def test_a_conversation_that_was_found_by_a_word_opens_there_and_says_what_is_not_kept(tmp_path: Path) -> None:
+    long = exchange("Tell me.", "line\n" * 100)
+    write(tmp_path / "talks", "a", exchange("Where?", "Beside a Lighthouse."), long)
+    stage = new_stage(tmp_path, "An answer.")
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        transcript = stage.app.query_one(Transcript)
+        await show_list(pilot, stage, 1)
+        await pilot.press(*"lighthouse")
+        await wait_until_shown(pilot, stage, 1)
+        await pilot.press("enter")
+        await back_in_chat(pilot, stage)
+        await wait_until(pilot, lambda: stage.screen.get_selected_text() == "Lighthouse")
+        assert transcript.scroll_offset.y < 5 < transcript.max_scroll_y
+        assert stage.text.count(REOPENED) == 1
+        await ask(pilot, "/edit")
+        await wait_until(pilot, lambda: "Tell me." not in stage.text)
+        assert stage.prompt == "Tell me."
 
 
 async def test_a_list_without_conversations_says_so(tmp_path: Path) -> None:

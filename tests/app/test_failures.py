@@ -172,7 +172,7 @@ async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhil
         stage.slider("window").focus()
         await pilot.press("right")
         await wait_until(pilot, lambda: stage.session.wished.parameters == {"window": 6})  # when it has come to rest
-        await pilot.press("f3", "f5")
+        await pilot.press("f3", "f3", "f5")
         await wait_until(pilot, lambda: len(stage.started) == 2)
         assert stage.settings[1] == Settings(decoder="autoregressive", parameters={"window": 6})
 

@@ -4,7 +4,7 @@ import pytest
 from textual.widgets import Static
 
 from ladechat.app import LadechatApp
-from ladechat.keys import APP_KEYS, REPLAY_KEYS
+from ladechat.keys import APP_KEYS, REPLAY_KEYS, key_names
 from ladechat.screens.help import ALWAYS, ELSEWHERE, PANELS, PASSES, HelpScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
@@ -43,7 +43,8 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
             assert name in text and explanation in (here if panel in on_screen else away)
             assert (f"{explanation} {ELSEWHERE[panel]}" in away) == (panel not in on_screen)
         for key in APP_KEYS:
-            assert key.tooltip in text
+            assert f"{key_names(key)} {key.tooltip}" in text
+        assert "Esc Stop the answer, a download, or a search. (/stop)" in text
         for info in stage.screen.view.presenter.decoders.values():
             assert info.help in text
             assert all(parameter.help in text for parameter in info.parameters)

@@ -15,6 +15,7 @@ from ladechat.widgets.slider import Slider
 from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.window_panel import WindowPanel
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
 
@@ -146,10 +147,10 @@ async def test_with_a_model_of_one_token_a_pass_no_other_decoder_is_taken() -> N
         assert engine.commands == []
 
 
-async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_hand() -> None:
+async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_hand_and_f3_goes_back() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await answered(pilot, stage, "One?")
         status = stage.app.query_one(StatusLine)
         assert shown_sliders(stage) == ["window", "ngram", "guesses"]
         stage.app.query_one("#slider-temperature").focus()
@@ -164,6 +165,14 @@ async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_ha
         await pilot.press("right")
         await wait_until(pilot, lambda: stage.engine.settings.parameters == {"window": 7})
         assert stage.engine.commands[-1] == Configure(parameters={"window": 7})
+        assert stage.notices == ["W by hand: lookahead now. F3 goes back to auto."]
+        window = stage.app.query_one(WindowPanel)
+        assert window.explain().startswith("Fills with the next answer")
+        await answered(pilot, stage, "Two?", times=2)
+        assert window.explain().startswith("Each pass guesses")
+        for decoder in ("auto", "plain decoding", "auto"):
+            await pilot.press("f3")
+            await wait_until(pilot, lambda: status.decoder == decoder)  # noqa: B023 - waited for at once
 
 
 async def test_f4_switches_the_look_of_everything() -> None:
@@ -206,25 +215,41 @@ async def test_page_keys_and_end_move_the_conversation_while_the_prompt_has_the_
         await wait_until(pilot, lambda: transcript.follows_end)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)])
 async def test_the_footer_names_the_keys_in_their_order_and_has_room_for_all(size: tuple[int, int]) -> None:
     stage = Stage()
+    record = ["Rec"] if size[0] > 80 else []
+
+    def names() -> list[str]:
+        return [key.description for key in stage.app.query_one(Footer).query(FooterKey)]
+
     async with stage.app.run_test(size=size) as pilot:
-        await wait_until(pilot, lambda: bool(stage.app.query(FooterKey)))
+        idle = ["Send", "Panels", "Decoder", "Slow", *record, "Help", "Explain", "Quit", "palette"]
+        await wait_until(pilot, lambda: stage.activity == "ready" and names() == idle)
+        await answered(pilot, stage, "One?")
+        looking_back = [idle[0], "Back", *idle[1:]]
+        await wait_until(pilot, lambda: names() == looking_back)
+        fast = "Full speed" if size[0] > 80 else "Fast"
+        await pilot.press("f6")
+        await wait_until(pilot, lambda: names() == [fast if name == "Slow" else name for name in looking_back])
         keys = list(stage.app.query_one(Footer).query(FooterKey))
-        names = [key.description for key in keys]
-        assert names == ["Send", "Stop", "Panels", "Decoder", "Slow", "Rec", "Help", "Quit", "palette"]
         for one, other in pairwise(keys):
             assert one.region.right <= other.region.x
         assert keys[-1].region.right <= size[0]
+        await pilot.press("x")  # now ? is typed
+        await wait_until(pilot, lambda: "Explain" not in names())
+        await pilot.press("backspace", "f6")
+        await wait_until(pilot, lambda: names() == looking_back)
 
 
 async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_behind_it() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
         names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert {"Stop", "Panels", "Decoder", "Look", "Slow", "Rec", "Restart engine", "New"} <= names
+        assert {"Panels", "Decoder", "Look", "Slow", "Rec", "Restart engine", "New"} <= names
+        assert "Stop" not in names, "there is nothing to stop"
         await ask(pilot, "One?")
+        assert "Stop" in {command.title for command in stage.app.get_system_commands(stage.app.screen)}
         await pilot.press("ctrl+p")
         listed = stage.app.screen.query_one(palette.CommandList)
         await wait_until(pilot, lambda: listed.option_count > 3 and listed.region.height > 3)

@@ -171,7 +171,8 @@ async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size:
             return [key.description for key in footer.query(FooterKey)]
 
         await paused(pilot, stage)
-        expected = ["Stop", "Pause", "One pass", "", "", "Decoder", "Slow", "Quit", "palette"]
+        explain = ["Explain"] if size[0] > 80 else []
+        expected = ["Stop", "Pause", "One pass", "", "", "Decoder", "Slow", *explain, "Quit", "palette"]
         await wait_until(pilot, lambda: names() == expected)
         last = list(footer.query(FooterKey))[-1]
         assert last.region.right <= size[0]

@@ -1,8 +1,10 @@
 """A race from the chat: on what is typed or on the last question, and back."""
 
+import pytest
+
 from ladechat.protocol import Generate
 from ladechat.screens.race import RaceScreen
-from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
 
 
@@ -46,6 +48,16 @@ async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
         await pilot.press("escape")
         await wait_until(pilot, lambda: stage.app.screen is stage.screen)
         assert stage.prompt == "Why"
+
+
+@pytest.mark.full
+async def test_race_with_a_question_races_on_that() -> None:
+    stage = Stage(FakeEngine(), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        await ask(pilot, "/race Why W?")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
+        assert isinstance(stage.app.screen, RaceScreen) and stage.app.screen.race.question == "Why W?"
 
 
 async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> None:

@@ -261,8 +261,7 @@ async def test_damage_of_the_file_is_told(tmp_path: Path, recording: Recording) 
     app = LadechatApp(ReplayScreen(Recording.read(recording.path)))
     async with app.run_test() as pilot:
         await pilot.pause()
-        notices = [notice.message for notice in app._notifications]
-        assert any("the last line is not complete" in notice for notice in notices)
+        assert any("the last line is not complete" in message.text for message in app.said)
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])

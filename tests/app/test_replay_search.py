@@ -9,7 +9,9 @@ from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Step
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Player, Recording
+from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transport import Transport
+from tests.app.stage import wait_until
 from tests.session.streams import recorded, turn
 
 
@@ -52,11 +54,27 @@ async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_
         line = screen.query_one("#find", Input)
         assert line.region.height == 1
         assert line.has_focus
+        assert footer(screen) == ["Next place", "Close", "Panels"]
         await pilot.press(*"why", "space", *"2", "enter")
         assert screen.player.position == screen.recording.turns[1].position + 1
         assert not screen.player.playing
+        await wait_until(pilot, lambda: "searching · paused" in status(screen))
         await pilot.press("x", "enter")
         assert screen.player.position == screen.recording.turns[1].position + 1
         await pilot.press("escape")
         assert not line.has_class("-open")
         assert screen.query_one(Transport).has_focus
+        assert {"Pause", "Leave"} < set(footer(screen))
+        await wait_until(pilot, lambda: "searching" not in status(screen))
+        await pilot.press("home")
+        assert "the beginning of the recording · paused" in status(screen)
+
+
+def footer(screen: ReplayScreen) -> list[str]:
+    """What the keys in the footer do."""
+    shown = [active.binding for active in screen.active_bindings.values() if active.binding.show]
+    return [binding.description for binding in shown if not binding.system]
+
+
+def status(screen: ReplayScreen) -> str:
+    return screen.query_one(StatusLine).render_line(0).text

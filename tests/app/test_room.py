@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from textual.widget import Widget
 from textual.widgets import Footer
-from textual.widgets._toast import Toast, ToastRack
 
 from ladechat.clipboard import keep
 from ladechat.palette import Look
+from ladechat.screens.help import HelpScreen
+from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.sliders import Sliders
+from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
@@ -124,22 +126,53 @@ def test_no_code_of_a_model_is_imported_by_the_app_or_the_command_line() -> None
     assert done.stdout.strip() == ""
 
 
-async def test_messages_cover_nothing_that_is_read_and_are_shown_one_after_the_other() -> None:
+async def test_messages_are_whole_and_cover_nothing() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await answered(pilot, stage, "One?")
+        text = "word " * 60
+        stage.screen.notify(text)
+        line = stage.app.query_one(MessageLine)
+        await wait_until(pilot, lambda: line.display and line.region.height * line.content_size.width > len(text))
+        for part in (Transcript, Sliders, Prompt, StatusLine, Footer):
+            assert not line.region.overlaps(stage.app.query_one(part).region)
+        assert stage.app.query_one(Transcript).follows_end
+        await pilot.click(MessageLine)
+        await wait_until(pilot, lambda: not line.display)
+
+
+async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
-        for text in ("word " * 60, "second", "third"):
+        for text in ("first", "second", "first"):
             stage.screen.notify(text)
-        await wait_until(pilot, lambda: len(stage.app.screen.query(Toast)) == 3)
-        shown = stage.app.screen.query_one(ToastRack).region
-        for read in (Transcript, Sliders, Prompt):
-            assert not shown.overlaps(stage.app.query_one(read).region)
-        first, second, third = [one.timeout for one in stage.app._notifications]
-        assert first < second < third
-        stage.app.clear_notifications()
-        stage.screen.notify("at once")
-        await wait_until(pilot, lambda: stage.notices == ["at once"])
-        assert next(iter(stage.app._notifications)).timeout == first
+        assert shown(stage) == ["second", "first"]
+        await pilot.press("a")
+        assert shown(stage) == ["second", "first"], "nobody has read them yet"
+        stage.screen.notify("third")
+        assert shown(stage) == ["third"]
+        monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", 0.0)
+        await pilot.press("b")
+        assert shown(stage) == [] and stage.prompt == "ab"
+
+
+async def test_a_message_ends_by_itself_and_with_its_screen() -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        stage.screen.notify("over soon", timeout=0.01)
+        await wait_until(pilot, lambda: not shown(stage))
+        stage.screen.notify("said in the chat")
+        await pilot.press("f1")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+        assert shown(stage) == []
+        stage.screen.notify("said in the help")
+        await wait_until(pilot, lambda: stage.app.screen.query_one(MessageLine).display)
+
+
+def shown(stage: Stage) -> list[str]:
+    return [message.text for message in stage.app.said]
 
 
 async def test_tab_walks_as_the_page_is_read() -> None:

@@ -39,6 +39,10 @@ async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_
     async with stage.app.run_test() as pilot:
         await ask(pilot, "/export")
         await said(pilot, stage, "nothing to export yet")
+        await ask(pilot, "/export talk.xyz")
+        why = "A file to export to has to end in .cast, .gif, .html, .svg, .md or .json."
+        assert await said(pilot, stage, "has to end") == why
+        assert stage.prompt == "/export talk.xyz"
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         page = tmp_path / "a page.html"
@@ -48,6 +52,7 @@ async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_
         assert not stage.app.query_one("#exporting").display
         await ask(pilot, f'/export "{page}"')
         assert (await said(pilot, stage, "exists already")).endswith("or --force to overwrite it.")
+        assert stage.prompt == f'/export "{page}"'
     run(tmp_path / "talk.jsonl", tmp_path / "expected.html", "html", WANTED, force=False)
     expected = (tmp_path / "expected.html").read_text(encoding="utf-8")
     assert len(re.findall(r'class="hue\d', expected)) > 10

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from ladechat import cli
 from ladechat.export.command import WRITERS, Wanted
-from ladechat.export.formats import FORMATS
+from ladechat.formats import FORMATS
 from ladechat.protocol import Step
 from ladechat.session.replay import Recording
 from tests.export.talks import hostile, two_turns
