@@ -71,9 +71,8 @@ class LearnScreen(Screen[None]):
         self._status = StatusLine(id="status")
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
-        self._presenter = Presenter(
-            self._transcript, self._side, self._status, self._timeline, notice, limit_meant=True
-        )
+        drawn_on = (self._transcript, self._side, self._status, self._timeline)
+        self._presenter = Presenter(*drawn_on, notice, limit_meant=True)
         self._engine_events: dict[type[Event], Event] = {}
         self._stepped_at = 0.0
         self._seen: tuple[object, ...] = ()
@@ -224,12 +223,11 @@ class LearnScreen(Screen[None]):
         self._seen = ()
 
     def _show_card(self) -> None:
-        lesson, page = self.lesson, self.lesson.page
+        lesson, page, scene = self.lesson, self.lesson.page, self.lesson.scene
         self._note_progress()
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
-        card, scene = page.card, lesson.scene
-        choices = card.choices if isinstance(card, Predict) else ()
+        choices = page.card.choices if isinstance(page.card, Predict) else ()
         place = f"scene {self._progress.number + 1} of {len(SCENES)} · card {lesson.place + 1} of {len(scene.cards)}"
         text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
