@@ -20,7 +20,7 @@ from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
-from ladechat.screens.explain import ExplainScreen
+from ladechat.screens.explain import TOO_FAST, ExplainScreen
 from ladechat.screens.help import HelpScreen
 from ladechat.screens.learn import LearnScreen
 from ladechat.screens.learn_from_chat import lesson_session
@@ -153,7 +153,10 @@ class LadechatApp(App[int], inherit_bindings=False):
 
     def action_explain(self) -> None:
         """Explain each panel, with its numbers."""
-        self.push_screen(ExplainScreen(self._view.side.explanations()))
+        explanations = self._view.side.explanations()
+        if explanations and isinstance(self.screen, ChatScreen):
+            explanations.append(TOO_FAST)
+        self.push_screen(ExplainScreen(explanations))
 
     def action_switch_view(self) -> None:
         """What of a step is shown beside the conversation."""

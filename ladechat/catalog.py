@@ -99,7 +99,7 @@ register(
         name="suffix",
         label="suffix matching",
         help="Guess what followed the longest match in the text and in earlier answers.",
-        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 8, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "How many drafted tokens a pass tries at the most.", 8, 1, 64)],
     )
 )
 register(
@@ -107,7 +107,7 @@ register(
         name="recycling",
         label="token recycling",
         help="Guess from a table of the likeliest successors of each token, filled by every pass.",
-        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 8, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "How many drafted tokens a pass tries at the most.", 8, 1, 64)],
     )
 )
 register(
@@ -116,8 +116,15 @@ register(
         label="hidden transfer",
         help="Guess with trained maps half-way up the model, whose rows go through the rest of it with each pass.",
         parameters=[
-            Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 16, 1, 64),
-            Parameter("carriers", "carriers", "The most slots that carry pseudo rows.", 64, 1, 64),
+            Parameter("nodes", "nodes", "How many drafted tokens a pass tries at the most.", 16, 1, 64),
+            Parameter(
+                "carriers",
+                "carriers",
+                "How many slots of a pass also make guesses for the next one; fewer cost less time.",
+                64,
+                1,
+                64,
+            ),
         ],
         needs="transfer",
     )
@@ -127,7 +134,7 @@ register(
         name="medusa",
         label="Medusa",
         help="Guess with trained heads on the last hidden state.",
-        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 16, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "How many drafted tokens a pass tries at the most.", 16, 1, 64)],
         needs="medusa",
     )
 )
@@ -136,7 +143,7 @@ register(
         name="layer_skip",
         label="layer skipping",
         help="Guess with the model itself, some of its layers skipped, a pass for each guess.",
-        parameters=[Parameter("nodes", "nodes", "The most drafted tokens in a pass.", 8, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "How many drafted tokens a pass tries at the most.", 8, 1, 64)],
         least_layers=2,
     )
 )

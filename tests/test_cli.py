@@ -258,7 +258,7 @@ def test_a_parameter_that_several_decoders_have_is_one_option_that_names_them() 
                 owners.setdefault(parameter, []).append(info.name)
     help_text = " ".join(CliRunner().invoke(cli.app, ["ask", "--help"]).stdout.split())
     for parameter, names in owners.items():
-        said = f"{', '.join(names)}: The most drafted tokens in a pass (1 to 64, default: {parameter.default})"
+        said = f"{', '.join(names)}: {parameter.help.removesuffix('.')} (1 to 64, default: {parameter.default})"
         assert len(names) > 1 and said in help_text
 
 

@@ -67,7 +67,7 @@ def _next_pass(run: Run) -> str:
 def _whole(run: Run) -> str:
     return (
         f"{run.sum}. Few guesses come true at their very place, so a pass seldom brings more than the model's own "
-        "token."
+        "token. Near its end an answer wants no more tokens, so the last blocks are shorter than W."
     )
 
 

@@ -1,5 +1,7 @@
 """Scene 6: what W, N and G do, and what they cost."""
 
+from collections.abc import Sequence
+
 from ladechat.lessons.scene import (
     SPEED,
     Look,
@@ -11,6 +13,7 @@ from ladechat.lessons.scene import (
     at_step,
     compared,
     counted,
+    measured,
 )
 from ladechat.protocol import Settings
 
@@ -29,16 +32,30 @@ END = (
 )
 
 
+def window_slots(rows: Sequence[Sequence[int]]) -> int:
+    """How many slots the places of a window take, besides the last token: those that begin alike share one.
+
+    A place sees row 0 up to its column, and its own column down to it (Fu et al. 2024, figure 3).
+
+    Args:
+        rows: its tokens, the last token being the first of row 0.
+    """
+    columns = list(zip(*rows, strict=True))
+    starts = [tuple(rows[0][1 : column + 1]) for column in range(len(columns))]
+    paths = {start + ids[1:end] for start, ids in zip(starts, columns, strict=True) for end in range(1, len(ids) + 1)}
+    return len(paths - {()})
+
+
 def _slots(run: Run) -> str:
     step = run.last
-    if step.window is None or step.draft is None:
+    if step.window is None:
         return f"This pass had {counted(step.timing.slots, 'slot')}."
-    places = sum(map(len, step.window.rows)) - 1
-    window = step.draft.sources.count("window")
+    places, window = sum(map(len, step.window.row_ids)) - 1, window_slots(step.window.row_ids)
+    alike = "" if window == places else f" and takes {window}, since some begin alike and share a slot"
     return (
-        f"This pass had {counted(step.timing.slots, 'slot')}: one for the last token, the others for drafts. The "
-        f"window of {len(step.window.rows)} rows has {places} places besides the last token, and guesses of the pool "
-        f"come on top; drafts that begin alike share slots. {window} of the drafts are the window's, or came from it."
+        f"This pass had {counted(step.timing.slots, 'slot')}. The last token takes 1. The window of "
+        f"{counted(len(step.window.rows), 'row')} has {places} places besides it{alike}. Guesses of the pool took "
+        f"{step.timing.slots - 1 - window} more; one that begins like the window shares its slots too."
     )
 
 
@@ -49,13 +66,13 @@ def _rate(run: Run) -> float:
 def _whole(run: Run) -> str:
     return (
         f"{_rate(run):.2f} tokens a pass, or {run.sum}. It varies with the text: what repeats, such as code and lists, "
-        "is guessed better."
+        f"is guessed better. {measured(run)}"
     )
 
 
 def _moved(settings: Settings) -> str:
     values = {name: settings.parameters.get(name) for name in PARAMETERS}
-    return "" if values != PARAMETERS else "W, N and G are what they were; move one of them."
+    return "" if values != PARAMETERS else "Move W, N or G first."
 
 
 def _judged(before: Run, after: Run) -> str:

@@ -206,6 +206,13 @@ def share_of_single(run: Run) -> str:
     return f"Nobody can know: {run.single} of {counted(run.passes, 'pass')} so far brought one token."
 
 
+def measured(run: Run) -> str:
+    """What a pass of this answer cost on this machine, beside a plain one."""
+    plain = run.last.timing.plain_ms
+    beside = f", where a plain pass takes {plain:.1f} ms here" if plain is not None else ""
+    return f"A pass had {run.slots_per_pass:.0f} slots on average and took {run.ms_per_pass:.1f} ms{beside}."
+
+
 def set_to(name: str, label: str, least: int, most: int) -> Callable[[Settings], str]:
     """What is missing until a parameter of the decoder is in this range."""
 

@@ -13,6 +13,7 @@ from ladechat.lessons.scene import (
     brought,
     by_tokens,
     counted,
+    measured,
     quoted,
     share_of_single,
 )
@@ -55,17 +56,15 @@ def _next_pass(run: Run) -> str:
 
 
 def _whole(run: Run) -> str:
-    plain = run.last.timing.plain_ms
-    cost = f", where a plain pass takes {plain:.1f} ms here" if plain is not None else ""
     return (
-        f"{run.sum}. A pass had {run.slots_per_pass:.0f} slots on average and took {run.ms_per_pass:.1f} ms{cost}. "
+        f"{run.sum}. {measured(run)} "
         "Whether that pays depends on the machine: more slots cost nearly nothing on a GPU, and something on a CPU."
     )
 
 
 def _other_drafts(settings: Settings) -> str:
     values = {name: settings.parameters.get(name) for name in PARAMETERS}
-    return "" if values != PARAMETERS else "W, N and G are what they were; move one of them."
+    return "" if values != PARAMETERS else "Move W, N or G first."
 
 
 def _same_text(before: Run, after: Run) -> str:
@@ -85,7 +84,7 @@ def _same_text(before: Run, after: Run) -> str:
 
 SCENE = Scene(
     name="verification",
-    title="Verification: why the text is exact",
+    title="Verification",
     question="Write a Python function that reverses a string.",
     decoder="lookahead",
     parameters=PARAMETERS,

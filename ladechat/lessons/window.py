@@ -37,9 +37,9 @@ def _column(run: Run) -> str:
     place = 1 if len(step.window.fresh) > 1 else 0
     ngram = [*(row[place] for row in step.window.rows), step.window.fresh[place]]
     return (
-        f"Read down the rows, from the top one to 'new', as from the second token: {quoted(*ngram)}. Each was written "
-        f"by a pass that saw those above it, so down the rows stands an n-gram of N = {len(ngram)} tokens. All of "
-        f"them, and their newer ends, enter the pool: {step.pool.added} were new to it."
+        f"Follow a column of the window down to 'new', one position on in each row: ↘, or ↓ in a narrow panel. One is "
+        f"{quoted(*ngram)}. Each token was written by a pass that saw those above it, so a column is an n-gram of N = "
+        f"{len(ngram)} tokens. All of them, and their newer ends, enter the pool: {step.pool.added} were new to it."
     )
 
 
@@ -56,7 +56,7 @@ def _where_it_went(run: Run) -> str:
         return "The window was set up anew in this pass, so the row is not there."
     return (
         "It is the row −1 now, the newest of the old ones. The oldest row left at the top, and the window moved on by "
-        "one position. So n-grams grow down the rows, by one token a pass."
+        "one position. So each column grows by one token a pass."
     )
 
 

@@ -15,6 +15,8 @@ from ladechat.widgets.cells import printable
 from ladechat.widgets.message_line import MessageLine
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
+TOO_FAST = ("too fast?", "F6 slows an answer down to four passes a second, Space pauses it, → takes one pass.")
+"""Said where these keys are there."""
 
 
 class ExplainScreen(ModalScreen[None]):

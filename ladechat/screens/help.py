@@ -31,7 +31,7 @@ PANELS = (
     (
         "window",
         "Jacobi window",
-        "Guesses at W positions ahead, of the last N − 1 passes; down the rows (↘), n-grams.",
+        "Guesses at W positions ahead, of the last N − 1 passes; a column of the window runs slanted (↘): an n-gram.",
     ),
     (
         "lens",

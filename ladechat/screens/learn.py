@@ -21,7 +21,7 @@ from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
-from ladechat.screens.lesson_hint import hint
+from ladechat.screens.lesson_hint import acts, hint, reminder
 from ladechat.screens.lesson_sliders import change_by, setting_of
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.engine_session import EngineSession
@@ -71,10 +71,12 @@ class LearnScreen(Screen[None]):
         self._status = StatusLine(id="status")
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
-        self._presenter = Presenter(self._transcript, self._side, self._status, self._timeline, notice)
+        drawn_on = (self._transcript, self._side, self._status, self._timeline)
+        self._presenter = Presenter(*drawn_on, notice, limit_meant=True)
         self._engine_events: dict[type[Event], Event] = {}
         self._stepped_at = 0.0
         self._seen: tuple[object, ...] = ()
+        self._reminded = False
         self.lesson = self._new_lesson()
 
     def compose(self) -> ComposeResult:
@@ -221,24 +223,26 @@ class LearnScreen(Screen[None]):
         self._seen = ()
 
     def _show_card(self) -> None:
-        lesson, page = self.lesson, self.lesson.page
+        lesson, page, scene = self.lesson, self.lesson.page, self.lesson.scene
         self._note_progress()
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
-        card, scene = page.card, lesson.scene
-        number, count = self._progress.number + 1, len(SCENES)
-        choices = card.choices if isinstance(card, Predict) else ()
-        place = f"scene {number} of {count} · card {lesson.place + 1} of {len(scene.cards)}"
+        choices = page.card.choices if isinstance(page.card, Predict) else ()
+        place = f"scene {self._progress.number + 1} of {len(SCENES)} · card {lesson.place + 1} of {len(scene.cards)}"
         text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
+        seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
+        if seen != self._seen:
+            self._reminded = False
+        urgent = reminder(lesson) if self._reminded else ""
         self._box.show(
             (scene.title, place),
             text,
-            hint(lesson, self._progress, self._session.state is State.ENDED),
+            urgent or hint(lesson, self._progress, self._session.state is State.ENDED),
             choices,
             page.choice,
             page.outcome,
+            urgent=bool(urgent),
         )
-        seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
             self._seen = seen
             self._place_focus()
@@ -264,19 +268,8 @@ class LearnScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The footer shows what acts now: digits where there is something to predict, each for a choice."""
-        lesson, page = self.lesson, self.lesson.page
-        match action, parameters:
-            case "answer", (int(choice),):
-                return (
-                    isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices)
-                )
-            case "go_on", _:
-                return lesson.enter_acts
-            case "back", _:
-                return lesson.place > 0
-            case "next_scene", _:
-                return self._progress.number + 1 < len(SCENES) or lesson.at_last_card
-        return True
+        on_slider = isinstance(self.focused, Slider)
+        return on_slider if action == "move_slider" else acts(self.lesson, self._progress, action, parameters)
 
     def action_go_on(self) -> None:
         """To the next card, or the next scene; while the engine works, hurry it."""
@@ -289,6 +282,16 @@ class LearnScreen(Screen[None]):
         if was_back:
             self._show_again(lesson.shown_events)
         self._show_card()
+
+    def action_remind(self) -> None:
+        """Say what the card waits for."""
+        self._reminded = True
+        self._show_card()
+
+    def action_move_slider(self) -> None:
+        """To the left, as the slider itself does: so the footer says what the arrow keys do there."""
+        if isinstance(self.focused, Slider):
+            self.focused.action_move(-1)
 
     def action_back(self) -> None:
         """To the card before, with the screen as it was there."""

@@ -1,4 +1,4 @@
-"""The last line of a card: what the reader can do now."""
+"""The last line of a card, and the keys that act: what the reader can do now."""
 
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress
@@ -30,8 +30,33 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
     if page.phase is Phase.TOLD:
         return f"{_way_on(lesson, progress)} · or move a slider and try again"
     if lesson.missing:
-        return f"{lesson.missing} ← → move it · Tab: another · n: skip the rest"
+        return f"{lesson.missing} ← → moves it · Tab: another · n: skip"
     return "Enter asks again · ← → move the slider · Tab: another"
+
+
+def reminder(lesson: Lesson) -> str:
+    """What the card waits for, where Enter is pressed and cannot go on; "" where it can."""
+    if lesson.enter_acts:
+        return ""
+    card = lesson.page.card
+    if isinstance(card, Predict):
+        return f"Not yet: press a number first, 1 to {len(card.choices)}."
+    return f"Not yet: {lesson.missing} ← → moves it · n: skip"
+
+
+def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[object, ...]) -> bool:
+    """Does this action of a key do something now?"""
+    page = lesson.page
+    match action, parameters:
+        case "answer", (int(choice),):
+            return isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices)
+        case "go_on" | "remind", _:
+            return lesson.enter_acts == (action == "go_on")
+        case "back", _:
+            return lesson.place > 0
+        case "next_scene", _:
+            return progress.number + 1 < len(SCENES) or lesson.at_last_card
+    return True
 
 
 def _way_on(lesson: Lesson, progress: Progress) -> str:

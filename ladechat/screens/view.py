@@ -24,8 +24,8 @@ from ladechat.widgets.transcript import Transcript
 FRAMES_PER_SECOND = 30
 WELCOME = (
     "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
-    "anyway. The panels show the guesses. /learn explains it in short scenes, F1 the screen. Ask, for instance: What "
-    "is the n-gram pool?"
+    "anyway. F6 slows an answer down to four passes a second. F1 explains the screen, ? its panels, /learn how it "
+    "works. Ask, for instance: What is the n-gram pool?"
 )
 SEARCHING = "searching"
 IN_PALETTE_ALREADY = ("quit", "interrupt")

@@ -40,17 +40,18 @@ def source_in_words(source: str) -> str:
     return SOURCES.get(source, source.replace("_", " "))
 
 
-def describe_finish(event: TurnFinished, remembered: int = 0) -> str:
+def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False) -> str:
     """One line below an answer: its figures, and why it ended if it did not end by itself.
 
     Args:
         event: the end.
         remembered: how many of its tokens were drafted from what earlier answers had left.
+        limit_meant: whether answers are to end at their length limit, as in a lesson: it is no news then.
     """
     parts = figures(event)
     if remembered:
         parts.append(f"{remembered} draft{'s' * (remembered != 1)} remembered from earlier answers")
-    if event.reason in REASONS:
+    if event.reason in REASONS and not (limit_meant and event.reason == "max_new_tokens"):
         parts.append(REASONS[event.reason])
     return " · ".join(parts)
 

@@ -47,10 +47,14 @@ class LensPanel(StepPanel):
             return _why_none(self._step)
         top = view.row_ids[-1]
         right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
+        settled = ", ".join(str(_settled_at(view, column)) for column in range(len(top)))
         return (
-            f"Hidden transfer makes states of {len(top)} tokens ahead half-way up, at layer {view.layers[0]} of "
-            f"{view.layers[-1]}. A column shows what one of them reads at each layer; the last layer, on top, guesses. "
-            f"Here {right} of {len(top)} guesses came true."
+            f"t+1 is the token that the pass before wrote, ‹{visible(view.after)}›. That pass also guessed at t+2 to "
+            f"t+{len(top) + 1}, the {len(top)} tokens behind it: a column each. Half-way up the model, at layer "
+            f"{view.layers[0]}, trained maps made a state for each, which went on through the layers. Read a column "
+            f"from the bottom up: the likeliest token after each layer, and on top, after layer {view.layers[-1]}, the "
+            f"guess. {SETTLED} marks layers that have the guess already: from layer {settled} on, column by column. "
+            f"{right} of {len(top)} guesses came true (✓)."
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -68,9 +72,10 @@ class LensPanel(StepPanel):
         header = self.header(width, titles, [f"{after} · {more}", after, ""] if more and not legend else [after, ""])
         grid = [self._layer(step, view, index, columns, cells) for index in reversed(shown)]
         texts = (
-            f"each layer's likeliest token · {SETTLED} as at the top · marked: came true",
-            f"{SETTLED} as at the top · marked: came true",
-            f"{SETTLED} as at the top",
+            f"bottom up: the likeliest token after each layer · {SETTLED} the guess already · marked: came true",
+            f"from the bottom up · {SETTLED} the guess already · marked: came true",
+            f"{SETTLED} the guess already · marked: came true",
+            f"{SETTLED} the guess already",
         )
         footer = [self.legend(texts, more, width)] if legend else []
         return [header, self._positions(step, view, columns, cells), *grid, *footer]
@@ -110,6 +115,16 @@ def _columns(positions: int, room: int) -> tuple[int, int]:
     """How many of `positions` columns fit into `room` cells, and how many cells each then has for its token."""
     columns = max(1, min(positions, room // (MIN_COLUMN_CELLS + 2)))
     return columns, max(1, min(MAX_COLUMN_CELLS, room // columns - 2))
+
+
+def _settled_at(view: protocol.LensView, column: int) -> int:
+    """The layer from which on all layers read what the last one guesses at a position."""
+    lowest = len(view.layers) - 1
+    for place in range(lowest, -1, -1):
+        if view.row_ids[place][column : column + 1] != view.row_ids[-1][column : column + 1]:
+            break
+        lowest = place
+    return view.layers[lowest]
 
 
 def _verdict(step: protocol.Step, column: int, token: int) -> protocol.Verdict:

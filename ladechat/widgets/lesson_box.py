@@ -19,6 +19,7 @@ class LessonBox(Panel, can_focus=True):
         chosen: the one that was predicted.
         outcome: the one that came true.
         hint: what the reader can do.
+        urgent: whether the hint is to catch the eye.
     """
 
     DEFAULT_CSS = """
@@ -33,6 +34,7 @@ class LessonBox(Panel, can_focus=True):
         self.chosen: int | None = None
         self.outcome: int | None = None
         self.hint = ""
+        self.urgent = False
 
     def show(
         self,
@@ -42,23 +44,30 @@ class LessonBox(Panel, can_focus=True):
         choices: tuple[str, ...] = (),
         chosen: int | None = None,
         outcome: int | None = None,
+        *,
+        urgent: bool = False,
     ) -> None:
         """Put this card in the place of the one before."""
-        card = (heading, text, hint, choices, chosen, outcome)
-        if card != (self.heading, self.text, self.hint, self.choices, self.chosen, self.outcome):
-            self.heading, self.text, self.hint = heading, text, hint
+        card = (heading, text, hint, choices, chosen, outcome, urgent)
+        if card != (self.heading, self.text, self.hint, self.choices, self.chosen, self.outcome, self.urgent):
+            self.heading, self.text, self.hint, self.urgent = heading, text, hint, urgent
             self.choices, self.chosen, self.outcome = choices, chosen, outcome
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return 2 + len(self._body(width))
+        return 1 + len(self._body(width)) + len(self._hint(width))
 
     def rows(self, width: int, height: int) -> list[Row]:
-        body = self._body(width)[: max(height - 2, 0)]
-        empty: list[Row] = [[] for _ in range(height - 2 - len(body))]
+        hint = self._hint(width)
+        room = height - 1 - len(hint)
+        body = self._body(width)[: max(room, 0)]
+        empty: list[Row] = [[] for _ in range(room - len(body))]
         title, place = self.heading
         head = self.header(width, (title,), (place,))
-        return [head, *body, *empty, [(shorten(self.hint, width), Style())]]
+        return [head, *body, *empty, *hint]
+
+    def _hint(self, width: int) -> list[Row]:
+        return [[(line, Style(bold=self.urgent))] for line in textwrap.wrap(self.hint, max(width, 1)) or [""]]
 
     def _body(self, width: int) -> list[Row]:
         lines: list[Row] = [[(line, Style())] for line in textwrap.wrap(self.text, max(width, 1))]

@@ -79,7 +79,14 @@ class Presenter:
     """
 
     def __init__(
-        self, transcript: Transcript, side: SidePanels, status: StatusLine, timeline: SeekBar, welcome: str = ""
+        self,
+        transcript: Transcript,
+        side: SidePanels,
+        status: StatusLine,
+        timeline: SeekBar,
+        welcome: str = "",
+        *,
+        limit_meant: bool = False,
     ) -> None:
         self.answers = KeptAnswers()
         self.inspection = Inspection(self.answers, transcript, side, status, timeline)
@@ -87,6 +94,7 @@ class Presenter:
         self._side = side
         self._status = status
         self._welcome = welcome
+        self._limit_meant = limit_meant
         self._model = "model"
         self._in_turn = self._continuing = False
         self._first_part: TurnFinished | None = None
@@ -213,7 +221,9 @@ class Presenter:
                 self._side.show_finished(whole)
                 self._status.memory = describe_memory(event.memory)
                 self._sum_at = self._transcript.blocks
-                self._transcript.notice(describe_finish(whole, self._side.answer.remembered))
+                self._transcript.notice(
+                    describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
+                )
                 self.say("ready")
             case Failed():
                 self._show_failure(event)

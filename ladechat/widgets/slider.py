@@ -1,4 +1,4 @@
-"""A number that is moved along a track: ``W ━━●────── 7`` or ``T ──●─── 0.7``."""
+"""A number that is moved along a track: ``W ━━●────── 7``, or with its name ``W window ━━●─── 7``."""
 
 import asyncio
 import contextlib
@@ -36,11 +36,15 @@ class Slider(Widget, can_focus=True):
         value, minimum, maximum: whole numbers of units.
         unit: what one of them is in the number that is shown and typed: 1, or a part of it, as 0.05.
         tooltip: one sentence, shown when the mouse rests on it.
+
+    Attributes:
+        caption: stands behind the label, in dim text; "" for nothing.
     """
 
     DEFAULT_CSS = """
     Slider { height: 1; width: 1fr; }
     Slider > .slider--label { text-style: bold; }
+    Slider > .slider--caption { color: $text-muted; }
     Slider > .slider--filled, Slider > .slider--knob { color: $primary; }
     Slider > .slider--empty { color: $foreground 35%; }
     Slider:focus > .slider--label, Slider:focus > .slider--value { text-style: bold reverse; }
@@ -50,6 +54,7 @@ class Slider(Widget, can_focus=True):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "slider--label",
+        "slider--caption",
         "slider--filled",
         "slider--knob",
         "slider--empty",
@@ -94,6 +99,7 @@ class Slider(Widget, can_focus=True):
         super().__init__(id=id)
         self.label, self.minimum, self.maximum = label, minimum, maximum
         self.unit = unit
+        self.caption = ""
         self.tooltip = tooltip
         self._agreed: int | None = value
         self._by_hand = False
@@ -262,7 +268,11 @@ class Slider(Widget, can_focus=True):
 
     @property
     def _track_start(self) -> int:
-        return cell_len(self.label) + 1
+        return cell_len(self._named) + 1
+
+    @property
+    def _named(self) -> str:
+        return f"{self.label} {self.caption}" if self.caption else self.label
 
     @property
     def _track_width(self) -> int:
@@ -283,6 +293,7 @@ class Slider(Widget, can_focus=True):
         return strip_of(
             [
                 Segment(self.label, self._look("label")),
+                Segment(self._named[len(self.label) :], self._look("caption")),
                 Segment(" ", base),
                 Segment("━" * knob, self._look("filled")),
                 Segment("●", self._look("knob")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -15,6 +16,10 @@ from ladechat.widgets.slider import Slider
 TEMPERATURE_HELP = "Temperature: 0 takes the likeliest token, above it tokens are drawn."
 TOP_P_HELP = "Top-p: tokens are drawn from the likeliest ones that have this probability together."
 MOST_LABEL_CELLS = 8
+NAMES = {"ngram": "n-gram"}
+"""How parameters are called whose names in settings a reader would not write so."""
+COLUMNS_FOR_NAMES = 46
+"""From this width on there is room for names behind letters: ``T temperature`` leaves its track seven cells."""
 
 
 class ParameterSlider(Slider):
@@ -37,6 +42,14 @@ class ParameterSlider(Slider):
         self.tooltip = Content(safe(parameter.help))
         self.refresh()
 
+    @property
+    def title(self) -> str:
+        """What its letter stands for; "" where the label is a word."""
+        name = self.parameter.name
+        return (
+            NAMES.get(name, printable(name).replace("_", " ")) if cell_len(printable(self.parameter.label)) == 1 else ""
+        )
+
 
 class SamplingSlider(Slider):
     """A slider that sets a field of `Settings`.
@@ -44,20 +57,22 @@ class SamplingSlider(Slider):
     Args:
         setting: the name of the field.
         label, value, minimum, maximum, unit, tooltip: see `Slider`.
+        title: what its letter stands for.
     """
 
     def __init__(
-        self, setting: str, label: str, value: int, minimum: int, maximum: int, *, unit: float, tooltip: str
+        self, setting: str, label: str, title: str, value: int, minimum: int, maximum: int, *, unit: float, tooltip: str
     ) -> None:
         super().__init__(label, value, minimum, maximum, unit=unit, tooltip=tooltip, id=f"slider-{setting}")
-        self.setting = setting
+        self.setting, self.title = setting, title
 
 
 class Sliders(Vertical):
     """Shows the settings that are in force, and lets them be moved.
 
     A decoder that chooses by itself has no parameters of its own; then the sliders are those of the decoder that is
-    set by hand instead, drawn idle, and moving one changes over to that.
+    set by hand instead, drawn idle, and moving one changes over to that. Where there is room a name stands behind each
+    letter.
     """
 
     DEFAULT_CSS = """
@@ -65,13 +80,15 @@ class Sliders(Vertical):
     Sliders > Vertical { max-height: 8; overflow-y: auto; scrollbar-size-vertical: 1; }
     Sliders > Horizontal { height: 1; }
     Sliders #slider-top_p { margin-left: 2; }
+    Sliders.-named #slider-temperature { width: 4fr; }
+    Sliders.-named #slider-top_p { width: 3fr; }
     """
 
     def compose(self) -> ComposeResult:
         yield Vertical()
         with Horizontal():
-            yield SamplingSlider("temperature", "T", 0, 0, 20, unit=0.1, tooltip=TEMPERATURE_HELP)
-            yield SamplingSlider("top_p", "P", 20, 1, 20, unit=0.05, tooltip=TOP_P_HELP)
+            yield SamplingSlider("temperature", "T", "temperature", 0, 0, 20, unit=0.1, tooltip=TEMPERATURE_HELP)
+            yield SamplingSlider("top_p", "P", "top-p", 20, 1, 20, unit=0.05, tooltip=TOP_P_HELP)
 
     def show(
         self, settings: Settings, info: DecoderInfo, by_hand: DecoderInfo | None, known: Mapping[str, Value]
@@ -94,6 +111,21 @@ class Sliders(Vertical):
             sampling.show(getattr(settings, sampling.setting))
             sampling.disabled = settings.temperature == 0 and sampling.setting == "top_p"
             sampling.set_class(sampling.disabled, "-idle")
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Names come and go with the room for them."""
+        self._show_names()
+
+    def _show_names(self) -> None:
+        roomy = self.content_size.width >= COLUMNS_FOR_NAMES
+        self.set_class(roomy, "-named")
+        cells = max((cell_len(slider.title) for slider in self.parameter_sliders), default=0)
+        for slider in self.query(ParameterSlider):
+            slider.caption = fit(slider.title, cells) if roomy and cells else ""
+            slider.refresh()
+        for sampling in self.query(SamplingSlider):
+            sampling.caption = sampling.title if roomy else ""
+            sampling.refresh()
 
     @property
     def parameter_sliders(self) -> list[ParameterSlider]:
@@ -120,3 +152,4 @@ class Sliders(Vertical):
             return order.get(child.parameter.name, len(order)) if isinstance(child, ParameterSlider) else len(order)
 
         rows.sort_children(key=place)
+        self._show_names()

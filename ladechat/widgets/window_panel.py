@@ -44,9 +44,9 @@ class WindowPanel(StepPanel):
     """W columns, N − 1 rows of earlier passes above the row that this pass wrote.
 
     Row r, column i stands at position r + i after the last token. Where there is room, columns of the screen are these
-    positions: each row begins one further to the right, and an n-gram, a column of the window, reads down the rows, ↘.
-    In a narrow panel the columns stand upright, and the first line says where each begins. A token that stood at the
-    very position where this step then emitted it wears the colour of the step.
+    positions: each row begins one further to the right, and a column of the window, an n-gram, runs slanted, ↘. In a
+    narrow panel the columns stand upright, and the first line says where each begins. A token that stood at the very
+    position where this step then emitted it wears the colour of the step.
     """
 
     NAME = "Jacobi window"
@@ -81,13 +81,19 @@ class WindowPanel(StepPanel):
         view = self._step.window
         if view is None or not view.rows:
             return self._why_none(self._step)
-        width, ages = len(view.fresh), len(view.rows)
+        width, ages, shape = len(view.fresh), len(view.rows), _Shape.of(view, self.content_size.width - LABEL_CELLS - 1)
         cells = [(row + column, token) for row, ids in enumerate(view.row_ids) for column, token in enumerate(ids)]
         right = sum(self._came_true(position, token) is not None for position, token in cells)
+        true = f"In this pass {right} of its {len(cells) - 1} guesses stood where the model then put the same token."
+        if _is_block(self._step, view):
+            return (
+                f"A block of W = {width - 1} guesses behind the last token; 'new' is what the pass made of it. {true}"
+            )
+        runs = "runs slanted here (↘), one position on in each row" if shape.shifted else "is read downwards (↓)"
         return (
             f"Each pass guesses at W = {width} positions, with those of the passes before in view: N − 1 = {ages} "
-            f"rows, the oldest on top. In this pass {right} of its {len(cells) - 1} guesses stood where the model then "
-            f"put the same token. Down the rows (↘) stand n-grams of up to N = {ages + 1} tokens, for the pool."
+            f"rows, the oldest on top. {true} A column of the window {runs}: an n-gram of N = {ages + 1} tokens, for "
+            "the pool."
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -99,12 +105,13 @@ class WindowPanel(StepPanel):
             return [self.header(width, titles, [""]), *self.sentence(self._why_none(self._step), width)]
         shape = _Shape.of(view, width - LABEL_CELLS - 1)
         more = f"+{shape.hidden} more" if shape.hidden else ""
-        size = f"W {len(view.fresh)} · N {len(view.rows) + 1}"
+        block = _is_block(self._step, view)
+        size = f"W {len(view.fresh) - 1}" if block else f"W {len(view.fresh)} · N {len(view.rows) + 1}"
         legend = height >= len(view.rows) + 4
         origin = height >= len(view.rows) + 5
         header = self.header(width, titles, [f"{size} · {more}", size] if more and not legend else [size])
         grid = self._grid(view, shape, room=height - 1 - legend - origin)
-        footer = [self.legend(_legends(shape.shifted), more, width)] if legend else []
+        footer = [self.legend(_legends(shape.shifted, block), more, width)] if legend else []
         return [header, *grid, *footer, *([self._origin(width)] if origin else [])]
 
     def _why_none(self, step: protocol.Step) -> str:
@@ -215,13 +222,23 @@ def _row(view: protocol.WindowView, index: int) -> tuple[list[str], list[int]]:
     return list(view.fresh), list(view.fresh_ids)
 
 
-def _legends(shifted: bool) -> tuple[str, ...]:
-    if shifted:
-        return (
-            "columns are positions · ↘ down the rows: n-grams · = as the pass before · marked: came true",
-            "↘ n-grams · = as the pass before · marked: came true",
-            "↘ down the rows: n-grams · = as before",
-            "↘ n-grams · = as before",
-            "↘ n-grams",
-        )
-    return ("↓ down the rows: n-grams · marked: came true", "↓ down the rows: n-grams", "↓ n-grams")
+def _is_block(step: protocol.Step, view: protocol.WindowView) -> bool:
+    """Is it the block of Jacobi decoding? Its W guesses stand behind the last token, where a window's W counts that."""
+    return len(view.rows) == 1 and step.pool is None
+
+
+def _legends(shifted: bool, block: bool) -> tuple[str, ...]:
+    if block:
+        return ("= as the pass before · marked: came true", "= as before · marked: came true", "marked: came true")
+    arrow = "↘" if shifted else "↓"
+    column, short = f"{arrow} a column of the window: an n-gram", f"{arrow} a column: an n-gram"
+    if not shifted:
+        return (f"{column} · marked: came true", column, short, f"{arrow} n-grams")
+    return (
+        f"{column} · = as the pass before · marked: came true",
+        f"{column} · = as before",
+        f"{short} · = as before",
+        column,
+        short,
+        f"{arrow} n-grams",
+    )

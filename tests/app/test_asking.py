@@ -3,7 +3,11 @@
 import pytest
 
 from ladechat.protocol import Loading, Message
+from ladechat.screens.view import welcome
+from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.side import SidePanels
+from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.waiting_questions import WaitingQuestions, rows
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
@@ -148,10 +152,15 @@ async def test_up_and_down_move_within_a_question_that_fills_several_rows() -> N
 
 
 async def test_the_welcome_is_said_first_and_not_sent() -> None:
-    stage = Stage(welcome="Ask me anything.")
-    async with stage.app.run_test() as pilot:
+    stage = Stage(welcome=welcome("demo"))
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        assert not stage.app.query_one(Transcript).max_scroll_y
+        for panel in stage.app.query_one(SidePanels).query(Panel):
+            width, height = panel.content_size
+            assert not width or len(panel.rows(width, height)) <= height, "its first words are cut"
         await answered(pilot, stage, "One?")
-        assert stage.text.strip().startswith("Ask me anything.")
+        assert " ".join(stage.text.split()).startswith("Words of one colour") and "F6 slows" in stage.text
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?"]
 
 

@@ -91,7 +91,10 @@ def test_every_table_of_keys_belongs_to_a_screen() -> None:
         assert all(id(one) in bound or one.action in names for one in listed)
 
 
-@pytest.mark.parametrize("screen", [one for one in SCREENS if one not in (ChatScreen, ConversationsScreen)])
+SEVERAL_MEANINGS = (ChatScreen, ConversationsScreen, LearnScreen)
+
+
+@pytest.mark.parametrize("screen", [one for one in SCREENS if one not in SEVERAL_MEANINGS])
 def test_no_key_means_two_things_on_a_screen(screen: type[Screen[Any]]) -> None:
     assert not [key for key, times in Counter(key for key, _ in meanings(screen)).items() if times > 1]
 
@@ -110,6 +113,21 @@ async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
         await pilot.press("left")
         seen |= acting(stage.screen)
         assert seen == set(meanings(ChatScreen))
+
+
+@pytest.mark.full
+async def test_each_meaning_of_a_key_of_the_lessons_has_its_time() -> None:
+    room = Lessons(FakeEngine(), progress=Progress("one_token", 2))
+    async with room.app.run_test(size=(80, 24)) as pilot:
+        await wait_until(pilot, lambda: room.place == ("one_token", 2))
+        seen = acting(room.screen)
+        await pilot.press("1", "enter")
+        await room.told(pilot)
+        seen |= acting(room.screen)
+        await pilot.press("enter")
+        seen |= acting(room.screen)
+        twice = [key for key, times in Counter(key for key, _ in meanings(LearnScreen)).items() if times > 1]
+        assert {(key, action) for key, action in meanings(LearnScreen) if key in twice} <= seen
 
 
 @pytest.mark.full

@@ -58,7 +58,12 @@ class Room:
     @property
     def acting(self) -> list[str]:
         """Of the keys that answer a card, those that do something now: the footer shows them."""
-        return [key for key in ("enter", "1", "2", "3", "4") if key in self.screen.active_bindings]
+        return [key for key in ("enter", "1", "2", "3", "4") if self.in_footer(key)]
+
+    def in_footer(self, key: str) -> str:
+        """What the footer says that a key does; "" if it says nothing."""
+        active = self.screen.active_bindings.get(key)
+        return active.binding.description if active is not None and active.binding.show else ""
 
     async def ready(self, pilot: Driver) -> None:
         await wait_until(pilot, lambda: self.screen.lesson.settings.decoder == self.screen.lesson.scene.decoder)
@@ -78,9 +83,11 @@ async def test_a_scene_by_keys_alone() -> None:
 
         await pilot.press("space")
         assert room.acting == ["1", "2", "3"]
+        await pilot.press("enter")
+        assert room.box.hint == "Not yet: press a number first, 1 to 3."
         await pilot.press("1", "enter")
         await room.told(pilot)
-        assert room.acting == ["enter"]
+        assert room.acting == ["enter"] and room.in_footer("left") == "Back" and "Not yet" not in room.box.hint
         page = room.screen.lesson.page
         assert (page.choice, page.outcome) == (0, 1) and "passes" in room.box.text
 
@@ -94,7 +101,11 @@ async def test_a_scene_by_keys_alone() -> None:
 
         assert isinstance(room.app.focused, Slider) and room.app.focused.id == "slider-temperature"
         await pilot.press("enter")
-        assert "T is 0 now" in room.box.hint and len(room.engines[0].questions) == 1 and not room.acting
+        assert room.box.hint.startswith("Not yet: T is 0 now; move it to 1.") and not room.acting
+        assert len(room.engines[0].questions) == 1
+        assert (room.in_footer("left"), room.in_footer("backspace")) == ("Move", "Back")
+        await pilot.press("right", "left", "left")
+        assert room.place == ("one_token", 3) and room.app.focused.value == 0
         await pilot.press("end")
         await wait_until(pilot, lambda: not room.screen.lesson.missing)
         assert room.acting == ["enter"]

@@ -8,6 +8,7 @@ from textual.widgets import Static
 from ladechat.screens.explain import ExplainScreen
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.side import View
+from ladechat.widgets.slider import Slider
 from tests.app.stage import Driver, Stage, ask, wait_until
 from tests.fake_engine import FakeEngine
 
@@ -58,6 +59,7 @@ async def test_f10_shows_one_thing_at_a_time_and_then_all_again() -> None:
             await pilot.press("f10")
             await pilot.pause()
             seen.append(visible(stage))
+        assert stage.slider("window").render_line(0).text.startswith("W ━"), "no room for its name"
         default = {"window", "pool", "speed"}
         assert seen == [default, {"mask", "speed"}, {"biography", "speed"}, default]
         await pilot.press("f10")
@@ -79,6 +81,15 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
         text = explained(stage)
         assert "Jacobi window" in text and "speed" in text and "attention mask" not in text
         window = stage.slider("window").number
+        assert "F6 slows an answer down" in text
+        named = [slider.render_line(0).text for slider in stage.app.query(Slider) if slider.display]
+        assert [text.split("━")[0].split("●")[0] for text in named] == [
+            "W window  ",
+            "N n-gram  ",
+            "G guesses ",
+            "T temperature ",
+            "P top-p ",
+        ], "behind each letter its name, and tracks below each other"
         assert f"Each pass guesses at W = {window} positions" in text
         assert f"W = {window}\nHow many" in text, "the label is not said twice"
         await pilot.press("question_mark")

@@ -25,6 +25,12 @@ TASK_KEYS = {
 """What moves the slider of each task to where it is wanted."""
 
 
+def test_a_title_leaves_room_for_where_one_is() -> None:
+    """The card is 62 cells wide on a terminal of 120 columns, less than on one of 80."""
+    for scene in SCENES:
+        assert len(f"{scene.title}  scene 7 of 7 · card {len(scene.cards)} of {len(scene.cards)}") <= 62
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 async def test_a_scene_reaches_all_its_stops_and_its_task_can_be_done_at_80x24(scene: Scene) -> None:

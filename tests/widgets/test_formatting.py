@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ladechat.protocol import Loading, Memory, Ready, SamplingDefaults, Settings, TurnFinished
 from ladechat.widgets.formatting import (
@@ -112,6 +113,12 @@ def finished(tokens: int, passes: int) -> TurnFinished:
 
 def test_an_answer_is_summed_up_in_tokens_and_passes() -> None:
     assert describe_finish(finished(140, 10)) == "140 tokens · 10 passes · 14.00 tokens a pass · 70 tok/s"
+
+
+def test_a_length_limit_that_is_meant_is_no_news() -> None:
+    cut = replace(finished(64, 10), reason="max_new_tokens")
+    assert describe_finish(cut) == f"{describe_finish(finished(64, 10))} · the token limit was reached"
+    assert describe_finish(cut, limit_meant=True) == describe_finish(finished(64, 10))
 
 
 def test_drafts_that_earlier_answers_left_are_named_as_what_they_are() -> None:

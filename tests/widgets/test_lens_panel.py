@@ -33,7 +33,7 @@ async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses() -> 
             ["3", "·keeps", "·a", "."],
             ["2", "·of", "⏎"],
         ]
-        assert "as at the top" in legend and "came true" in legend
+        assert "│ the guess already" in legend and "came true" in legend
         places = [head.index("t+3"), *(line.index("·a") for line in grid[:3])]
         assert len(set(places)) == 1, "columns are aligned"
 
@@ -45,6 +45,14 @@ async def test_a_bar_marks_what_is_the_same_as_at_the_top() -> None:
         for position, settled in (("t+2", "│││ "), ("t+3", "││  "), ("t+4", "│   ")):
             place = head.index(position) - 1
             assert "".join(line.ljust(60)[place] for line in grid) == settled
+
+
+async def test_it_explains_its_positions_layers_and_bars_with_the_numbers_of_the_pass() -> None:
+    panel = shown(" keeps", " the")
+    async with Host(panel, 60, 7).run_test():
+        text = panel.explain()
+        assert "t+1 is the token that the pass before wrote, ‹·pool›" in text and "t+2 to t+4" in text
+        assert "from layer 3, 4, 5 on, column by column" in text and "1 of 3 guesses came true" in text
 
 
 async def test_what_came_true_wears_the_style_of_the_step_and_what_is_not_settled_steps_back() -> None:

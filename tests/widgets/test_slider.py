@@ -234,6 +234,17 @@ async def test_a_drag_goes_on_outside_the_widget_and_ends_with_the_button() -> N
         assert slider.value == middle
 
 
+async def test_a_click_on_its_name_moves_nothing_and_one_on_its_track_does() -> None:
+    host = Host(30)
+    async with host.run_test() as pilot:
+        host.slider.caption = "window"
+        before = host.slider.value
+        await pilot.click(Slider, offset=(len(f"{host.slider.label} wind"), 0))
+        assert host.slider.value == before
+        await pilot.click(Slider, offset=(26, 0))
+        assert host.slider.value > before and host.text.startswith(f"{host.slider.label} window ━")
+
+
 async def test_a_button_let_go_unseen_ends_the_drag() -> None:
     host = Host(20)
     async with host.run_test() as pilot:

@@ -40,6 +40,29 @@ async def test_columns_are_positions_and_ngrams_read_down_the_stairs() -> None:
                 assert line[at[f"+{start + column}"] :].startswith(token)
 
 
+async def test_a_column_of_the_window_is_called_what_it_looks_like() -> None:
+    panel = four_gram_step()
+    async with Host(panel, 60, 8).run_test() as pilot:
+        assert lines(panel)[6].startswith("↘ a column of the window: an n-gram")
+        assert "runs slanted here (↘)" in panel.explain() and "N = 4 tokens" in panel.explain()
+        panel.styles.width = 40
+        await until(pilot, lambda: panel.content_size.width == 40)
+        assert lines(panel)[6].split("  ")[0] == "↘ a column: an n-gram"
+        panel.styles.width = 30
+        await until(pilot, lambda: panel.content_size.width == 30)
+        assert lines(panel)[6] == "↓ a column: an n-gram" and "is read downwards (↓)" in panel.explain()
+
+
+async def test_the_block_of_jacobi_decoding_has_the_w_of_its_slider_and_no_n_grams() -> None:
+    panel = WindowPanel()
+    block = window_view([["the", " pool", " holds"]], [" pool", " keeps", " all"])
+    panel.show_step(step([" pool"], index=2, window=block))
+    async with Host(panel, 60, 6).run_test():
+        shown = lines(panel)
+        assert shown[0].endswith(" W 2") and "n-gram" not in " ".join(shown)
+        assert panel.explain().startswith("A block of W = 2 guesses") and "1 of its 2 guesses" in panel.explain()
+
+
 async def test_a_token_that_the_pass_before_had_at_its_position_is_marked_as_fixed() -> None:
     panel = four_gram_step()
     async with Host(panel, 60, 8).run_test():
