@@ -17,7 +17,7 @@ class Why(StrEnum):
     """The drafts are expected to bring more tokens than the pass costs plain ones."""
 
     TRIAL = "trial"
-    """They are not; after eight such passes drafting pauses, and one follows each pause, to measure again."""
+    """They are not; after eight such passes drafting pauses, and one or two follow each pause, to measure again."""
 
     WINDOW = "window"
     """The Jacobi window is in the pass in any case, and what drafts bring besides would not pay for it alone."""
@@ -29,7 +29,7 @@ class Decision(NamedTuple):
     Attributes:
         why: see `Why`.
         tokens: expected of the pass; what the window's own branches bring is not foreseen.
-        cost: of the pass with what is done around it, in plain passes.
+        cost: of the pass with what is done around it and what pseudo rows take, in plain passes.
     """
 
     why: Why
