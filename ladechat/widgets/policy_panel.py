@@ -72,7 +72,7 @@ class PolicyPanel(StepPanel):
         return self._pass or LateChoice(choice.slots, choice.tokens, _at(_costs(choice), choice.slots))
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = self.titles("how much to draft", "drafting")
+        titles = self.titles(self.NAME)
         choice, shown = self._choice, self._shown()
         if choice is None or shown is None:
             sentence = "Drafts as many tokens as pay here."
