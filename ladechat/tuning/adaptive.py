@@ -29,6 +29,10 @@ SHOWN_MEMORY = 30
 """What is shown is a mean over about this many steps."""
 
 
+DOUBLED = np.array([1, 2, 4, 8, 16, 32, 64])
+"""Of so many slots a decision says what is expected."""
+
+
 class Costs(Protocol):
     """What passes cost: see `ladechat.tuning.costs.PassCosts`."""
 
@@ -125,14 +129,14 @@ class AdaptivePolicy:
 
     def _decide(self, least: int, best: "_Best") -> None:
         """Say what was decided, and pause if that has not paid for a while."""
-        slots = least + best.drafts
-        self.decision = _decision(least, best, self._cost(slots))
+        slots, by_slots = least + best.drafts, _by_slots(least, best.expected)
+        self.decision = _decision(least, best, self._cost(slots), by_slots)
         # The window moves on with every pass, so it is never paused.
         self._count(pays=self.decision.why is Why.PAYS or least > 1)
         if self._carriers and self._paused:  # nobody would use what the slots carry
             self._carriers = ()
-            self.decision = _decision(least, best, self._cost(slots))
-        self._show(least, best)
+            self.decision = _decision(least, best, self._cost(slots), by_slots)
+        self._show(slots, best.tokens, by_slots)
 
     def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
         """Learn what the step cost and what proposals were worth."""
@@ -214,15 +218,12 @@ class AdaptivePolicy:
             wait_for(index, node, -negative)
         return _Grown(chances, list(without_hidden.values()))
 
-    def _show(self, least: int, best: "_Best") -> None:
+    def _show(self, slots: int, tokens: float, by_slots: NDArray[np.float64]) -> None:
         self._shown = min(self._shown + 1, SHOWN_MEMORY)
-        shown, part, expected = self.expectation, 1 / self._shown, best.expected
-        by_slots = np.full(len(shown.by_slots), expected[-1])
-        by_slots[: least - 1] = 1.0
-        by_slots[least - 1 : least - 1 + len(expected)] = expected[: max(len(by_slots) - least + 1, 0)]
+        shown, part = self.expectation, 1 / self._shown
         self.expectation = Expectation(
-            shown.slots + (least + best.drafts - shown.slots) * part,
-            shown.tokens + (best.tokens - shown.tokens) * part,
+            shown.slots + (slots - shown.slots) * part,
+            shown.tokens + (tokens - shown.tokens) * part,
             shown.by_slots + (by_slots - shown.by_slots) * part,
             shown.besides,
         )
@@ -268,7 +269,15 @@ class _Best(NamedTuple):
         return self.tokens / self.seconds
 
 
-def _decision(least: int, best: _Best, cost: float) -> Decision:
+def _by_slots(least: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(`MAX_DRAFTS` + 1,) tokens expected of a pass of 1, 2 … slots, `least` of which are in it in any case."""
+    by_slots = np.full(MAX_DRAFTS + 1, expected[-1])
+    by_slots[: least - 1] = 1.0
+    by_slots[least - 1 : least - 1 + len(expected)] = expected[: max(len(by_slots) - least + 1, 0)]
+    return by_slots
+
+
+def _decision(least: int, best: _Best, cost: float, by_slots: NDArray[np.float64]) -> Decision:
     """What was decided, where `least` slots were in the pass in any case; `cost` is in plain passes."""
     if least + best.drafts == 1:
         why = Why.NONE
@@ -276,7 +285,7 @@ def _decision(least: int, best: _Best, cost: float) -> Decision:
         why = Why.PAYS
     else:
         why = Why.TRIAL if least == 1 else Why.WINDOW
-    return Decision(why, best.tokens, cost)
+    return Decision(why, best.tokens, cost, by_slots[DOUBLED - 1].tolist())
 
 
 class _Kind(Enum):

@@ -1,5 +1,6 @@
 """What the adaptive policy decided for one pass, and why: so that a screen can say it in words."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -30,11 +31,13 @@ class Decision(NamedTuple):
         why: see `Why`.
         tokens: expected of the pass; what the window's own branches bring is not foreseen.
         cost: of the pass with what is done around it and what pseudo rows take, in plain passes.
+        expected: the tokens of such a pass of 1, 2, 4, 8 … slots.
     """
 
     why: Why
     tokens: float
     cost: float
+    expected: Sequence[float] = ()
 
 
 UNDRAFTED = Decision(Why.PAUSED, 1.0, 1.0)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 
 NAMES = {"accepted": "answer"}
-"""Where the name in events says something else to a reader: of what was accepted already, which an ✗ may stand beside."""
+"""Where the name in events says something else to a reader: of what was accepted already, which an ✗ may stand
+beside.
+"""
 
 MEANINGS = {
     "window": "branches and n-grams of the Jacobi window",

@@ -210,7 +210,10 @@ def test_what_is_said_of_a_pass_agrees_with_its_slots_and_its_price(
     riding = [chain([DOG, RAN], 0.5, whole=True)] if window else []
     for proposals, text in passes:
         drafting, choice = step(policy, [*riding, *proposals], text or [NEVER])
-        why, tokens, cost = policy.decision
+        why, tokens, cost, expected = policy.decision
+        assert bool(expected) == drafting
+        if expected and len(choice.tree) in (powers := [1, 2, 4, 8, 16, 32, 64]):
+            assert expected[powers.index(len(choice.tree))] == tokens
         assert (why in (Why.PAUSED, Why.NONE)) == (len(choice.tree) == 1)
         assert (why is Why.PAUSED) == (not drafting)
         if why in (Why.PAYS, Why.TRIAL):
