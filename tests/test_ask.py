@@ -56,7 +56,17 @@ def test_a_pipe_gets_the_plain_answer_and_standard_error_the_summary(
     assert done.returncode == 0
     summary = done.stderr.strip()
     assert "\n" not in summary
-    for part in ("tokens", "passes", "tokens a pass", "tok/s", "estimated speedup", "W 7 N 3 G 5", "demo", "cpu", "float32"):
+    for part in (
+        "tokens",
+        "passes",
+        "tokens a pass",
+        "tok/s",
+        "estimated speedup",
+        "W 7 N 3 G 5",
+        "demo",
+        "cpu",
+        "float32",
+    ):
         assert part in summary
 
 

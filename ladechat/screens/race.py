@@ -193,7 +193,8 @@ class RaceScreen(Screen[None]):
         for number, (view, lane) in enumerate(zip(self._lanes, lanes, strict=True)):
             tokens = _tokens(lane, done[number])
             view.show_steps(lane.steps[: done[number]])
-            view.head.standing = _standing(lane, done[number], self._place(number, done), tokens / max(longest, 1))
+            place, fraction = self._place(number, done), tokens / max(longest, 1)
+            view.head.standing = _standing(lane, done[number], place, fraction, track.clock)
         self._show_place(track)
         self._say(track)
 
@@ -340,11 +341,13 @@ def _tokens(lane: Lane, steps: int) -> int:
     return sum(len(step.token_ids) for step in lane.steps[:steps])
 
 
-def _standing(lane: Lane, steps: int, place: str, fraction: float) -> Standing:
-    """The figures of a lane behind that many steps."""
+def _standing(lane: Lane, steps: int, place: str, fraction: float, clock: Clock | None = None) -> Standing:
+    """The figures of a lane behind that many steps: by a clock only those that it goes by, else one seems wrong."""
     if not steps:
         return Standing(place, fraction=fraction)
     tokens = _tokens(lane, steps)
     seconds = sum(step.timing.step_ms for step in lane.steps[:steps]) / 1000
     counts = f"{tokens:,} token{'s' * (tokens != 1)}", f"{steps:,} pass{'es' * (steps != 1)}"
-    return Standing(place, (*counts, f"{tokens / steps:.2f} a pass", duration(seconds)), fraction)
+    by_passes = () if clock is Clock.SECONDS else (f"{tokens / steps:.2f} a pass",)
+    by_time = () if clock is Clock.PASSES else (duration(seconds),)
+    return Standing(place, (*counts, *by_passes, *by_time), fraction)

@@ -53,7 +53,7 @@ class Recordings(SessionScreen):
             except OSError as error:
                 self.recording_failed(error)
             else:
-                self.notify(f"Recording to {path}. F7 ends it.")
+                self.notify(f"Recording to {path}, with the conversation so far. F7 ends it.")
         self._show_recording()
 
     def recording_failed(self, error: OSError) -> None:
