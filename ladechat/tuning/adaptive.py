@@ -96,7 +96,7 @@ class AdaptivePolicy:
     def begin(self) -> None:
         """A pause ends, for drafts may pay here; if they do not, the next one is no shorter than it was."""
         self._confidence = Confidence()
-        self._paused = 0
+        self._unpaid = self._paused = 0
 
     def drafting(self) -> bool:
         """False for a while where drafting does not pay."""
