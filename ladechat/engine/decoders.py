@@ -200,8 +200,9 @@ def decision_of(decoder: Decoder) -> Decision | None:
     """What the adaptive policy decided for the latest pass; None where another one is in force."""
     if not isinstance(decoder.policy, AdaptivePolicy):
         return None
-    why, tokens, cost = decoder.policy.decision
-    return Decision(why=why.value, tokens=round(tokens, 3), cost=round(cost, 3))
+    why, tokens, cost, expected = decoder.policy.decision
+    rounded = [round(one, 3) for one in expected]
+    return Decision(why=why.value, tokens=round(tokens, 3), cost=round(cost, 3), expected=rounded)
 
 
 def check(decoder: str, parameters: Mapping[str, Value]) -> None:

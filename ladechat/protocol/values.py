@@ -244,11 +244,13 @@ class Decision(Record, frozen=True):
         why: "paused" or "none" for a pass without drafts; "pays", "trial" or "window" for one with drafts.
         tokens: expected of the pass.
         cost: of the pass, in plain passes.
+        expected: tokens that its drafts would be expected to bring in 1, 2, 4, 8 … slots.
     """
 
     why: Piece
     tokens: Ratio
     cost: Ratio
+    expected: list[Ratio] = []
 
 
 class PassCost(Record, frozen=True):

@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
+from ladechat.decoder.drafters.drafter import ROOT, Node, Outcome, Proposal
 from ladechat.decoder.policy import NOT_TAKEN, Choice, add_whole
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.decision import UNDRAFTED, Decision, Why
-from ladechat.tuning.rates import AcceptanceRates
+from ladechat.tuning.rates import AcceptanceRates, Confidence
 from ladechat.tuning.worth import HiddenWorth, leaf_chances
 
 MAX_DRAFTS = 63
@@ -27,6 +27,10 @@ HOST_MEMORY = 50
 """The time that a step takes besides its pass is a mean of about this many steps."""
 SHOWN_MEMORY = 30
 """What is shown is a mean over about this many steps."""
+
+
+DOUBLED = np.array([1, 2, 4, 8, 16, 32, 64])
+"""Of so many slots a decision says what is expected."""
 
 
 class Costs(Protocol):
@@ -63,7 +67,8 @@ class AdaptivePolicy:
 
     A node's chance is the product of the acceptance rates on its path. Taken by falling chance, n nodes are expected to
     yield 1 + Σ chances tokens from a pass of n + 1 slots: that n is taken for which tokens ÷ seconds are most.
-    Where even that is less than a plain step yields, drafting pauses for longer and longer (exponential backoff).
+    Where even that, with all that drafting takes besides the pass, is less than a plain step yields, drafting pauses
+    for longer and longer (exponential backoff).
 
     Args:
         costs: seconds of passes, by slots.
@@ -75,6 +80,8 @@ class AdaptivePolicy:
 
     def __init__(self, costs: Costs) -> None:
         self.rates = AcceptanceRates()
+        self._confidence = Confidence()
+        self._surest: Node | None = None
         self.decision = UNDRAFTED
         self.expectation = Expectation(1.0, 1.0, np.ones(MAX_DRAFTS + 1), 0.0)
         self._shown = 0
@@ -85,6 +92,11 @@ class AdaptivePolicy:
         self._unpaid = self._pause = self._paused = 0
         self._host = _HostSeconds()
         self._began = 0.0
+
+    def begin(self) -> None:
+        """A pause ends, for drafts may pay here; if they do not, the next one is no shorter than it was."""
+        self._confidence = Confidence()
+        self._unpaid = self._paused = 0
 
     def drafting(self) -> bool:
         """False for a while where drafting does not pay."""
@@ -97,43 +109,64 @@ class AdaptivePolicy:
     def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
         """The tree that is expected to yield the most tokens per second; whole proposals are in it in any case."""
         tree = SlotTree(last_token)
+        self._carriers, self._surest, self.decision = (), None, UNDRAFTED
+        if not self._drafting:
+            return Choice(tree, [[] for _ in proposals], self._carriers)
         slots = [add_whole(tree, one) if one.whole else [NOT_TAKEN] * len(one.nodes) for one in proposals]
         least = len(tree)
         grown = self._grow(tree, proposals, slots)
         best = self._best(least, grown.chances)
         tree.truncate(least + best.drafts)
-        self._carriers = ()
-        self.decision = UNDRAFTED
-        if self._drafting:
-            self.decision = _decision(least, best, float(self._costs.curve(1)[0]))
-            self._show(least, best)
-            # The window moves on with every pass, so it is never paused.
-            self._count(pays=self.decision.why is Why.PAYS or least > 1)
-            from_hidden = [one for one in proposals if one.from_hidden]
-            if any(one.nodes for one in from_hidden):
-                self._worth.saves(best.tokens / self._best(least, grown.without_hidden).rate - best.seconds)
-            if from_hidden:
-                reached = [1.0, *[0.0] * (least - 1), *grown.chances[: best.drafts]]
-                self._carriers = self._worth.carriers(leaf_chances(tree.parents, reached))
+        from_hidden = [one for one in proposals if one.from_hidden]
+        if any(one.nodes for one in from_hidden):
+            self._worth.saves(best.tokens / self._best(least, grown.without_hidden).rate - best.seconds)
+        if from_hidden:
+            reached = [1.0, *[0.0] * (least - 1), *grown.chances[: best.drafts]]
+            self._carriers = self._worth.carriers(leaf_chances(tree.parents, reached))
+        self._decide(least, best)
         taken = [[slot if slot < len(tree) else NOT_TAKEN for slot in own] for own in slots]
         return Choice(tree, taken, self._carriers)
+
+    def _decide(self, least: int, best: "_Best") -> None:
+        """Say what was decided, and pause if that has not paid for a while."""
+        slots, by_slots = least + best.drafts, _by_slots(least, best.expected)
+        self.decision = _decision(least, best, self._cost(slots), by_slots)
+        # The window moves on with every pass, so it is never paused.
+        self._count(pays=self.decision.why is Why.PAYS or least > 1)
+        if self._carriers and self._paused:  # nobody would use what the slots carry
+            self._carriers = ()
+            self.decision = _decision(least, best, self._cost(slots), by_slots)
+        self._show(slots, best.tokens, by_slots)
 
     def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
         """Learn what the step cost and what proposals were worth."""
         slots, seconds = len(outcome.tree), outcome.forward_seconds
+        if self._surest is not None:
+            self._confidence.observe(self.rates(self._surest), outcome.tokens[0] == self._surest.token)
         for proposal in proposals:
             self.rates.observe(proposal.nodes, outcome.tokens)
         # A machine that pauses once has not become slow.
         host = min(time.perf_counter() - self._began - seconds, seconds)
-        kind = _Kind.WITH_HIDDEN if self._carriers else _Kind.DRAFTING if self._drafting else _Kind.PLAIN
-        self._host.add(kind, host)
+        self._host.add(self._kind, host)
         if self._carriers:
             without = float(self._costs.curve(slots)[-1])
             self._worth.cost(self._carriers, seconds, without, self._host.beyond(_Kind.WITH_HIDDEN, _Kind.DRAFTING))
         else:
             self._costs.observe(slots, seconds)
         if self._drafting:
-            self._show_besides(self._worth.row_seconds * len(self._carriers) + self._host.beyond(kind, _Kind.PLAIN))
+            self._show_besides(self._besides())
+
+    @property
+    def _kind(self) -> "_Kind":
+        return _Kind.WITH_HIDDEN if self._carriers else _Kind.DRAFTING if self._drafting else _Kind.PLAIN
+
+    def _cost(self, slots: int) -> float:
+        """Of the step, in plain passes: of a pass of so many slots, and what is done besides."""
+        return (float(self._costs.curve(slots)[-1]) + self._besides()) / float(self._costs.curve(1)[0])
+
+    def _besides(self) -> float:
+        """Seconds that the step takes beyond a pass of its slots: for pseudo rows, and for the drafters."""
+        return self._worth.row_seconds * len(self._carriers) + self._host.beyond(self._kind, _Kind.PLAIN)
 
     def _best(self, least: int, chances: Sequence[float]) -> "_Best":
         """How many of the drafts to take, by falling chance, beside `least` slots that are in the pass in any case."""
@@ -151,6 +184,8 @@ class AdaptivePolicy:
         self._unpaid += 1
         if self._unpaid >= UNPAID_STEPS:
             self._paused = self._pause = min(2 * self._pause + 1, LONGEST_PAUSE)
+            # Drafts made of hidden states come a step later than others: after a pause they need a second one.
+            self._unpaid = UNPAID_STEPS - (2 if self._carriers else 1)
 
     def _grow(self, tree: SlotTree, proposals: Sequence[Proposal], slots: Sequence[list[int]]) -> "_Grown":
         """Add up to `MAX_DRAFTS` nodes to the tree, the likeliest first.
@@ -159,13 +194,16 @@ class AdaptivePolicy:
         """
         children = [_children(proposal) for proposal in proposals]
         waiting: list[tuple[float, int, int]] = []  # −chance, proposal, node
+        confidence = self._confidence.factor
 
         def wait_for(index: int, parent: int, chance: float) -> None:
             for node in children[index].get(parent, ()):
-                heapq.heappush(waiting, (-chance * self.rates(proposals[index].nodes[node]), index, node))
+                rate = min(confidence * self.rates(proposals[index].nodes[node]), 1.0)
+                heapq.heappush(waiting, (-chance * rate, index, node))
 
         for index in range(len(proposals)):
             wait_for(index, ROOT, 1.0)
+        self._surest = proposals[waiting[0][1]].nodes[waiting[0][2]] if waiting else None
         chances: list[float] = []
         without_hidden: dict[int, float] = {}
         while waiting and len(chances) < MAX_DRAFTS and -waiting[0][0] >= LEAST_CHANCE:
@@ -180,15 +218,12 @@ class AdaptivePolicy:
             wait_for(index, node, -negative)
         return _Grown(chances, list(without_hidden.values()))
 
-    def _show(self, least: int, best: "_Best") -> None:
+    def _show(self, slots: int, tokens: float, by_slots: NDArray[np.float64]) -> None:
         self._shown = min(self._shown + 1, SHOWN_MEMORY)
-        shown, part, expected = self.expectation, 1 / self._shown, best.expected
-        by_slots = np.full(len(shown.by_slots), expected[-1])
-        by_slots[: least - 1] = 1.0
-        by_slots[least - 1 : least - 1 + len(expected)] = expected[: max(len(by_slots) - least + 1, 0)]
+        shown, part = self.expectation, 1 / self._shown
         self.expectation = Expectation(
-            shown.slots + (least + best.drafts - shown.slots) * part,
-            shown.tokens + (best.tokens - shown.tokens) * part,
+            shown.slots + (slots - shown.slots) * part,
+            shown.tokens + (tokens - shown.tokens) * part,
             shown.by_slots + (by_slots - shown.by_slots) * part,
             shown.besides,
         )
@@ -234,15 +269,23 @@ class _Best(NamedTuple):
         return self.tokens / self.seconds
 
 
-def _decision(least: int, best: _Best, plain_seconds: float) -> Decision:
-    """What was decided, where `least` slots were in the pass in any case."""
+def _by_slots(least: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(`MAX_DRAFTS` + 1,) tokens expected of a pass of 1, 2 … slots, `least` of which are in it in any case."""
+    by_slots = np.full(MAX_DRAFTS + 1, expected[-1])
+    by_slots[: least - 1] = 1.0
+    by_slots[least - 1 : least - 1 + len(expected)] = expected[: max(len(by_slots) - least + 1, 0)]
+    return by_slots
+
+
+def _decision(least: int, best: _Best, cost: float, by_slots: NDArray[np.float64]) -> Decision:
+    """What was decided, where `least` slots were in the pass in any case; `cost` is in plain passes."""
     if least + best.drafts == 1:
         why = Why.NONE
-    elif best.rate > 1 / plain_seconds:
+    elif best.tokens > cost:
         why = Why.PAYS
     else:
         why = Why.TRIAL if least == 1 else Why.WINDOW
-    return Decision(why, best.tokens, best.seconds / plain_seconds)
+    return Decision(why, best.tokens, cost, by_slots[DOUBLED - 1].tolist())
 
 
 class _Kind(Enum):
@@ -264,7 +307,12 @@ class _HostSeconds:
 
     def beyond(self, kind: _Kind, other: _Kind) -> float:
         """How much longer steps of one kind take than those of another."""
-        return max(0.0, self._means[kind] - self._means[other])
+        return max(0.0, self._mean(kind) - self._mean(other))
+
+    def _mean(self, kind: _Kind) -> float:
+        """Drafting with hidden states and without are taken to be alike until both were seen."""
+        alike = {_Kind.DRAFTING: _Kind.WITH_HIDDEN, _Kind.WITH_HIDDEN: _Kind.DRAFTING}
+        return self._means[kind if self._counts[kind] else alike.get(kind, kind)]
 
 
 def _children(proposal: Proposal) -> dict[int, list[int]]:

@@ -1,5 +1,6 @@
 """What the adaptive policy decided for one pass, and why: so that a screen can say it in words."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ class Why(StrEnum):
     """The drafts are expected to bring more tokens than the pass costs plain ones."""
 
     TRIAL = "trial"
-    """They are not; after eight such passes drafting pauses, and one follows each pause, to measure again."""
+    """They are not; after eight such passes drafting pauses, and one or two follow each pause, to measure again."""
 
     WINDOW = "window"
     """The Jacobi window is in the pass in any case, and what drafts bring besides would not pay for it alone."""
@@ -29,12 +30,14 @@ class Decision(NamedTuple):
     Attributes:
         why: see `Why`.
         tokens: expected of the pass; what the window's own branches bring is not foreseen.
-        cost: of the pass with what is done around it, in plain passes.
+        cost: of the pass with what is done around it and what pseudo rows take, in plain passes.
+        expected: the tokens of such a pass of 1, 2, 4, 8 … slots.
     """
 
     why: Why
     tokens: float
     cost: float
+    expected: Sequence[float] = ()
 
 
 UNDRAFTED = Decision(Why.PAUSED, 1.0, 1.0)

@@ -29,17 +29,6 @@ REASONS = {
 }
 
 
-SOURCES = {"accepted": "answer"}
-"""How sources of drafts are called, where their names in events say something else to a reader: of what was accepted
-already, which an ✗ may stand beside.
-"""
-
-
-def source_in_words(source: str) -> str:
-    """A source of drafts as it is shown: hidden transfer."""
-    return SOURCES.get(source, source.replace("_", " "))
-
-
 def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False) -> str:
     """One line below an answer: its figures, and why it ended if it did not end by itself.
 

@@ -45,13 +45,18 @@ class Panel(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"panel--title", "panel--muted"}
 
     NAME: ClassVar[str] = ""
-    """What it is called where it is explained."""
+    """What it is called on the screen and where it is explained."""
 
     palette: reactive[Palette] = reactive(Palette)
 
     @dataclass
     class Asked(Message):
         """Somebody clicked on the title: what does this show?"""
+
+    @property
+    def title(self) -> str:
+        """Its name, where that hangs on what it shows."""
+        return self.NAME
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -18,6 +18,8 @@ LEAST_MOST_SLOTS, LEAST_TOP = 16, 2.0
 """The chart reaches at least so far to the right, in slots, and up, in plain passes."""
 NOTHING_DRAFTED = 1.05
 """Mean slots below which decoding is plain."""
+MOST_POWERS = 7
+"""A decision is drawn for at most 64 slots."""
 COST, TOKENS, TAKEN = "·", "○", "●"
 
 Curve = Sequence[tuple[float, float]]
@@ -28,8 +30,8 @@ class PolicyPanel(StepPanel):
     """One column of cells for a number of slots (logarithmic), one row for a height.
 
     Dots show the cost of a pass, in plain ones; circles the tokens that it is expected to bring. A plain pass brings
-    one token, so where the circles lie above the dots, drafting pays, and most where the gap is widest. Both are means
-    over the latest passes. What is said of the pass that is shown is what was decided for it.
+    one token, so where the circles lie above the dots, drafting pays, and most where the gap is widest. Both are those
+    of the pass that is shown; where nothing was proposed for it, means over the latest passes.
     """
 
     NAME = "how much to draft"
@@ -59,10 +61,10 @@ class PolicyPanel(StepPanel):
         shown = self._shown()
         if shown is None:
             return text
-        return (
-            f"{text} {shown.sentence} The dots are what passes cost by their slots, the circles what they should "
-            "bring, both of late: where the circles lie above the dots, drafting pays."
-        )
+        whose = "this pass costs by its slots, the circles the tokens that its drafts should bring"
+        if not shown.expected:
+            whose = "passes cost of late by their slots, the circles the tokens that they should bring"
+        return f"{text} {shown.sentence} The dots are what {whose}. Where the circles lie above them, drafting pays."
 
     def _shown(self) -> "PassChoice | LateChoice | None":
         """What there is to say: of the pass, else of the latest passes."""
@@ -72,18 +74,17 @@ class PolicyPanel(StepPanel):
         return self._pass or LateChoice(choice.slots, choice.tokens, _at(_costs(choice), choice.slots))
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = self.titles("how much to draft", "drafting")
+        titles = self.titles(self.NAME)
         choice, shown = self._choice, self._shown()
         if choice is None or shown is None:
             sentence = "Drafts as many tokens as pay here."
             return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
         header = self.header(width, titles, shown.slots_told)
         words: Row = [(longest(width, shown.wordings), self.muted)]
-        legend: Row = [
-            (longest(width, _legends("chosen" if isinstance(shown, LateChoice) else "this pass")), self.muted)
-        ]
-        expected = [(float(one.slots), one.tokens) for one in choice.expected]
-        chart = self._chart(_costs(choice), expected, (shown.slots, shown.tokens), width, height - 3)
+        legend: Row = [(longest(width, shown.legends), self.muted)]
+        expected = shown.expected or [(float(one.slots), one.tokens) for one in choice.expected]
+        costs = _through(_costs(choice), shown.slots, shown.cost)
+        chart = self._chart(costs, expected, (shown.slots, shown.tokens), width, height - 3)
         return [header, *chart, *([legend] if chart else []), words]
 
     def _chart(self, costs: Curve, expected: Curve, taken: tuple[float, float], width: int, height: int) -> list[Row]:
@@ -101,9 +102,10 @@ class PolicyPanel(StepPanel):
                 row = round((top - value) / (top - 1) * (height - 1))
                 cells[row, _column(slots, most, columns)] = mark
 
+        own = _column(taken[0], most, columns) if taken[0] >= 1 else None
         for curve, mark in ((costs, COST), (expected, TOKENS)):
             for column in range(columns):
-                slots = most ** (column / (columns - 1))
+                slots = taken[0] if column == own else most ** (column / (columns - 1))
                 if curve and slots <= curve[-1][0] + 1e-6:
                     put(slots, _at(curve, slots), mark)
         put(*taken, TAKEN)
@@ -119,12 +121,12 @@ class PolicyPanel(StepPanel):
         return [*rows, [(_slots_axis(most, columns), self.muted)]]
 
 
-def _legends(taken: str) -> tuple[str, ...]:
-    """What the signs mean, the longest that fits."""
+def _legends(whose: str, taken: str) -> tuple[str, ...]:
+    """What the signs mean, in ever fewer words."""
     return (
-        f"of late: {COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} {taken}",
-        f"of late: {COST} cost  {TOKENS} tokens expected  {TAKEN} {taken}",
-        f"of late: {COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
+        f"{whose}{COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} {taken}",
+        f"{whose}{COST} cost  {TOKENS} tokens expected  {TAKEN} {taken}",
+        f"{whose}{COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
         f"{COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
     )
 
@@ -139,6 +141,21 @@ class PassChoice(NamedTuple):
     def tokens(self) -> float:
         """Expected of it."""
         return self.decision.tokens
+
+    @property
+    def cost(self) -> float:
+        """In plain passes."""
+        return self.decision.cost
+
+    @property
+    def expected(self) -> Curve:
+        """What its drafts should bring, by slots, through the point taken; empty where nothing was proposed."""
+        known = {float(1 << power): tokens for power, tokens in enumerate(self.decision.expected[:MOST_POWERS])}
+        return sorted((known | {float(self.slots): self.tokens}).items()) if known else []
+
+    @property
+    def legends(self) -> tuple[str, ...]:
+        return _legends("" if self.expected else "of late: ", "this pass")
 
     @property
     def slots_told(self) -> list[str]:
@@ -162,7 +179,7 @@ class PassChoice(NamedTuple):
         short = f"cost {self.decision.cost:.1f}×, should bring {self.tokens:.1f} tokens"
         match self.decision.why:
             case "trial":
-                return [f"A trial pass, to measure again: {whole}", f"A trial, to measure: {short}", "A trial pass"]
+                return [f"A trial pass, to measure again: {whole}", f"A trial: {short}", "A trial pass"]
             case "window":
                 window = "The Jacobi window is in every pass here"
                 return [f"{window}: {_slots(self.slots)} cost {price}", window, "The Jacobi window"]
@@ -175,6 +192,15 @@ class LateChoice(NamedTuple):
     slots: float
     tokens: float
     cost: float
+
+    @property
+    def expected(self) -> Curve:
+        """No more than the means by slots."""
+        return []
+
+    @property
+    def legends(self) -> tuple[str, ...]:
+        return _legends("of late: ", "chosen")
 
     @property
     def slots_told(self) -> list[str]:
@@ -202,6 +228,16 @@ class LateChoice(NamedTuple):
 def _costs(choice: PolicyChoice) -> Curve:
     """What passes cost by their slots, in plain ones."""
     return [(float(one.slots), one.ms / choice.costs[0].ms) for one in choice.costs]
+
+
+def _through(costs: Curve, slots: float, cost: float) -> Curve:
+    """A curve of costs of late as that of a pass: what is done besides is the same for any number of slots, beyond one,
+    and differs from pass to pass.
+    """
+    if slots <= 1:
+        return costs
+    off = cost - _at(costs, slots)
+    return sorted(({size: price + off if size > 1 else price for size, price in costs} | {float(slots): cost}).items())
 
 
 def _slots(slots: float) -> str:

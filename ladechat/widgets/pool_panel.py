@@ -7,24 +7,30 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
-from ladechat.widgets.formatting import source_in_words
+from ladechat.widgets.draft_sources import source_in_words, sources_explained
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import slots_of
 
 WIDE = 44
-"""From this many cells on, a candidate's source is written out, and whether it was tried."""
+"""From this many cells on, a line says whether its guess was tried."""
 MOST_SOURCE_CELLS = 16
-NARROW_PART = 5
-"""In fewer cells, one of so many is for the beginning of the source: window, prompt, answer, recycl …"""
+NARROW_PART = 3
+"""In fewer cells, no more than one of so many is for the source, or for its first word: recycling, hidden …"""
 LEAST_TOKEN_CELLS = 4
 """A fork with less room for its token is drawn as a line of its own."""
 LEGEND_ROWS = 10
 """From this height on, there is a line that says what the marks mean."""
 LEGENDS = (
-    "✓ accepted · ✗ refused · · never judged · – not tried",
+    "✓ accepted · ✗ refused · · never judged",
     "✓ accepted ✗ refused · not judged",
     "✓ accepted ✗ refused",
+)
+LEGENDS_WITH_UNTRIED = (
+    "✓ accepted · ✗ refused · · never judged · – not tried",
+    "✓ accepted ✗ refused · not judged – not tried",
+    "✓ yes ✗ no · not judged – not tried",
+    "✓ yes ✗ no – not tried",
 )
 WINDOW = "window"
 """The source of the window's own branches."""
@@ -39,7 +45,7 @@ class PoolPanel(StepPanel):
     drafters have brought; for a decoder without a pool, all branches.
     """
 
-    NAME = "drafts and n-gram pool"
+    NAME = "drafts"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -58,6 +64,22 @@ class PoolPanel(StepPanel):
         self._accepted.clear()
         self._tested.clear()
 
+    @property
+    def title(self) -> str:
+        """Of the n-gram pool where nobody else is asked."""
+        step = self._step
+        pool_alone = step is not None and step.pool is not None and step.decision is None and not self._others(step)
+        return "n-gram pool" if pool_alone else self.NAME
+
+    @staticmethod
+    def _others(step: protocol.Step) -> list[protocol.Candidate]:
+        """The branches of the draft tree that are not the pool's."""
+        if step.draft is None:
+            return []
+        others = branches(step.draft, [] if step.pool is None else step.pool.candidates)
+        # The window's branches are seen where it is drawn.
+        return [one for one in others if step.pool is None or step.window is None or one.source != WINDOW]
+
     def explain(self) -> str:
         """What was guessed, and how often guesses came true."""
         step = self._step
@@ -69,40 +91,42 @@ class PoolPanel(StepPanel):
         nodes = 0 if draft is None else len(draft.token_ids)
         kept = 0 if draft is None else draft.verdicts.count("accepted")
         cells = sum(slot.row is not None for slot in slots_of(step))
-        own = f", {cells} of them cells of the Jacobi window" if cells else ""
-        text = f"This pass had {nodes} drafted token{'s' * (nodes != 1)} in it{own}; and kept {kept}, marked ✓."
-        if step.pool is not None:
-            text += (
-                f" The pool holds {step.pool.ngrams:,} n-grams, and had a guess in {step.pool.hits:,} of "
-                f"{step.pool.lookups:,} passes: an n-gram that begins with the last token."
+        own = f", {cells} of them in cells of the Jacobi window" if cells else ""
+        marked = ", marked ✓" if kept else ""
+        parts = [f"This pass tried {_drafts(nodes)}{own}; the model accepted {kept or 'none'}{marked}."]
+        pool = step.pool
+        if pool is not None:
+            parts.append(
+                f"The n-gram pool holds {pool.ngrams:,} n-gram{'s' * (pool.ngrams != 1)}, and had a guess in "
+                f"{pool.hits:,} of {pool.lookups:,} pass{'es' * (pool.lookups != 1)}: an n-gram that begins with the "
+                "last token."
             )
+        shown = [] if pool is None else [candidate.source for candidate in pool.candidates]
+        parts.append(sources_explained([*([] if draft is None else draft.sources), *shown]))
         tested, accepted = self._tested.total(), self._accepted.total()
-        return f"{text} In this answer the model judged {tested:,} drafted tokens and agreed with {accepted:,}."
+        parts.append(f"In this answer the model judged {_drafts(tested)} and agreed with {accepted:,}.")
+        return " ".join(part for part in parts if part)
 
     def rows(self, width: int, height: int) -> list[Row]:
         step = self._step
         if step is None:
             return [self.header(width, ("drafts",), [""]), *self.sentence("Fills with the first pass.", width)]
         plain = step.draft is None and step.pool is None and not self._tested
+        pool = step.pool
+        guesses = [*([] if pool is None else pool.candidates), *self._others(step)]
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
         if height >= LEGEND_ROWS and not plain:
-            footer.insert(0, [(longest(width, LEGENDS), self.muted)])
+            legends = LEGENDS if all(guess.tried for guess in guesses) else LEGENDS_WITH_UNTRIED
+            footer.insert(0, [(longest(width, legends), self.muted)])
         room = height - 1 - len(footer)
-        pool = step.pool
         if pool is None:
-            drafted = [] if step.draft is None else branches(step.draft, [])
-            header = self.header(width, self.titles("drafts"), [_more(len(drafted) - room)])
+            header = self.header(width, self.titles(self.title), [_more(len(guesses) - room)])
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
-            return [header, *self._guesses("", drafted, room, width), *footer]
+            return [header, *self._guesses("", guesses, room, width), *footer]
         rate = f"{pool.hits / pool.lookups:.0%}".replace("%", " %") if pool.lookups else "–"
-        facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} · hit {rate}", f"hit {rate}"]
-        others = [] if step.draft is None else branches(step.draft, pool.candidates)
-        if step.window is not None:  # its branches are seen where it is drawn
-            others = [branch for branch in others if branch.source != WINDOW]
-        titles = ("n-gram pool and other drafts", "pool and drafts") if others else ("n-gram pool", "pool")
-        guesses = [*pool.candidates, *others]
-        header = self.header(width, self.titles(*titles), facts)
+        facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} n-grams", f"hit {rate}", ""]
+        header = self.header(width, self.titles(self.title), facts)
         return [header, *self._guesses(visible(pool.after), guesses, room, width), *footer]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
@@ -151,10 +175,11 @@ class PoolPanel(StepPanel):
         return [*row, (source, self.muted)], starts
 
     def _source(self, candidate: protocol.Candidate, width: int) -> str:
-        """Where a guess came from, and whether it was tried, as far as there is room."""
+        """Where a guess came from, and whether it was tried. Tokens give way to it, for they may be cut."""
         source = source_in_words(candidate.source)
         if width < WIDE:
-            return visible(source[: max(1, width // NARROW_PART)].strip())
+            most = max(1, width // NARROW_PART)
+            return shorten(source if cell_len(source) <= most else source.partition(" ")[0], most)
         source = shorten(source, MOST_SOURCE_CELLS)
         return source if candidate.tried else f"not tried · {source}"
 
@@ -195,6 +220,10 @@ class PoolPanel(StepPanel):
             f"{source_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
         ]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
+
+
+def _drafts(count: int) -> str:
+    return f"{count:,} drafted token{'s' * (count != 1)}"
 
 
 def _more(hidden: int) -> str:

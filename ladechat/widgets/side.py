@@ -209,7 +209,7 @@ class SidePanels(Vertical):
 
     def explanations(self) -> list[tuple[str, str]]:
         """Each panel and slider that is on the screen by its name, and what it says of itself."""
-        panels = [(panel.NAME, panel.explain()) for panel in self.query(Panel) if panel.region.area]
+        panels = [(panel.title, panel.explain()) for panel in self.query(Panel) if panel.region.area]
         sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
         return [*panels, *(_explained(one.label.strip(), one.value, one.parameter.help) for one in sliders)]
 

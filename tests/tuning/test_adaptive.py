@@ -210,7 +210,10 @@ def test_what_is_said_of_a_pass_agrees_with_its_slots_and_its_price(
     riding = [chain([DOG, RAN], 0.5, whole=True)] if window else []
     for proposals, text in passes:
         drafting, choice = step(policy, [*riding, *proposals], text or [NEVER])
-        why, tokens, cost = policy.decision
+        why, tokens, cost, expected = policy.decision
+        assert bool(expected) == drafting
+        if expected and len(choice.tree) in (powers := [1, 2, 4, 8, 16, 32, 64]):
+            assert expected[powers.index(len(choice.tree))] == tokens
         assert (why in (Why.PAUSED, Why.NONE)) == (len(choice.tree) == 1)
         assert (why is Why.PAUSED) == (not drafting)
         if why in (Why.PAYS, Why.TRIAL):
@@ -233,6 +236,26 @@ def test_where_nothing_pays_there_are_trials_between_the_pauses() -> None:
     assert found.index(Why.TRIAL) < found.index(Why.PAUSED)
 
 
+class HalfLost(AdaptivePolicy):
+    """Looking for drafts takes as long as the pass, which takes a second: see `step`."""
+
+    def drafting(self) -> bool:
+        drafting = super().drafting()
+        self._began -= 1.0 + drafting
+        return drafting
+
+
+@pytest.mark.parametrize("from_hidden", [False, True])
+def test_what_a_pass_is_said_to_cost_counts_the_time_that_drafting_takes(from_hidden: bool) -> None:
+    """Whoever drafts, and however they do it: so drafts that bring half a token more do not pay."""
+    policy = HalfLost(MadeUpCosts(free))
+    drafts = [chain([THE], 0.5)._replace(from_hidden=from_hidden)]
+    found = [step(policy, drafts) and policy.decision for _ in range(40)]
+    assert all(one.cost == pytest.approx(2.0, abs=0.1) for one in found[1:] if one.why is not Why.PAUSED)
+    assert Why.PAYS not in {one.why for one in found[1:]}
+    assert sum(one.why is Why.PAUSED for one in found) > 20
+
+
 # --- what is learnt ---------------------------------------------------------------------------------------------------
 
 
@@ -252,6 +275,18 @@ def test_drafts_that_were_left_out_are_judged_too() -> None:
     for _ in range(12):
         step(policy, [unlikely], [THE])
     assert len(policy.choose(LAST, [unlikely]).tree) == 2
+
+
+def test_a_text_that_becomes_hard_to_foresee_is_noticed_long_before_the_rates_have_followed() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    drafts = [chain([THE, CAT], 0.9, kind="from a table")]
+    for _ in range(300):
+        step(policy, drafts, [THE, CAT])
+    assert policy.decision.tokens > 2.5
+    for _ in range(30):
+        step(policy, drafts, [NEVER])
+    assert policy.rates(drafts[0].nodes[0]) > 0.7
+    assert policy.decision.tokens < 1.5
 
 
 def test_every_pass_is_told_to_the_costs() -> None:
@@ -306,6 +341,16 @@ def test_a_pause_ends_and_drafts_that_pay_go_on_without_another() -> None:
     drafting = [step(policy, paying, [THE, CAT])[0] for _ in range(300)]
     assert len(pauses(drafting)) <= 1
     assert all(drafting[100:])
+
+
+def test_another_text_ends_a_pause() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    while step(policy, worthless())[0]:
+        pass
+    for _ in range(100):
+        step(policy, worthless())
+    policy.begin()
+    assert step(policy, worthless())[0]
 
 
 def test_after_drafts_have_paid_pauses_begin_short_again() -> None:

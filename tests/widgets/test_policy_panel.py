@@ -90,6 +90,21 @@ async def test_what_is_said_of_a_pass_is_what_was_decided_for_it() -> None:
             assert words in panel.explain()
 
 
+@pytest.mark.parametrize("slots", [2, 3, 4, 7, 16, 40])
+async def test_both_curves_go_through_what_was_decided_for_the_pass(slots: int) -> None:
+    """Here it should bring as many tokens as it costs, so all three signs are one; and none is left of late means."""
+    panel = shown(POLICY_CHOICE)
+    async with Host(panel, 80, 20).run_test():
+        for taken in (1.4, 2.2, 3.4):
+            decided = Decision(why="pays", tokens=taken, cost=taken, expected=[1.0, *[1.0 if slots > 2 else taken] * 6])
+            panel.show_step(msgspec.structs.replace(step(["a"], time=timing(slots)), decision=decided))
+            text = ["".join(part for part, _ in row) for row in panel.rows(80, 20)]
+            column = next(line.index(TAKEN) for line in text[1:-3] if TAKEN in line)
+            signs = {line[column] for line in text[1:-3] if len(line) > column} - {" "}
+            assert signs == {TAKEN}
+            assert "of late" not in text[-2] + panel.explain()
+
+
 @pytest.mark.parametrize(("slots", "decision", "_words"), PASSES)
 def test_no_wording_of_any_length_speaks_of_drafts_where_there_are_none(
     slots: int, decision: Decision, _words: str

@@ -5,6 +5,7 @@ import pytest
 
 from ladechat.palette import Palette
 from ladechat.protocol import DraftTree
+from ladechat.widgets.draft_sources import source_in_words
 from ladechat.widgets.pool_panel import PoolPanel
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step
@@ -27,6 +28,7 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
     panel = pool_step()
     async with Host(panel, 50, 8).run_test():
         shown = lines(panel)
+        assert panel.title == "n-gram pool"
         assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams · hit 61 %"
         assert shown[1] == "after ‹·pool›:"
         assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"]
@@ -67,13 +69,54 @@ async def test_guesses_that_begin_alike_are_drawn_as_a_tree() -> None:
         assert shown[-2].startswith("✓ accepted"), "the marks are explained where there is room"
 
 
-async def test_a_narrow_panel_keeps_marks_tokens_and_the_beginning_of_the_source() -> None:
+async def test_in_a_narrow_panel_tokens_give_way_to_the_source() -> None:
     panel = pool_step()
     async with Host(panel, 28, 6).run_test():
         shown = lines(panel)
-        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "…", "windo"]
-        assert shown[3].split() == ["✓", "└-grams", "answe"]
-        assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "promp"]
+        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram…", "window"]
+        assert shown[3].split() == ["✓", "└-grams", "answer"]
+        assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
+
+
+SOURCES = ["window", "prompt", "accepted", "earlier", "suffix", "recycling", "hidden_transfer", "medusa", "layer_skip"]
+
+
+async def test_every_source_is_a_whole_word_at_any_width_and_explained_while_it_is_on_the_screen() -> None:
+    panel = PoolPanel()
+    async with Host(panel, 80, 6).run_test():
+        for source in SOURCES:
+            panel.show_step(step([" one"], pool=pool_view(" pool", [candidate([" long", " words"] * 9, source)])))
+            words = source_in_words(source)
+            for width in (28, 36, 43, 80):
+                line = "".join(text for text, _ in panel.rows(width, 6)[2])
+                assert line.endswith((f" {words}", f" {words.split()[0]}"))
+            assert f"Where drafts come from: {words}, " in panel.explain()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "matched", "words"),
+    [
+        ([], 0, "This pass tried 0 drafted tokens; the model accepted none."),
+        (["a"], 0, "This pass tried 1 drafted token; the model accepted none."),
+        (["a", "b"], 2, "This pass tried 2 drafted tokens; the model accepted 2, marked ✓."),
+    ],
+)
+async def test_it_says_in_sound_english_what_was_drafted(tokens: list[str], matched: int, words: str) -> None:
+    panel = PoolPanel()
+    async with Host(panel, 50, 8).run_test():
+        known = [candidate(tokens, "suffix", matched=matched)] if tokens else []
+        panel.show_step(step([*tokens[:matched], "."], pool=pool_view("x", known)))
+        assert panel.explain().startswith(words)
+
+
+async def test_what_the_dash_means_is_said_where_one_is_on_the_screen() -> None:
+    panel = PoolPanel()
+    async with Host(panel, 80, 14).run_test():
+        for untried in (True, False):
+            panel.show_step(step([" keeps", " n"], pool=pool_view(" pool", KNOWN if untried else KNOWN[:3])))
+            for width in (28, 36, 50, 80):
+                text = ["".join(part for part, _ in row) for row in panel.rows(width, 14)]
+                assert ("– not tried" in text[-2]) == untried
 
 
 async def test_a_token_that_was_never_in_the_tree_is_not_called_refused() -> None:
@@ -136,7 +179,7 @@ async def test_odd_tokens_leave_the_source_at_the_edge(odd: str) -> None:
     panel = PoolPanel()
     panel.show_step(step([odd], pool=pool_view(odd, [candidate([odd, odd, "x"], "prompt")])))
     async with Host(panel, 28, 6).run_test():
-        assert lines(panel)[2].endswith(" promp")
+        assert lines(panel)[2].endswith(" prompt")
 
 
 async def test_without_a_pool_the_branches_of_the_draft_tree_are_shown_and_counted() -> None:
@@ -161,7 +204,8 @@ async def test_beside_the_pool_stand_the_branches_of_other_drafters() -> None:
     panel.show_step(msgspec.structs.replace(both, pool=pool_view(" pool", KNOWN)))
     async with Host(panel, 60, 9).run_test():
         shown = lines(panel)
-        assert shown[0].startswith("n-gram pool and other drafts")
+        assert shown[0].startswith("drafts")
+        assert panel.title == "drafts"
         assert [line.split()[-1] for line in shown[2:7]] == ["window", "answer", "prompt", "suffix", "answer"]
 
 
