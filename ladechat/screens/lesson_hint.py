@@ -24,7 +24,7 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
     if page.phase is Phase.RUNNING:
         return "The engine works · Enter hurries it"
     if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
-        return f"Predict: press 1 to {len(page.card.choices)}"
+        return f"Predict: press {_numbers(page.card)}"
     if not isinstance(page.card, Task):
         return _way_on(lesson, progress)
     if page.phase is Phase.TOLD:
@@ -40,7 +40,7 @@ def reminder(lesson: Lesson) -> str:
         return ""
     card = lesson.page.card
     if isinstance(card, Predict):
-        return f"Not yet: press a number first, 1 to {len(card.choices)}."
+        return f"Not yet: press a number first, {_numbers(card)}."
     return f"Not yet: {lesson.missing} ← → moves it · n: skip"
 
 
@@ -57,6 +57,11 @@ def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[obje
         case "next_scene", _:
             return progress.number + 1 < len(SCENES) or lesson.at_last_card
     return True
+
+
+def _numbers(card: Predict) -> str:
+    """Those to choose from: 1 or 2; 1 to 4."""
+    return f"1 {'to' if len(card.choices) > 2 else 'or'} {len(card.choices)}"
 
 
 def _way_on(lesson: Lesson, progress: Progress) -> str:
