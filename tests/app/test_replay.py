@@ -88,6 +88,7 @@ class RecordedSession:
             await ask(pilot, "Three?")
             await self._steps(pilot, 99)
             await pilot.press("ctrl+l")
+            stage.app.clear_notifications()  # what the app says for a while is in no recording
             for decoder in ("suffix", "autoregressive", "auto", "lookahead"):
                 await stage.engine.send(Configure(decoder=decoder, parameters={"ngram": 4}))
                 await ask(pilot, f"With {decoder}?")
