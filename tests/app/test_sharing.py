@@ -119,6 +119,7 @@ async def test_quitting_ends_an_export_and_leaves_nothing_behind(
 ) -> None:
     witness = tmp_path / "witness"
     monkeypatch.setenv("WITNESS", str(witness))
+    monkeypatch.setattr("ladechat.session.exporting.SECONDS_TO_LEAVE", 60.0)  # for a machine that has much to do
     stand_in(monkeypatch, WRITING)
     stage = Stage()
     async with stage.app.run_test() as pilot:
