@@ -308,7 +308,7 @@ class Forced:
 
 
 @decoders
-@pytest.mark.parametrize("first", range(0, 24, 8))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.full) for first in (8, 16))])
 def test_seeded_sampling_equals_plain_decoding_and_generate(name: str, first: int) -> None:
     drafts = sum(check_a_sampled_case(name, seed) for seed in range(first, first + 8))
     assert drafts or name == "autoregressive"

@@ -38,6 +38,7 @@ def test_two_recordings_are_shown_side_by_side_or_it_is_said_why_not(
         assert result.exit_code == 2 and why in result.stderr and result.stderr.count("\n") == 1
 
 
+@pytest.mark.full
 async def test_both_run_along_one_clock_with_the_keys_of_a_race(tmp_path: Path) -> None:
     recording = Recording.read(recorded(tmp_path, *turn(1)))
     screen = RaceScreen(Comparison(recording, recording))

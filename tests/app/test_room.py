@@ -52,7 +52,10 @@ async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None
         await wait_until(pilot, lambda: stage.app.query_one("#side").region.area > 0)
 
 
-@pytest.mark.parametrize("size", [(30, 8), (39, 40), (100, 9), (5, 3), (1, 1)])
+TINY = [(39, 40), (1, 1), *(pytest.param(size, marks=pytest.mark.full) for size in ((30, 8), (100, 9), (5, 3)))]
+
+
+@pytest.mark.parametrize("size", TINY)
 async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tuple[int, int]) -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=(100, 30)) as pilot:

@@ -145,6 +145,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.full
 async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_was(recorded: Path) -> None:
     stage = Stage(FakeEngine(answers=("An answer that is found.",)))
     async with stage.app.run_test(size=(100, 30)) as pilot:

@@ -20,6 +20,7 @@ def test_without_a_gpu_there_is_nothing_to_measure(
     assert said.err.count("\n") == 1 and "no CUDA device" in said.err and not said.out
 
 
+@pytest.mark.full
 def test_a_check_runs_everything_on_a_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--check", "--json", str(tmp_path / "gpu.json")]) == 0
     report = json.loads((tmp_path / "gpu.json").read_text())

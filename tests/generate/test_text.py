@@ -51,7 +51,7 @@ def test_stop_strings_cut_where_transformers_cuts() -> None:
     answer = generate(model, prompt, max_new_tokens=40)[0, prompt.shape[1] :]
     text = tokenizer.decode(answer, skip_special_tokens=True)
     cut = 0
-    for start in range(2, len(text) - 4, 25):
+    for start in range(2, len(text) - 4, 40):
         stop = text[start : start + 3]
         request = {"max_new_tokens": 40}
         expected = generate(model, prompt, **request, stop_strings=[stop], tokenizer=tokenizer)
@@ -61,7 +61,7 @@ def test_stop_strings_cut_where_transformers_cuts() -> None:
         door = generate(model, prompt, **request, stopping_criteria=criteria, custom_generate=lookahead_generate)
         assert torch.equal(door, expected), stop
         cut += expected.shape[1] < prompt.shape[1] + len(answer)
-    assert cut > 3
+    assert cut > 2
 
 
 def test_stop_strings_of_a_generation_config_count_too() -> None:

@@ -79,6 +79,7 @@ def run_them(folder: Path) -> tuple[int, dict[str, int], list[dict[str, str]]]:
     return int(status), counts, calls
 
 
+@pytest.mark.full
 def test_each_call_is_made_twice_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, counts, _ = run_them(tmp_path)
     printed = capsys.readouterr().out
