@@ -25,7 +25,7 @@ FRAMES_PER_SECOND = 30
 WELCOME = (
     "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
     "anyway. F6 slows an answer down to four passes a second. F1 explains the screen, ? its panels, /learn how it "
-    "works. Ask, for instance: What is the n-gram pool?"
+    "works. Ask, for instance: How does lookahead decoding work?"
 )
 SEARCHING = "searching"
 IN_PALETTE_ALREADY = ("quit", "interrupt")
