@@ -22,11 +22,12 @@ class Start(Protocol):
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts programs, and sees to it that their terminals end."""
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts programs that know no settings of other tests, and sees to it that their terminals end."""
     if shutil.which("tmux") is None:
         assert not os.environ.get("LADECHAT_TESTS_NEED_TMUX"), "tmux is missing"
         pytest.skip("needs tmux")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     terminals: list[Terminal] = []
 
     def start(size: tuple[int, int], *options: str, first: str = "Ask something") -> Terminal:
