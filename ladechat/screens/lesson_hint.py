@@ -30,7 +30,8 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
     if page.phase is Phase.TOLD:
         return f"{_way_on(lesson, progress)} · or move a slider and try again"
     if lesson.missing:
-        return f"{lesson.missing} ← → moves it · Tab: another · n: skip"
+        skipped = " · n: next scene" if acts(lesson, progress, "next_scene", ()) else ""
+        return f"{lesson.missing} ← → moves it · Tab: another{skipped}"
     return "Enter asks again · ← → move the slider · Tab: another"
 
 
@@ -41,7 +42,7 @@ def reminder(lesson: Lesson) -> str:
     card = lesson.page.card
     if isinstance(card, Predict):
         return f"Not yet: press a number first, {_numbers(card)}."
-    return f"Not yet: {lesson.missing} ← → moves it · n: skip"
+    return f"Not yet: {lesson.missing} ← → moves it"
 
 
 def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[object, ...]) -> bool:
