@@ -251,6 +251,7 @@ async def test_the_form_sets_what_is_marked_and_refuses_in_place(tmp_path: Path)
     assert (kept.decoder, kept.parameters) == ("lookahead", {"window": 8, "pool_prompt": False})
 
 
+@pytest.mark.full
 async def test_theme_look_and_panels_are_as_they_were_left(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     stage = Room(path=path)
@@ -289,6 +290,7 @@ async def test_auto_in_the_palette_is_auto() -> None:
 FENCED = "First:\n```python\na = 1\nb = 2\n```\nthen\n```\nlast\n```\n"
 
 
+@pytest.mark.full
 async def test_a_block_of_code_is_copied_from_the_last_answer_that_has_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

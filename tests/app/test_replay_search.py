@@ -46,6 +46,7 @@ def test_what_is_nowhere_is_not_found(tmp_path: Path, text: str) -> None:
     assert Player(recording_of(tmp_path)).found(text) is None
 
 
+@pytest.mark.full
 async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_path: Path) -> None:
     screen = ReplayScreen(recording_of(tmp_path))
     app = LadechatApp(screen)

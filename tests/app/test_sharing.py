@@ -106,6 +106,8 @@ async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
 
 
 WRITING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
 try:
     open(os.environ["WITNESS"], "w").write(f"{os.getpid()} {sys.argv[1]}")
     time.sleep(60)
