@@ -67,7 +67,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     TITLE = "ladechat"
     ENABLE_COMMAND_PALETTE = True
     HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST_COLUMNS, "-tiny"), (70, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012 - as above
 
     palette: reactive[Palette] = reactive(Palette)
     said: reactive[tuple[Message, ...]] = reactive(())

@@ -40,7 +40,7 @@ class Detokenizer:
         self._early = shown[len(text) :].rstrip(UNDECODABLE) if shown.startswith(text) else ""
 
     def pause(self) -> str:
-        """What still waited and is whole, where more tokens may follow later. Half a character goes on waiting."""
+        """The text that was held back, where the answer may go on later. An incomplete character stays held back."""
         if self._waiting:
             text = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :]
             self._early = text.rstrip(UNDECODABLE)
@@ -51,7 +51,7 @@ class Detokenizer:
         return [self._push(token_id) for token_id in token_ids]
 
     def finish(self) -> str:
-        """What still waited."""
+        """The text that was held back, an incomplete character included."""
         if not self._waiting:  # as mostly: then there is no need to ask the tokenizer, which takes long
             self._shown, self._shown_text = [], ""
             return ""

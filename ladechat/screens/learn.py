@@ -267,7 +267,7 @@ class LearnScreen(Screen[None]):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The footer shows what acts now: digits where there is something to predict, each for a choice."""
+        """Whether a key does something now, and stands in the footer: a digit does where it is one of the choices."""
         on_slider = isinstance(self.focused, Slider)
         return on_slider if action == "move_slider" else acts(self.lesson, self._progress, action, parameters)
 

@@ -94,7 +94,7 @@ class ConversationView(Vertical):
         status.paused, status.waiting = paused, waiting
 
     def show_searching(self, searching: bool) -> None:
-        """Show that a text is searched for; the keys of a pause are letters of it then."""
+        """Say in the status line that a text is being searched for, in the place of the keys of a pause."""
         self._status.looking_at = SEARCHING if searching else ""
 
     def toggle_panels(self) -> None:

@@ -66,7 +66,7 @@ class EngineRun:
         self._spawn(self._engine.close())
 
     def send(self, command: Command) -> None:
-        """Send a command, in the background."""
+        """Send a command, and do not wait until it has been written."""
         self._spawn(self._engine.send(command))
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:

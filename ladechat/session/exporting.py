@@ -16,7 +16,7 @@ from ladechat.terminal import PROGRESS_LINES
 COMMAND = (sys.executable, "-P", "-m", "ladechat", "export")
 """`-P` keeps the working directory off `sys.path`, as for an engine."""
 SECONDS_TO_LEAVE = 3.0
-"""How long it may take to take away what it has begun, before it is killed."""
+"""So long an interrupted export has to delete its unfinished file; then it is killed."""
 SPEAKER = "ladechat: "
 
 

@@ -1,4 +1,6 @@
-"""Another model, tried beside the one that answers, until its files are found: a mistyped name costs nothing."""
+"""Looking for the files of another model while the present one goes on answering, so that a mistyped name changes
+nothing.
+"""
 
 from collections.abc import Callable
 
@@ -11,7 +13,8 @@ NewEngine = Callable[[Settings], EngineSource]
 
 
 class ModelTrial:
-    """An engine that looks for its model. Until it has found that it takes hardly any memory, and nobody sees it.
+    """An engine that looks for the files of its model. Before they are found it takes hardly any memory, and its events
+    are not shown.
 
     Args:
         model: its name.

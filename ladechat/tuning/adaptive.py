@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ladechat.decoder.drafters.drafter import ROOT, Node, Outcome, Proposal
+from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
 from ladechat.decoder.policy import NOT_TAKEN, Choice, add_whole
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.decision import UNDRAFTED, Decision, Why
-from ladechat.tuning.rates import AcceptanceRates, Confidence
+from ladechat.tuning.rates import AcceptanceRates
 from ladechat.tuning.worth import HiddenWorth, leaf_chances
 
 MAX_DRAFTS = 63
@@ -80,8 +80,6 @@ class AdaptivePolicy:
 
     def __init__(self, costs: Costs) -> None:
         self.rates = AcceptanceRates()
-        self._confidence = Confidence()
-        self._surest: Node | None = None
         self.decision = UNDRAFTED
         self.expectation = Expectation(1.0, 1.0, np.ones(MAX_DRAFTS + 1), 0.0)
         self._shown = 0
@@ -95,7 +93,6 @@ class AdaptivePolicy:
 
     def begin(self) -> None:
         """A pause ends, for drafts may pay here; if they do not, the next one is no shorter than it was."""
-        self._confidence = Confidence()
         self._unpaid = self._paused = 0
 
     def drafting(self) -> bool:
@@ -109,7 +106,7 @@ class AdaptivePolicy:
     def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
         """The tree that is expected to yield the most tokens per second; whole proposals are in it in any case."""
         tree = SlotTree(last_token)
-        self._carriers, self._surest, self.decision = (), None, UNDRAFTED
+        self._carriers, self.decision = (), UNDRAFTED
         if not self._drafting:
             return Choice(tree, [[] for _ in proposals], self._carriers)
         slots = [add_whole(tree, one) if one.whole else [NOT_TAKEN] * len(one.nodes) for one in proposals]
@@ -141,8 +138,6 @@ class AdaptivePolicy:
     def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
         """Learn what the step cost and what proposals were worth."""
         slots, seconds = len(outcome.tree), outcome.forward_seconds
-        if self._surest is not None:
-            self._confidence.observe(self.rates(self._surest), outcome.tokens[0] == self._surest.token)
         for proposal in proposals:
             self.rates.observe(proposal.nodes, outcome.tokens)
         # A machine that pauses once has not become slow.
@@ -194,16 +189,13 @@ class AdaptivePolicy:
         """
         children = [_children(proposal) for proposal in proposals]
         waiting: list[tuple[float, int, int]] = []  # −chance, proposal, node
-        confidence = self._confidence.factor
 
         def wait_for(index: int, parent: int, chance: float) -> None:
             for node in children[index].get(parent, ()):
-                rate = min(confidence * self.rates(proposals[index].nodes[node]), 1.0)
-                heapq.heappush(waiting, (-chance * rate, index, node))
+                heapq.heappush(waiting, (-chance * self.rates(proposals[index].nodes[node]), index, node))
 
         for index in range(len(proposals)):
             wait_for(index, ROOT, 1.0)
-        self._surest = proposals[waiting[0][1]].nodes[waiting[0][2]] if waiting else None
         chances: list[float] = []
         without_hidden: dict[int, float] = {}
         while waiting and len(chances) < MAX_DRAFTS and -waiting[0][0] >= LEAST_CHANCE:

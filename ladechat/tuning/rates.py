@@ -8,10 +8,6 @@ ASSUMED = 8.0
 """As many drafts as a drafter's own assumption counts."""
 MEMORY = 200.0
 """Older drafts count less and less: a text changes."""
-LATE_STEPS = 20.0
-"""A text is as easy or hard to foresee as it was in about this many steps."""
-DOUBTS = 2.0
-"""As many drafts that came true as expected count from the start, so that a few steps prove little."""
 
 
 class AcceptanceRates:
@@ -46,25 +42,3 @@ class AcceptanceRates:
                 rate, weight = self._rates.get(node.kind, (node.chance, ASSUMED))
                 weight = min(weight + 1, MEMORY)
                 self._rates[node.kind] = rate + (right - rate) / weight, weight
-
-
-class Confidence:
-    """Whether drafts lately come true as often as their rates say.
-
-    Rates are means over many steps, and the surest draft of a step is the one whose rate errs upwards most. A text that
-    is hard to foresee shows that within some steps, also where nothing was drafted: the token of the step is known.
-
-    Attributes:
-        factor: what to multiply rates with: 1 where they are right, less where fewer drafts come true.
-    """
-
-    def __init__(self) -> None:
-        self.factor = 1.0
-        self._right = self._expected = 0.0
-
-    def observe(self, expected: float, right: bool) -> None:
-        """Judge the surest draft of a step: how likely its rate said it was, and whether it came true."""
-        kept = 1 - 1 / LATE_STEPS
-        self._right = kept * self._right + right
-        self._expected = kept * self._expected + expected
-        self.factor = (DOUBTS + self._right) / (DOUBTS + self._expected)

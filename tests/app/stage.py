@@ -1,8 +1,10 @@
 """The whole app on a stage: with a scripted engine, and with what tests ask of its screen."""
 
 from collections.abc import Callable
+from typing import Any
 
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.selection import Selection
 
 from ladechat.app import LadechatApp
@@ -104,7 +106,7 @@ def notices_of(app: LadechatApp) -> list[str]:
     def note(_: object, said: tuple[Message, ...]) -> None:
         notices.extend(message.text for message in said[-1:])
 
-    app.watch_said = note  # type: ignore[attr-defined]
+    app.watch_said = note  # type: ignore[attr-defined] - Textual calls it by its name, before the app runs too
     return notices
 
 
@@ -116,6 +118,11 @@ async def wait_until(pilot: Driver, condition: Callable[[], bool]) -> None:
             return
         await pilot.pause(0.01)
     raise AssertionError(f"never came true; the screen ends with {pilot.app.query_one(Transcript)._lines[-8:]}")
+
+
+async def opens(pilot: Driver, screen: type[Screen[Any]]) -> None:
+    """Let the app work until a screen of this kind is in front."""
+    await wait_until(pilot, lambda: isinstance(pilot.app.screen, screen))
 
 
 async def ask(pilot: Driver, text: str) -> None:

@@ -31,7 +31,7 @@ from ladechat.session.replay import Recording
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.side import SidePanels, View
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, opens, wait_until
 from tests.app.test_learn import Room as Lessons
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
@@ -170,7 +170,7 @@ async def test_lists_move_by_keys_and_escape_leaves_them_as_it_leaves_the_system
         await wait_until(pilot, lambda: stage.activity == "ready")
         for command, opened in (("/settings", SettingsScreen), ("/model", ModelsScreen)):
             await ask(pilot, command)
-            await wait_until(pilot, lambda opened=opened: isinstance(stage.app.screen, opened))  # type: ignore[misc]
+            await opens(pilot, opened)
             await wait_until(pilot, lambda: stage.app.screen.query_one(OptionList).option_count > 10)
             await moves_by_keys(pilot)
             await pilot.press("escape")
@@ -208,7 +208,7 @@ async def test_ctrl_q_leaves_from_every_screen_above_the_chat(tmp_path: Path, mo
         ]
         for screen, open_it in opened_by:
             await open_it()
-            await wait_until(pilot, lambda screen=screen: isinstance(stage.app.screen, screen))  # type: ignore[misc]
+            await opens(pilot, screen)
             await pilot.press("ctrl+q", "escape")
             await wait_until(pilot, lambda: stage.app.screen is stage.screen)
             wanted.append(screen.__name__)

@@ -172,7 +172,7 @@ async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_ha
         assert window.explain().startswith("Each pass guesses")
         for decoder in ("auto", "plain decoding", "auto"):
             await pilot.press("f3")
-            await wait_until(pilot, lambda: status.decoder == decoder)  # noqa: B023 - waited for at once
+            await wait_until(pilot, partial(lambda wanted: status.decoder == wanted, decoder))
 
 
 async def test_f4_switches_the_look_of_everything() -> None:

@@ -121,9 +121,10 @@ def test_what_libraries_print_does_not_break_the_stream(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys, threading, time\n"
         "def chatter():\n"
+        "    while 'torch' not in sys.modules: time.sleep(0.01)\n"
         "    for _ in range(40):\n"
         "        time.sleep(0.1); print('a print'); os.write(1, b'a write\\n'); sys.stdout.flush()\n"
-        "threading.Timer(1.0, chatter).start() if 'engine' in sys.orig_argv else None\n"
+        "threading.Thread(target=chatter).start() if 'engine' in sys.orig_argv else None\n"
     )
     engine = Wire(environment={"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])})
     engine.ask(QUESTION)  # every line decodes, or `next` says so

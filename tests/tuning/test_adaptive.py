@@ -277,18 +277,6 @@ def test_drafts_that_were_left_out_are_judged_too() -> None:
     assert len(policy.choose(LAST, [unlikely]).tree) == 2
 
 
-def test_a_text_that_becomes_hard_to_foresee_is_noticed_long_before_the_rates_have_followed() -> None:
-    policy = AdaptivePolicy(MadeUpCosts(moderate))
-    drafts = [chain([THE, CAT], 0.9, kind="from a table")]
-    for _ in range(300):
-        step(policy, drafts, [THE, CAT])
-    assert policy.decision.tokens > 2.5
-    for _ in range(30):
-        step(policy, drafts, [NEVER])
-    assert policy.rates(drafts[0].nodes[0]) > 0.7
-    assert policy.decision.tokens < 1.5
-
-
 def test_every_pass_is_told_to_the_costs() -> None:
     seen: list[tuple[int, float]] = []
 

@@ -76,12 +76,12 @@ class Terminal(Host):
         await pilot.pause()
 
     def shown(self) -> Cells:
-        """All that stands on the terminal."""
+        """The characters and colours in each cell of the terminal."""
         screen = self.screen_of_terminal
         return [[screen.buffer[y][x] for x in range(screen.columns)] for y in range(screen.lines)]
 
     async def drawn_anew(self, pilot: Pilot[None]) -> Cells:
-        """The same, had nothing been kept of what was drawn before."""
+        """The cells after a full redraw, without anything cached."""
         self.widget.notify_style_update()
         self.widget.refresh()
         self.screen_of_terminal.reset()
