@@ -89,7 +89,6 @@ class Decoder:
         ending = limits.ending(len(prompt), runner.context_length)
         for drafter in self.drafters:
             drafter.begin(text, len(prompt) - generated)
-        self.policy.begin()
         while not ending.reached:
             # 2. Draft, 3. Choose
             room, drafting = Room(ending.room, runner.max_positions), self.policy.drafting()

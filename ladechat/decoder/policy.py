@@ -26,10 +26,6 @@ class Choice(NamedTuple):
 class Policy(Protocol):
     """Chooses what is worth its slots."""
 
-    def begin(self) -> None:
-        """A text begins, or is gone on with: what was seen lately of another one says little about it."""
-        ...
-
     def drafting(self) -> bool:
         """Whether drafters should be asked for the next pass."""
         ...
@@ -45,9 +41,6 @@ class Policy(Protocol):
 
 class FixedPolicy:
     """Takes everything: the drafters' own parameters say how much that is, as W, N and G do."""
-
-    def begin(self) -> None:
-        """There is nothing to forget."""
 
     def drafting(self) -> bool:
         return True

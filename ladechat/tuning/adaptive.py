@@ -91,10 +91,6 @@ class AdaptivePolicy:
         self._host = _HostSeconds()
         self._began = 0.0
 
-    def begin(self) -> None:
-        """A pause ends, for drafts may pay here; if they do not, the next one is no shorter than it was."""
-        self._unpaid = self._paused = 0
-
     def drafting(self) -> bool:
         """False for a while where drafting does not pay."""
         self._began = time.perf_counter()

@@ -106,7 +106,7 @@ def notices_of(app: LadechatApp) -> list[str]:
     def note(_: object, said: tuple[Message, ...]) -> None:
         notices.extend(message.text for message in said[-1:])
 
-    app.watch_said = note  # type: ignore[attr-defined] - Textual calls it by its name, before the app runs too
+    app.watch_said = note  # type: ignore[attr-defined]  # Textual calls it by its name, before the app runs too
     return notices
 
 

@@ -331,16 +331,6 @@ def test_a_pause_ends_and_drafts_that_pay_go_on_without_another() -> None:
     assert all(drafting[100:])
 
 
-def test_another_text_ends_a_pause() -> None:
-    policy = AdaptivePolicy(MadeUpCosts(moderate))
-    while step(policy, worthless())[0]:
-        pass
-    for _ in range(100):
-        step(policy, worthless())
-    policy.begin()
-    assert step(policy, worthless())[0]
-
-
 def test_after_drafts_have_paid_pauses_begin_short_again() -> None:
     policy = AdaptivePolicy(MadeUpCosts(moderate))
     for _ in range(500):
