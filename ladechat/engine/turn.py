@@ -124,7 +124,8 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     limits = Limits(most_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
     sampler = service.decoders.begin(prompt.token_ids, seed, prompt.answer)
     detokenizer = Detokenizer(service.texts)
-    detokenizer.resume(prompt.answer, command.messages[-1].content)
+    if prompt.answer:
+        detokenizer.resume(prompt.answer, command.messages[-1].content)
     turn = _Turn(service, command, prompt, sampler, limits, emit, detokenizer, list(prompt.answer))
     reason: protocol.FinishReason = "failed"
     memory_used_up = False
