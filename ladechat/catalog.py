@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 from ladechat.protocol import DecoderInfo, Parameter, Value
 
+BUNDLED = "demo"
+"""What the model is called that comes with ladechat."""
+
 DECODERS: dict[str, DecoderInfo] = {}
 """By name, in the order in which they are offered."""
 
@@ -31,6 +34,13 @@ def parameters() -> dict[str, Parameter]:
         for parameter in info.parameters:
             found.setdefault(parameter.name, parameter)
     return found
+
+
+def first_decoder(model: str) -> DecoderInfo:
+    """The decoder of a model for which none is chosen: the bundled one is there to show lookahead decoding, any other
+    is decoded as fast as it can be.
+    """
+    return DECODERS["lookahead" if model == BUNDLED else "auto"]
 
 
 def resolved(decoder: str, given: Mapping[str, Value]) -> dict[str, Value]:

@@ -76,8 +76,8 @@ ENGINE: dict[str, Any] = {
 }
 """Which model, where and how it runs, and what it begins with: each a field of `EngineOptions`."""
 
-AUTOMATIC = catalog.DECODERS[Settings().decoder]
-"""The decoder that runs where none is asked for. It chooses by itself; `AUTOMATIC.by_hand` is the one that does not."""
+AUTOMATIC = catalog.DECODERS["auto"]
+"""The decoder that chooses by itself how much to draft; `AUTOMATIC.by_hand` is the one that does not."""
 
 
 DRAWING: dict[str, Any] = {
@@ -97,14 +97,14 @@ CHOICE: dict[str, Any] = {
         str | None,
         typer.Option(
             metavar="NAME",
-            show_default=AUTOMATIC.name,
+            show_default=f"{AUTOMATIC.name}; {catalog.first_decoder(catalog.BUNDLED).name} with the bundled model",
             help=" ".join(f"{info.name}: {info.help}" for info in catalog.DECODERS.values()),
         ),
     ],
     "auto": Annotated[
         bool | None,
         typer.Option(
-            show_default=f"on, unless an option of {AUTOMATIC.by_hand} is given",
+            show_default=f"on, but not with the bundled model, nor where an option of {AUTOMATIC.by_hand} is given",
             help=f"The same as --decoder {AUTOMATIC.name}, or with --no-auto as --decoder {AUTOMATIC.by_hand}.",
         ),
     ],
@@ -197,7 +197,8 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
         check_layer_search(engine["layer_search"])
         check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
         parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
-        decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, preferences.decoder)
+        first = preferences.decoder or catalog.first_decoder(engine["model"]).name
+        decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, first)
         check_parameters(decoder, parameters)
         parameters = {**preferences.parameters, **parameters}
         settings = checked(decoder, parameters, {name: given.pop(name) for name in DRAWING})
@@ -232,7 +233,7 @@ def chosen_decoder(
         auto: what --auto or --no-auto says, if one is given.
         parameters: those that are given. Whoever sets what the decoder that chooses by itself would choose, means the
             one that is set by hand.
-        preferred: the one of the settings file. It holds where no option means another one.
+        preferred: the one of the settings file, or the model's first. It holds where no option means another one.
     """
     if named is None and auto is None and preferred in catalog.DECODERS:
         own = {one.name for one in catalog.DECODERS[preferred].parameters}

@@ -48,9 +48,9 @@ class Preferences(Struct, frozen=True, kw_only=True):
         ),
     ] = "demo"
     decoder: Annotated[
-        str,
+        str | None,
         Meta(description="How answers are decoded.", extra={"wants": "the name of a decoder"}),
-    ] = "auto"
+    ] = None
     parameters: Annotated[
         dict[str, Value],
         Meta(description="Of decoders, by their names: a table of its own.", extra={"wants": "a table"}),

@@ -202,7 +202,13 @@ def test_settings_hold_the_parameters_that_were_given_and_no_others(served: list
     assert CliRunner().invoke(cli.app, ["engine"]).exit_code == 0
     assert served[0].decoder == "lookahead"
     assert served[0].parameters == {"window": 7, "pool_prompt": False, "nodes": 3}  # another decoder may need the last
-    assert served[1] == Settings()
+    assert served[1] == Settings(decoder="lookahead")
+
+
+def test_the_bundled_model_shows_lookahead_and_any_other_is_decoded_as_fast_as_can_be(served: list[Settings]) -> None:
+    for options in ([], ["--model", "owner/other"], ["--model", "owner/other", "--no-auto"], ["--auto"]):
+        assert CliRunner().invoke(cli.app, ["engine", *options]).exit_code == 0
+    assert [settings.decoder for settings in served] == ["lookahead", "auto", "lookahead", "auto"]
 
 
 def test_what_starts_an_engine_is_what_it_is_started_with(served: list[Settings]) -> None:

@@ -24,6 +24,7 @@ from ladechat.widgets.formatting import (
     describe_settings,
     describe_trimming,
     joined,
+    name_of,
 )
 
 WORDS = ("ended", "decoder")
@@ -112,12 +113,7 @@ def talk_of(recording: Recording) -> Talk:
     for event in recording.events:
         reader.read(event)
     header = recording.header
-    return Talk(short_name(reader.model), header.program, header.started, reader.turns, recording.notices)
-
-
-def short_name(model: str) -> str:
-    """A model as the conversation names it."""
-    return "demo model" if model == "demo" else model.rstrip("/").rsplit("/", 1)[-1]
+    return Talk(name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
 
 
 class _Reader:

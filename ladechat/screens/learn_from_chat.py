@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from textual.app import SystemCommand
 
+from ladechat.catalog import BUNDLED
 from ladechat.lessons.progress import ProgressFile
 from ladechat.protocol import Settings
 from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
@@ -12,8 +13,6 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.single_questions import SingleQuestions
-
-BUNDLED = "demo"
 
 
 def lesson_session() -> EngineSession:

@@ -12,11 +12,11 @@ from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.known_models import known_models
 from ladechat.session.model_trial import NewEngine
 from ladechat.session.state import State
+from ladechat.widgets.formatting import name_of
 from ladechat.widgets.presenter import STARTING
 
 STAYS = "goes on answering."
 LOADED_AGAIN = "is loaded again."
-SECONDS_TO_READ = 15.0
 
 Engines = Callable[[str], NewEngine]
 """What makes the engines of a model."""
@@ -37,7 +37,6 @@ class ModelChoice(SessionScreen):
         self._model = model
         self._engines = engines
         self._used = [model]
-        self._decoder_before = ""
         self._typed = False
 
     def action_model(self, name: str = "") -> None:
@@ -57,18 +56,17 @@ class ModelChoice(SessionScreen):
         elif self._session.state in (State.ANSWERING, State.STOPPING):
             self.notify(STOP_FIRST, severity="warning")
         elif self._session.use_model(name, self._engines(name)):
-            self._decoder_before = self._session.wished.decoder
             self.view.presenter.warn(f"looking for {name} …")
 
-    def model_taken(self, model: str) -> None:
+    def model_taken(self, model: str, replaced: str) -> None:
         """Another model is loaded, or the one before it again."""
         self._model = model
         self._used.insert(0, model)
         if self.is_running:
             self.view.presenter.say(STARTING)
-            before, decoder = self._decoder_before, self._session.wished.decoder
-            if decoder != before:
-                self.notify(f"{before} is not for every model: {decoder} decodes from now on.")
+            if replaced:
+                decoder = self._session.wished.decoder
+                self.notify(f"{name_of(model)} is decoded with {decoder} from now on, in the place of {replaced}.")
 
     def model_refused(self, model: str, why: Failed) -> None:
         """Say why a model cannot be had; a name that was typed in the prompt is back there, to be mended."""
@@ -79,7 +77,7 @@ class ModelChoice(SessionScreen):
             self._prompt.offer_command(f"/model {model}")
         state = self._session.state
         after = "" if state is State.ENDED else f" {self._model} {LOADED_AGAIN if state is State.RESTARTING else STAYS}"
-        self.notify(f"{why.message} {why.hint}{after}", severity="error", timeout=SECONDS_TO_READ)
+        self.notify(f"{why.message} {why.hint}{after}", severity="error")
 
     def action_system(self, text: str = "") -> None:
         """Have the model behave as a text says, from the next question on; without one, show the text to be edited."""

@@ -8,6 +8,7 @@ import msgspec
 from textual import on
 from textual.app import SystemCommand
 
+from ladechat import catalog
 from ladechat.preferences import DRAWING, SETTINGS, SettingsFile, SettingsRefused
 from ladechat.protocol import Configure, DecoderInfo, Ready
 from ladechat.screens.session_screen import SessionScreen
@@ -157,8 +158,10 @@ class OwnSettings(SessionScreen):
         if self._settings_file is None:
             self.notify(NOT_KEPT, severity="warning")
             return
-        changes = {name: getattr(wished, name) for name in ("decoder", "parameters", *DRAWING)}
+        changes = {name: getattr(wished, name) for name in ("parameters", *DRAWING)}
         conversation = self._session.conversation
+        first = wished.decoder == catalog.first_decoder(conversation.model).name
+        changes[DECODER] = None if first else wished.decoder  # another model may begin with another one
         try:
             self._settings_file.keep({**changes, "model": conversation.model, "system": conversation.system})
         except SettingsRefused as refused:

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Label
 
+from ladechat.catalog import BUNDLED
 from ladechat.palette import Palette
 from ladechat.widgets.cells import printable
 from ladechat.widgets.message_line import MessageLine
@@ -33,7 +34,7 @@ IN_PALETTE_ALREADY = ("quit", "interrupt")
 
 def welcome(model: str) -> str:
     """The first notice of a conversation: how to begin with the bundled model."""
-    return WELCOME if model == "demo" else ""
+    return WELCOME if model == BUNDLED else ""
 
 
 class ConversationView(Vertical):

@@ -63,8 +63,8 @@ class Listener(Protocol):
 class ModelListener(Protocol):
     """What a session needs of a screen where models are chosen."""
 
-    def model_taken(self, model: str) -> None:
-        """Say that another model answers from now on."""
+    def model_taken(self, model: str, replaced: str) -> None:
+        """Say that another model answers from now on, and which decoder was replaced for it, "" if none was."""
         ...
 
     def model_refused(self, model: str, why: Failed) -> None:
@@ -233,10 +233,10 @@ class EngineSession(SessionEngines):
         if self.asking:
             self._add(BROKEN_OFF)
 
-    def _model_taken(self, model: str) -> None:
+    def _model_taken(self, model: str, replaced: str = "") -> None:
         self.conversation.use_model(model)
         if self.model_listener is not None:
-            self.model_listener.model_taken(model)
+            self.model_listener.model_taken(model, replaced)
 
     def _model_refused(self, model: str, why: Failed) -> None:
         if self.model_listener is not None:
@@ -297,7 +297,8 @@ class EngineSession(SessionEngines):
         if event.fatal:
             self._move(Trigger.END)
             self._give_up(keep_order=True)
-            self._go_back(event)
+            if event is not BROKEN_OFF:
+                self._go_back(event)
         elif event.turn is not None and self.state not in (State.ANSWERING, State.STOPPING):  # else its end follows
             self._give_up()
             self._ask_next()

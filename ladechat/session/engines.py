@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ladechat import catalog
 from ladechat.protocol import Configure, Event, Failed, Pace, Settings, Watch
@@ -70,8 +70,8 @@ class SessionEngines(ABC):
         """Take leave of the engine: nothing more comes of it."""
 
     @abstractmethod
-    def _model_taken(self, model: str) -> None:
-        """Another model answers from now on."""
+    def _model_taken(self, model: str, replaced: str = "") -> None:
+        """Another model answers from now on; and with another decoder, if it replaced one."""
 
     @abstractmethod
     def _model_refused(self, model: str, why: Failed) -> None:
@@ -95,9 +95,7 @@ class SessionEngines(ABC):
 
     def _leave_engine(self) -> EngineRun:
         """Take no more from the engine that is there, which is still to be closed."""
-        way, self._way_back = self._way_back, None  # a question that is broken off leads nowhere
         self._leaving()
-        self._way_back = way
         self._run.let_go()
         self._move(Trigger.RESTART)
         return self._run
@@ -140,10 +138,18 @@ class SessionEngines(ABC):
             return False
         if self._trial is not None:
             self._run.end_other(self._trial.run)
-        settings = _of_any_model(self.wished)
-        self._trial = ModelTrial(model, new_engine, settings, self._take_model, self._refuse_model)
+        self._trial = ModelTrial(model, new_engine, self._settings_for(model), self._take_model, self._refuse_model)
         self._trial.run.start()
         return True
+
+    def _settings_for(self, model: str) -> Settings:
+        """The settings for another model. It begins with its own first decoder where the one that decodes now was the
+        first of the present model, or is not for every model, as one that drafts with what was trained.
+        """
+        info = catalog.DECODERS.get(self.wished.decoder)
+        if info is None or info.needs is not None or info.least_layers or info is catalog.first_decoder(self.model):
+            return replace(self.wished, decoder=catalog.first_decoder(model).name)
+        return self.wished
 
     def _take_model(self, trial: ModelTrial) -> None:
         """Put the engine of another model, which runs already, in the place of this one."""
@@ -152,13 +158,16 @@ class SessionEngines(ABC):
         self._trial = None
         if self.state in (State.READY, State.ANSWERING, State.STOPPING):
             self._way_back = WayBack(self.model, self._new_engine, self.wished.decoder)
+        decoder, self.wished = self.wished.decoder, self._settings_for(trial.model)
         before = self._leave_engine()
-        self._run, self._new_engine, self.wished = trial.run, trial.new_engine, _of_any_model(self.wished)
+        self._run, self._new_engine = trial.run, trial.new_engine
         self._run.came, self._run.ended = self._came, self._ended
         self._run.end_other(before)
         self._began()
         self._greet()
-        self._model_taken(trial.model)
+        if self.wished != trial.settings:  # they were changed while its files were looked for
+            self._run.send(Configure(**asdict(self.wished)))
+        self._model_taken(trial.model, decoder if decoder != self.wished.decoder else "")
         for event in trial.events:
             self._came(event)
 
@@ -187,8 +196,6 @@ class SessionEngines(ABC):
         given["parameters"] = {**self.wished.parameters, **(change.parameters or {})}
         self.wished = replace(self.wished, **{name: value for name, value in given.items() if value is not None})
         self._run.send(change)
-        if self._trial is not None:
-            self._trial.run.send(change)
 
     def set_pace(self, pace: ViewerPace) -> None:
         """Have the engine take its steps at another pace, in this answer and those after it."""
@@ -209,11 +216,3 @@ class SessionEngines(ABC):
 
     def _move(self, trigger: Trigger) -> None:
         self.state = following(self.state, trigger)
-
-
-def _of_any_model(settings: Settings) -> Settings:
-    """A decoder that not every model has, as one that drafts with what was trained for it, gives way to the default."""
-    info = catalog.DECODERS.get(settings.decoder)
-    if info is None or info.needs is not None or info.least_layers:
-        return replace(settings, decoder=Settings().decoder)
-    return settings

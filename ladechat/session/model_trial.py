@@ -19,11 +19,11 @@ class ModelTrial:
     Args:
         model: its name.
         new_engine: makes its engine, and each one after it.
-        settings: what it starts with.
         found: told once, when the files are there, or begin to come.
         refused: told once, when the model cannot be had, and why.
 
     Attributes:
+        settings: what its engine starts with.
         run: the engine.
         events: what it has said so far.
     """
@@ -38,6 +38,7 @@ class ModelTrial:
     ) -> None:
         self.model = model
         self.new_engine = new_engine
+        self.settings = settings
         self.events: list[Event] = []
         self.run = EngineRun(new_engine(settings), self._came, self._ended)
         self._found = found

@@ -137,7 +137,7 @@ def describe_memory(memory: Memory | None) -> str:
 
 def name_of(model: str) -> str:
     """A model by its short name: the last part of a path or a hub id."""
-    return "demo model" if model == "demo" else model.rstrip("/").rsplit("/", 1)[-1]
+    return "demo model" if model == catalog.BUNDLED else model.rstrip("/").rsplit("/", 1)[-1]
 
 
 def introduce(event: Ready) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ladechat.catalog import BUNDLED
 from ladechat.protocol import (
     Asked,
     ConversationCleared,
@@ -276,7 +277,7 @@ class Presenter:
         self.decoders = announced(event.decoders)
         self._side.show_context(event.context_length)
         self._show_settings(event.settings)
-        if event.model != "demo":
+        if event.model != BUNDLED:
             self._transcript.notice(introduce(event))
         self.say("ready")
 

@@ -153,7 +153,7 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
         await ask(pilot, "/model owner/other")
         await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
         assert stage.engines[0].closed and stage.settings[-1].decoder == "auto"
-        assert "hidden_transfer is not for every model" in stage.notices[-1]
+        assert "other is decoded with auto from now on, in the place of hidden_transfer" in stage.notices[-1]
         await answered(pilot, stage, "Two?", times=2)
         sent = stage.engine.questions[0].messages
         assert [message.content for message in sent][::2] == ["One?", "Two?"] and sent[1].token_ids is None
@@ -248,7 +248,7 @@ async def test_the_form_sets_what_is_marked_and_refuses_in_place(tmp_path: Path)
         await pilot.press("ctrl+s", "escape")
         await wait_until(pilot, lambda: path.exists() and stage.app.screen is stage.screen)
     kept = SettingsFile(path).preferences
-    assert (kept.decoder, kept.parameters) == ("lookahead", {"window": 8, "pool_prompt": False})
+    assert (kept.decoder, kept.parameters) == (None, {"window": 8, "pool_prompt": False})  # demo begins with lookahead
 
 
 @pytest.mark.full

@@ -64,6 +64,6 @@ def test_every_frame_has_the_welcome_as_it_stays_and_the_focus_in_the_prompt(siz
         text = "\n".join(screen.display)
         assert FOCUSED not in text
         if "Ask" in text:
-            assert "for instance: How does" in " ".join(text.split()) and "Ask something. Enter sends" in text
+            assert "How does" in text and "Ask something. Enter sends" in text
             shown += 1
     assert shown
