@@ -52,7 +52,7 @@ class KeptConversations(SessionScreen):
         """Go on with a conversation, where the word stands that it was found by."""
         if chosen is None or not self._open(chosen.kept):
             return
-        self._session.frame()  # what is searched is there
+        self._session.frame()  # draw the opened conversation first, so that the word can be found
         self.call_after_refresh(self._show_word, chosen.word)
 
     def _show_word(self, word: str) -> None:

@@ -14,11 +14,11 @@ def last_place(lines: Sequence[Line], first: int, text: str) -> Selection | None
 
     Args:
         lines: where it is looked for.
-        first: the number of the first of them that counts.
+        first: the number of the first of them in the conversation.
         text: not empty.
     """
     written, places = "", []
-    for y, line in enumerate(lines[first:], start=first):
+    for y, line in enumerate(lines, start=first):
         indent = INDENT if line.text.startswith(" " * INDENT) else 0
         for x, character in enumerate(line.text[indent:] + line.joint, start=indent):
             folded = character.casefold()  # which may be longer: ß is ss

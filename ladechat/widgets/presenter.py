@@ -51,7 +51,7 @@ from ladechat.widgets.transcript import Transcript
 
 STARTING = "starting the engine …"
 REOPENED = "reopened: how these answers were decoded is not kept"
-"""Stands where a new answer has its figures; colours are missing too."""
+"""Shown below a reopened conversation in place of the figures."""
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 

@@ -342,8 +342,16 @@ class Transcript(ScrollView, can_focus=True):
         return "".join(parts), "\n"
 
     def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
-        """The last place of a text in the last message, or anywhere; None where it is not shown."""
-        return last_place(self._lines, 0 if anywhere else self._last_start, text)
+        """The last place of a text in the last message, or in any question or answer; None where it is not shown."""
+        first = len(self._lines)
+        for block in reversed(self._blocks):
+            first -= len(block.lines)
+            named = bool(block.name)
+            if block.kind != "notice" and (place := last_place(block.lines[named:], first + named, text)):
+                return place
+            if not anywhere:
+                break
+        return None
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
