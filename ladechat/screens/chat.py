@@ -114,6 +114,7 @@ class ChatScreen(
         if self.is_running:  # the widgets go before the timer does
             self._session.frame()
             self._show_pace()
+            self._show_search()
 
     def check_silence(self) -> None:
         """Say so when the engine should have sent something, and has not for long."""
@@ -160,7 +161,7 @@ class ChatScreen(
             self._session.ask(event.text)
 
     def action_stop(self) -> None:
-        """Stop the answer, or a download."""
+        """Stop the answer, a download, or a search: for another model, or for layers to skip."""
         self._session.stop()
 
     def action_interrupt(self) -> None:

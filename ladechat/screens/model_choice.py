@@ -55,8 +55,11 @@ class ModelChoice(SessionScreen):
             self.notify("This session has one model only.", severity="warning")
         elif self._session.state in (State.ANSWERING, State.STOPPING):
             self.notify(STOP_FIRST, severity="warning")
-        elif self._session.use_model(name, self._engines(name)):
-            self.view.presenter.warn(f"looking for {name} …")
+        else:
+            self._session.use_model(name, self._engines(name))
+
+    def _show_search(self) -> None:
+        self.view.show_search(self._session.looking_for)
 
     def model_taken(self, model: str, replaced: str) -> None:
         """Another model is loaded, or the one before it again."""
@@ -72,7 +75,6 @@ class ModelChoice(SessionScreen):
         """Say why a model cannot be had; a name that was typed in the prompt is back there, to be mended."""
         if not self.is_running:
             return
-        self.view.presenter.warn("")
         if self._typed:
             self._prompt.offer_command(f"/model {model}")
         state = self._session.state

@@ -94,9 +94,13 @@ class ConversationView(Vertical):
         status.rate = "" if rate is None else f"{rate:g} pass{'es' * (rate != 1)}/s"
         status.paused, status.waiting = paused, waiting
 
+    def show_search(self, model: str) -> None:
+        """Show which model is being looked for; "" where none is."""
+        self._status.looking_for = model
+
     def show_searching(self, searching: bool) -> None:
         """Say in the status line that a text is being searched for, in the place of the keys of a pause."""
-        self._status.looking_at = SEARCHING if searching else ""
+        self._status.mode = SEARCHING if searching else ""
 
     def toggle_panels(self) -> None:
         """Show or hide the panels."""

@@ -116,7 +116,7 @@ class EngineSession(SessionEngines):
     @property
     def can_stop(self) -> bool:
         """Is there an answer, a download or a search to stop?"""
-        return self.asking or self.state in (State.LOADING, State.DOWNLOADING)
+        return self.asking or bool(self.looking_for) or self.state in (State.LOADING, State.DOWNLOADING)
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -151,11 +151,13 @@ class EngineSession(SessionEngines):
         return self._queue.pop() if self._queue else None
 
     def stop(self) -> None:
-        """Stop the answer after the step under way, and with it a pause; or a download, and with it the engine; or what
-        an engine searches for while it loads.
+        """Stop the answer after the step under way, and with it a pause; or a download, and with it the engine; or the
+        search for another model; or what an engine searches for while it loads.
         """
         if self.state is State.DOWNLOADING:
             self._run.end()
+        elif self.looking_for and not self.asking:
+            self._end_trial()
         elif self.asking or self.state is State.LOADING:
             self._run.send(Stop())
             self._move(Trigger.STOP)

@@ -136,11 +136,21 @@ class SessionEngines(ABC):
         """
         if self.state is State.RESTARTING:
             return False
-        if self._trial is not None:
-            self._run.end_other(self._trial.run)
+        self._end_trial()
         self._trial = ModelTrial(model, new_engine, self._settings_for(model), self._take_model, self._refuse_model)
         self._trial.run.start()
         return True
+
+    @property
+    def looking_for(self) -> str:
+        """The model whose files are being looked for; "" where none are."""
+        return "" if self._trial is None else self._trial.model
+
+    def _end_trial(self) -> None:
+        """Look for another model no more."""
+        if self._trial is not None:
+            self._run.end_other(self._trial.run)
+            self._trial = None
 
     def _settings_for(self, model: str) -> Settings:
         """The settings for another model. It begins with its own first decoder where the one that decodes now was the
@@ -173,8 +183,7 @@ class SessionEngines(ABC):
 
     def _refuse_model(self, trial: ModelTrial, why: Failed) -> None:
         if trial is self._trial:
-            self._trial = None
-            self._run.end_other(trial.run)
+            self._end_trial()
             self._model_refused(trial.model, why)
 
     def _go_back(self, why: Failed) -> None:

@@ -80,7 +80,7 @@ class Inspection:
             self._side.leave_steps()
             self._transcript.unmark()
             self._timeline.display = False
-            self._status.looking_at = ""
+            self._status.mode = ""
 
     def _look(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
         """Look at the step at a place, or at the nearest that there is."""
@@ -98,4 +98,4 @@ class Inspection:
             steps = len(looked_at.answer)
             self._timeline.fraction = looked_at.place / max(steps - 1, 1)
             which = "this" if looked_at.answer is self._side.answer else "an earlier"
-            self._status.looking_at = f"pass {looked_at.place + 1:,} of {steps:,} of {which} answer · {HOW_TO}"
+            self._status.mode = f"pass {looked_at.place + 1:,} of {steps:,} of {which} answer · {HOW_TO}"

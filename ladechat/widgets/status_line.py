@@ -19,7 +19,7 @@ MIN_MODEL_CELLS = 12
 
 
 class StatusLine(Widget):
-    """``model · device · dtype · decoder · facts · memory``, and at the right ``activity · rate · waiting``.
+    """``model · device · dtype · decoder · facts · memory``, and at the right ``activity · rate · waiting · looking for``.
 
     What does not fit is left out, least important first: memory, facts, the owner in the
     model's name, dtype, device, decoder, and at last the model. The activity stays.
@@ -27,8 +27,9 @@ class StatusLine(Widget):
     Attributes:
         rate: how many passes a second are wanted; empty for as many as it can.
         paused: whether steps are held up.
-        looking_at: which step is looked at, and how to go on from there; empty where the newest is shown.
+        mode: what the user does instead of following the answer: looks back at a pass, or searches; empty where neither.
         waiting: how many questions will be asked when this one has its answer.
+        looking_for: another model that will answer when its files are found; empty where none is looked for.
     """
 
     DEFAULT_CSS = """
@@ -47,8 +48,9 @@ class StatusLine(Widget):
     activity = reactive("")
     rate = reactive("")
     paused = reactive(False)
-    looking_at = reactive("")
+    mode = reactive("")
     waiting = reactive(0)
+    looking_for = reactive("")
 
     def render_line(self, y: int) -> Strip:
         width = self.content_size.width
@@ -70,14 +72,15 @@ class StatusLine(Widget):
 
     def _right(self) -> str:
         """What it is doing, at what pace, and what comes after it."""
-        if self.looking_at:
-            doing = SEPARATOR.join(filter(None, (self.looking_at, "paused" * self.paused)))
+        if self.mode:
+            doing = SEPARATOR.join(filter(None, (self.mode, "paused" * self.paused)))
         elif self.paused and self.activity == ANSWERING:
             doing = PAUSED
         else:
             doing = SEPARATOR.join(filter(None, (self.activity, "paused" * self.paused)))
         waiting = f"{self.waiting} question{' waits' if self.waiting == 1 else 's wait'}" if self.waiting else ""
-        return SEPARATOR.join(filter(None, (doing, self.rate, waiting)))
+        search = f"looking for {printable(self.looking_for)} …" if self.looking_for else ""
+        return SEPARATOR.join(filter(None, (doing, self.rate, waiting, search)))
 
     def _left(self, room: int) -> tuple[str, str]:
         """The model, and what else of the left side fits with it into `room` cells."""

@@ -158,13 +158,14 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
         sent = stage.engine.questions[0].messages
         assert [message.content for message in sent][::2] == ["One?", "Two?"] and sent[1].token_ids is None
         await ask(pilot, "/model owner/torn")
-        await wait_until(pilot, lambda: stage.activity == "looking for owner/torn …")
+        await answered(pilot, stage, "Meanwhile?", times=3)
+        await wait_until(pilot, lambda: "looking for owner/torn …" in stage.status)
         stage.engines[2].fail_fatally()
-        await wait_until(pilot, lambda: stage.prompt == "/model owner/torn" and stage.activity == "ready")
+        await wait_until(pilot, lambda: stage.prompt == "/model owner/torn" and "looking" not in stage.status)
         assert stage.notices[-1] == "The weights are torn. Mend them. owner/other goes on answering."
         await pilot.press("ctrl+u")
-        await answered(pilot, stage, "Three?", times=3)
-        assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 2
+        await answered(pilot, stage, "Three?", times=4)
+        assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 3
 
 
 @pytest.mark.full
@@ -185,7 +186,7 @@ async def test_the_list_of_models_takes_what_is_typed_too() -> None:
         await ask(pilot, "/model")
         await wait_until(pilot, lambda: isinstance(stage.app.screen, ModelsScreen))
         await pilot.press(*"owner", "slash", "x", "enter")
-        await wait_until(pilot, lambda: stage.activity == "looking for owner/x …")
+        await wait_until(pilot, lambda: "looking for owner/x …" in stage.status)
         stage.engines[1].fail_fatally()
         await wait_until(pilot, lambda: bool(stage.notices))
         assert stage.models == ["owner/x"] and stage.prompt == "", "nobody typed a command"

@@ -44,7 +44,7 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
         answers = stage.screen.view.presenter.answers
         assert answers.latest == 1 and len(answers.get(1) or ()) == engine.steps_done
         await pilot.press("left", "home")
-        assert "pass 1 of " in stage.screen.view.presenter._status.looking_at
+        assert "pass 1 of " in stage.screen.view.presenter._status.mode
         await pilot.press("escape", "f7")
         kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
         await pilot.press("ctrl+t")

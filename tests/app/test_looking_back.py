@@ -268,7 +268,7 @@ async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) 
         await pilot.click(transcript, offset=place_of(app, "The"))
         await pilot.pause()
         assert (speed._steps, screen.player.turn.number if screen.player.turn else 0) == (1, 1)
-        assert app.query_one(StatusLine).looking_at == ""
+        assert app.query_one(StatusLine).mode == ""
 
 
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)])

@@ -130,6 +130,25 @@ async def test_a_second_choice_takes_the_place_of_one_that_is_still_looked_for()
     await room.session.close()
 
 
+async def test_a_stop_ends_the_answer_first_and_then_the_search_for_a_model() -> None:
+    old, new = FakeEngine(hold_steps=True), FakeEngine(hold_loading=True)
+    room = Room(old, new)
+    choosing = Choosing(room)
+    await room.reach(State.READY)
+    assert not room.session.can_stop
+    assert room.session.use_model("owner/other", room._new_engine)
+    room.session.ask("One?")
+    await room.reach(State.ANSWERING)
+    room.session.stop()
+    await room.until(lambda: not room.session.asking)
+    assert room.session.looking_for == "owner/other" and room.session.can_stop
+    room.session.stop()
+    assert not room.session.looking_for and not room.session.can_stop
+    await room.until(lambda: new.closed)
+    assert choosing.taken == [] and choosing.refused == [] and room.state is State.READY
+    await room.session.close()
+
+
 async def test_leaving_ends_an_engine_that_still_looks_for_its_model() -> None:
     old, new = FakeEngine(), FakeEngine(hold_loading=True)
     room, _ = await chosen(old, new)
