@@ -19,7 +19,7 @@ MIN_MODEL_CELLS = 12
 
 
 class StatusLine(Widget):
-    """``model · device · dtype · decoder · facts · memory``, and at the right ``activity · rate · waiting · looking for``.
+    """``model · device · dtype · decoder · facts · memory``; at the right ``activity · rate · waiting · looking for``.
 
     What does not fit is left out, least important first: memory, facts, the owner in the
     model's name, dtype, device, decoder, and at last the model. The activity stays.
@@ -27,7 +27,7 @@ class StatusLine(Widget):
     Attributes:
         rate: how many passes a second are wanted; empty for as many as it can.
         paused: whether steps are held up.
-        mode: what the user does instead of following the answer: looks back at a pass, or searches; empty where neither.
+        mode: what the user does instead of following the answer, such as looking back at a pass; else empty.
         waiting: how many questions will be asked when this one has its answer.
         looking_for: another model that will answer when its files are found; empty where none is looked for.
     """

@@ -135,15 +135,14 @@ async def test_a_stop_ends_the_answer_first_and_then_the_search_for_a_model() ->
     room = Room(old, new)
     choosing = Choosing(room)
     await room.reach(State.READY)
-    assert not room.session.can_stop
     assert room.session.use_model("owner/other", room._new_engine)
     room.session.ask("One?")
     await room.reach(State.ANSWERING)
     room.session.stop()
     await room.until(lambda: not room.session.asking)
-    assert room.session.looking_for == "owner/other" and room.session.can_stop
+    assert (room.session.looking_for, room.session.can_stop) == ("owner/other", True)
     room.session.stop()
-    assert not room.session.looking_for and not room.session.can_stop
+    assert (room.session.looking_for, room.session.can_stop) == ("", False)
     await room.until(lambda: new.closed)
     assert choosing.taken == [] and choosing.refused == [] and room.state is State.READY
     await room.session.close()
