@@ -31,6 +31,7 @@ def test_two_recordings_are_shown_side_by_side_or_it_is_said_why_not(
     one = str(recorded(tmp_path, *turn(1)))
     result = CliRunner().invoke(cli.app, ["replay", one, one])
     assert result.exit_code == 0 and [len(lane.steps) for lane in compared[0].lanes] == [3, 3]
+    assert len(list(RaceScreen(compared[0]).decoders)) == 1, "help explains a decoder once"
     (tmp_path / "none").mkdir()
     none = str(recorded(tmp_path / "none"))
     for arguments, why in (([none], "has no answer"), ([one, "--real-time"], "are for one recording")):

@@ -153,7 +153,7 @@ class RaceScreen(Screen[None]):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """Those that race."""
-        return [info_of(lane.name, announced(())) for lane in self.race.lanes]
+        return [info_of(name, announced(())) for name in dict.fromkeys(lane.name for lane in self.race.lanes)]
 
     @property
     def _palette(self) -> Palette:
