@@ -1,5 +1,6 @@
 """Sizes of the terminal, colours, and what is copied from the screen."""
 
+import math
 import subprocess
 import sys
 from itertools import combinations
@@ -145,6 +146,7 @@ async def test_messages_are_whole_and_cover_nothing() -> None:
 
 
 async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", math.inf)
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
