@@ -1,4 +1,4 @@
-"""A pseudo terminal of 140 × 45 for `benchmarks.ui`: it types, waits for what is shown, and counts frames.
+"""A pseudo terminal: it types, waits for what is shown, and counts frames.
 
 The program has it as its controlling terminal. So it is told to leave when the terminal is closed, which the system
 does however the measurement ends.
@@ -36,11 +36,15 @@ class Terminal:
     Args:
         command: the program.
         environment: all of its environment but TERM and COLORTERM.
+        size: columns and rows.
     """
 
-    def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: dict[str, str], size: tuple[int, int] = (COLUMNS, ROWS)
+    ) -> None:
+        columns, rows = size
         self._outer, inner = pty.openpty()
-        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         environment = {**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         self._process = subprocess.Popen(
             command,
