@@ -25,6 +25,7 @@ from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transport import Transport
 from tests.app.stage import Stage, answered, ask, wait_until
 from tests.app.test_learn import Room
 from tests.fake_engine import ANSWER, FakeEngine
@@ -214,14 +215,14 @@ def measuring() -> Scene:
     """A race of which the first lane is being measured."""
     engine = FakeEngine(hold_steps=True)
     race = Measuring(engine, [Message(role="user", content="How does lookahead decoding work?")])
+    screen = RaceScreen(race)
 
     async def prepare(pilot: Pilot[int]) -> None:
         await wait_until(pilot, lambda: len(race.lanes) == 4)
         engine.release(30)
-        await wait_until(pilot, lambda: len(race.lanes[0].steps) == 30)
-        await pilot.pause(0.2)
+        await wait_until(pilot, lambda: "30 passes so far" in screen.query_one(Transport).facts)
 
-    return Scene(LadechatApp(RaceScreen(race)), prepare)
+    return Scene(LadechatApp(screen), prepare)
 
 
 def replay(*keys: str) -> Scene:
