@@ -1,7 +1,5 @@
 """Scene 6: what W, N and G do, and what they cost."""
 
-from collections.abc import Sequence
-
 from ladechat.lessons.scene import (
     SPEED,
     Look,
@@ -16,6 +14,7 @@ from ladechat.lessons.scene import (
     measured,
 )
 from ladechat.protocol import Settings
+from ladechat.widgets.pass_slots import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
@@ -32,25 +31,12 @@ END = (
 )
 
 
-def window_slots(rows: Sequence[Sequence[int]]) -> int:
-    """How many slots the places of a window take, besides the last token: those that begin alike share one.
-
-    A place sees row 0 up to its column, and its own column down to it (Fu et al. 2024, figure 3).
-
-    Args:
-        rows: its tokens, the last token being the first of row 0.
-    """
-    columns = list(zip(*rows, strict=True))
-    starts = [tuple(rows[0][1 : column + 1]) for column in range(len(columns))]
-    paths = {start + ids[1:end] for start, ids in zip(starts, columns, strict=True) for end in range(1, len(ids) + 1)}
-    return len(paths - {()})
-
-
 def _slots(run: Run) -> str:
     step = run.last
     if step.window is None:
         return f"This pass had {counted(step.timing.slots, 'slot')}."
-    places, window = sum(map(len, step.window.row_ids)) - 1, window_slots(step.window.row_ids)
+    places = sum(map(len, step.window.row_ids)) - 1
+    window = sum(slot.row is not None for slot in slots_of(step))
     alike = "" if window == places else f" and takes {window}, since some begin alike and share a slot"
     return (
         f"This pass had {counted(step.timing.slots, 'slot')}. The last token takes 1. The window of "

@@ -19,7 +19,6 @@ from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.policy import FixedPolicy
 from ladechat.decoder.step import Limits, Step
-from ladechat.lessons.numbers import window_slots
 from tests.made_up_costs import Curve, dear, free, shared
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, plain, random_model, run, runner_for, tokens_of
 
@@ -91,18 +90,6 @@ def test_ngrams_of_the_window_alone_are_accepted_and_save_steps() -> None:
     from_pool = {c.source for step in with_pool if step.pool for c in step.pool.candidates if c.matched}
     assert "window" in from_pool and from_pool <= {"window", "earlier"}  # that of the first prompt
     assert len(with_pool) < len(without)
-
-
-def test_what_a_lesson_says_of_the_slots_of_a_pass_adds_up() -> None:
-    prompt, _ = demo_prompts()[0]
-    merged = 0
-    for w, n, g in [(5, 3, 0), (5, 3, 5), (3, 5, 4)]:
-        for step in run(registry.lookahead(runner_for(demo_model()), w, n, g), prompt, 40):
-            assert step.window is not None
-            of_window = window_slots(step.window.rows)
-            merged += of_window < (n - 1) * w - 1
-            assert 0 <= step.slots - 1 - of_window <= (n - 1) * g, "the last token, the window, and the pool's guesses"
-    assert merged, "places that begin alike share a slot"
 
 
 @pytest.mark.parametrize("flags", [(True, True), (True, False), (False, True), (False, False)])
