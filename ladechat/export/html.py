@@ -15,6 +15,7 @@ from ladechat.export.conversation import Talk, Turn
 from ladechat.palette import HUES, Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import visible
+from ladechat.widgets.draft_sources import source_of
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import is_own
 
@@ -139,14 +140,9 @@ def _table(steps: list[Step]) -> Iterator[str]:
 def _tokens(step: Step) -> str:
     return " ".join(
         f'<code class="{f"{_hue(step)} {_cue(step, token)}".rstrip()}">{escape(visible(piece))}</code> '
-        f'<span class="source">{_inline(in_words(step.origins[token]))}</span>'
+        f'<span class="source">{_inline(source_of(step.origins[token]).name)}</span>'
         for token, piece in enumerate(step.pieces)
     )
-
-
-def in_words(source: str) -> str:
-    """A source as it is shown: hidden transfer."""
-    return source.replace("_", " ")
 
 
 def _notice(text: str) -> str:

@@ -15,6 +15,7 @@ from ladechat.lessons.scene import (
     set_to,
 )
 from ladechat.protocol import Candidate
+from ladechat.widgets.draft_sources import source_of
 
 BEGINNING = (
     "The pool keeps n-grams: those of the window, of the prompt, and of the text so far. After each token it is asked "
@@ -44,14 +45,8 @@ def _known(run: Run) -> str:
     verdict = f"✓: {best.matched} of {counted(len(best.pieces), 'token')} accepted" if best.matched else "✗: refused"
     return (
         f"The text ended in {quoted(pool.after)}. After that token the pool, with {pool.ngrams} n-grams by now, knew "
-        f"{quoted(*best.pieces)}, {one}, which came from {_origin(best)}. {verdict}. The panel marks each token: ✓ "
+        f"{quoted(*best.pieces)}, {one}: {source_of(best.source).phrase}. {verdict}. The panel marks each token: ✓ "
         "agreed, ✗ not, · not asked."
-    )
-
-
-def _origin(candidate: Candidate) -> str:
-    return {"window": "the window", "prompt": "the prompt", "accepted": "this answer"}.get(
-        candidate.source, candidate.source
     )
 
 
@@ -73,7 +68,7 @@ def _two_in_one(run: Run) -> bool:
 def _paid(run: Run) -> str:
     best = max(tried(run), key=lambda one: one.matched)
     return (
-        f"{quoted(*best.pieces[: best.matched])} was a tail from {_origin(best)}, and the model agreed with "
+        f"{quoted(*best.pieces[: best.matched])} was {source_of(best.source).phrase}, and the model agreed with "
         f"{best.matched} of its tokens. With the model's own token after them, the pass brought "
         f"{counted(len(run.last.token_ids), 'token')}: {quoted(*run.last.pieces)}."
     )

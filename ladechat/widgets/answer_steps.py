@@ -8,12 +8,10 @@ from textual.message import Message
 
 from ladechat.protocol import PolicyChoice, Step, TurnFinished
 from ladechat.widgets.arrangement import Arrangement
+from ladechat.widgets.draft_sources import EARLIER
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of all answers but the latest: some 60,000 steps of `auto`."""
-
-EARLIER = "earlier"
-"""The source of drafts that stem from earlier answers."""
 
 NEVER_KNOWN = "How this answer came about is not known: it is from an earlier session."
 

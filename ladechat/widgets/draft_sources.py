@@ -1,32 +1,53 @@
 """Where drafts come from: what their sources are called on the screen, and what they are."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-NAMES = {"accepted": "answer"}
-"""Where the name in events says something else to a reader: of what was accepted already, which an ✗ may stand
-beside.
-"""
+EARLIER = "earlier"
 
-MEANINGS = {
-    "window": "branches and n-grams of the Jacobi window",
-    "prompt": "what the prompt has after the same words",
-    "accepted": "what this answer has after the same words",
-    "earlier": "what an earlier answer had after the same words",
-    "suffix": "what the conversation has after the longest match of its end",
-    "recycling": "tokens that earlier passes found likely after the last one",
-    "hidden_transfer": "guesses of trained maps half-way up the model",
-    "medusa": "guesses of trained heads on the model's last layer",
-    "layer_skip": "guesses of the model itself with some layers left out",
+
+class Source(NamedTuple):
+    """A source of drafts, in words.
+
+    Attributes:
+        name: as it is shown beside drafts, where it may differ from the name in events: 'accepted' beside an ✗ would
+            contradict itself.
+        meaning: what it is, in a few words; "" for a drafter of one's own.
+        phrase: what a draft of it is.
+    """
+
+    name: str
+    meaning: str
+    phrase: str
+
+
+SOURCES = {
+    "window": Source("window", "branches and n-grams of the Jacobi window", "an n-gram of the Jacobi window"),
+    "prompt": Source("prompt", "what the prompt has after the same words", "an n-gram of the prompt"),
+    "accepted": Source("answer", "what this answer has after the same words", "an n-gram of this answer"),
+    EARLIER: Source("earlier", "what an earlier answer had after the same words", "remembered from an earlier answer"),
+    "suffix": Source("suffix", "what the conversation has after the longest match of its end", "drafted by suffix"),
+    "recycling": Source(
+        "recycling", "tokens that earlier passes found likely after the last one", "drafted by recycling"
+    ),
+    "hidden_transfer": Source(
+        "hidden transfer", "guesses of trained maps half-way up the model", "drafted by hidden transfer"
+    ),
+    "medusa": Source("medusa", "guesses of trained heads on the model's last layer", "drafted by medusa"),
+    "layer_skip": Source(
+        "layer skip", "guesses of the model itself with some layers left out", "drafted by layer skip"
+    ),
 }
-"""In a few words; a drafter of one's own need not be among them."""
+"""By their names in events."""
 
 
-def source_in_words(source: str) -> str:
-    """A source of drafts as it is shown: hidden transfer."""
-    return NAMES.get(source, source.replace("_", " "))
+def source_of(name: str) -> Source:
+    """The source of this name in events."""
+    words = name.replace("_", " ")
+    return SOURCES.get(name) or Source(words, "", f"drafted by {words}")
 
 
-def sources_explained(sources: Iterable[str]) -> str:
+def sources_explained(names: Iterable[str]) -> str:
     """What each of them is, once, in the order in which they come up first; "" where nothing is known of any."""
-    known = [f"{source_in_words(one)}, {MEANINGS[one]}" for one in dict.fromkeys(sources) if one in MEANINGS]
+    known = [f"{one.name}, {one.meaning}" for one in map(source_of, dict.fromkeys(names)) if one.meaning]
     return f"Where drafts come from: {'; '.join(known)}." if known else ""

@@ -7,7 +7,7 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
-from ladechat.widgets.draft_sources import source_in_words, sources_explained
+from ladechat.widgets.draft_sources import source_of, sources_explained
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import slots_of
@@ -176,7 +176,7 @@ class PoolPanel(StepPanel):
 
     def _source(self, candidate: protocol.Candidate, width: int) -> str:
         """Where a guess came from, and whether it was tried. Tokens give way to it, for they may be cut."""
-        source = source_in_words(candidate.source)
+        source = source_of(candidate.source).name
         if width < WIDE:
             most = max(1, width // NARROW_PART)
             return shorten(source if cell_len(source) <= most else source.partition(" ")[0], most)
@@ -217,7 +217,7 @@ class PoolPanel(StepPanel):
             return ("no draft tested yet",)
         tally = f"{accepted} of {tested} tested draft tokens accepted"
         of_each = [
-            f"{source_in_words(name)} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
+            f"{source_of(name).name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
         ]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
 

@@ -7,15 +7,9 @@ from typing import NamedTuple
 
 from ladechat import protocol
 from ladechat.widgets.cells import visible
+from ladechat.widgets.draft_sources import source_of
 
 MODEL = "model"
-OF_THE_POOL = {
-    "window": "an n-gram of the Jacobi window",
-    "prompt": "an n-gram of the prompt",
-    "accepted": "an n-gram of this answer",
-    "earlier": "remembered from an earlier answer",
-}
-"""What brought a draft, where it was the pool, or a branch of the window itself."""
 
 
 class Guess(NamedTuple):
@@ -183,8 +177,8 @@ def sentences(history: TokenHistory) -> list[str]:
     if not history.drafted:
         among = f"the last of {_tokens(history.emitted)}" if history.saved else "and the only one"
         return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
-    source = OF_THE_POOL.get(history.origin, f"drafted by {history.origin.replace('_', ' ')}")
-    told = [f"Accepted in pass {history.step + 1} as token {history.ahead} of {history.emitted}: {source}."]
+    place = f"in pass {history.step + 1} as token {history.ahead} of {history.emitted}"
+    told = [f"Accepted {place}: {source_of(history.origin).phrase}."]
     told += _of_the_window(history)
     if history.formed is not None:
         told.append(

@@ -5,7 +5,7 @@ import pytest
 
 from ladechat.palette import Palette
 from ladechat.protocol import DraftTree
-from ladechat.widgets.draft_sources import source_in_words
+from ladechat.widgets.draft_sources import SOURCES
 from ladechat.widgets.pool_panel import PoolPanel
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step
@@ -78,15 +78,12 @@ async def test_in_a_narrow_panel_tokens_give_way_to_the_source() -> None:
         assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
 
 
-SOURCES = ["window", "prompt", "accepted", "earlier", "suffix", "recycling", "hidden_transfer", "medusa", "layer_skip"]
-
-
 async def test_every_source_is_a_whole_word_at_any_width_and_explained_while_it_is_on_the_screen() -> None:
     panel = PoolPanel()
     async with Host(panel, 80, 6).run_test():
         for source in SOURCES:
             panel.show_step(step([" one"], pool=pool_view(" pool", [candidate([" long", " words"] * 9, source)])))
-            words = source_in_words(source)
+            words = SOURCES[source].name
             for width in (28, 36, 43, 80):
                 line = "".join(text for text, _ in panel.rows(width, 6)[2])
                 assert line.endswith((f" {words}", f" {words.split()[0]}"))
