@@ -14,11 +14,11 @@ from ladechat.lessons.scene import (
     brought,
     by_tokens,
     compared,
-    counted,
     quoted,
     set_to,
     share_of_single,
 )
+from ladechat.widgets.formatting import counted
 
 BEGINNING = (
     "The second method. Half-way up the model, the hidden state of a token already tells something about tokens "

@@ -10,10 +10,10 @@ from ladechat.lessons.scene import (
     Task,
     at_step,
     compared,
-    counted,
     measured,
 )
 from ladechat.protocol import Settings
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.pass_slots import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}

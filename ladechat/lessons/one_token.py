@@ -1,7 +1,8 @@
 """Scene 1: plain decoding, one token a pass."""
 
-from ladechat.lessons.scene import SPEED, Look, Predict, Run, Say, Scene, Task, at_step, counted, quoted
+from ladechat.lessons.scene import SPEED, Look, Predict, Run, Say, Scene, Task, at_step, quoted
 from ladechat.protocol import Settings
+from ladechat.widgets.formatting import counted
 
 BEGINNING = (
     "A language model reads all of the text so far and says which token comes next. Then it reads on with that token, "

@@ -10,12 +10,12 @@ from ladechat.lessons.scene import (
     Task,
     at_end,
     compared,
-    counted,
     quoted,
     set_to,
 )
 from ladechat.protocol import Candidate
 from ladechat.widgets.draft_sources import source_of
+from ladechat.widgets.formatting import counted
 
 BEGINNING = (
     "The pool keeps n-grams: those of the window, of the prompt, and of the text so far. After each token it is asked "

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ladechat.protocol import Settings, Step, TurnFinished, Value
 from ladechat.widgets.cells import visible
+from ladechat.widgets.formatting import counted
 
 WINDOW, POOL, SPEED, LENS = "window", "pool", "speed", "lens"
 """The panels that a card can be about, by their ids."""
@@ -168,12 +169,6 @@ def at_step(count: int) -> Callable[[Run], bool]:
 def at_end(run: Run) -> bool:
     """Stop at the end of the answer."""
     return run.ended
-
-
-def counted(count: int, name: str) -> str:
-    """``1 pass``, ``2 passes``."""
-    plural = name + ("es" if name.endswith("s") else "s")
-    return f"{count:,} {name if count == 1 else plural}"
 
 
 def quoted(*pieces: str) -> str:

@@ -12,12 +12,12 @@ from ladechat.lessons.scene import (
     at_end,
     brought,
     by_tokens,
-    counted,
     measured,
     quoted,
     share_of_single,
 )
 from ladechat.protocol import Settings
+from ladechat.widgets.formatting import counted
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (

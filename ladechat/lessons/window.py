@@ -12,10 +12,10 @@ from ladechat.lessons.scene import (
     at_end,
     at_step,
     compared,
-    counted,
     quoted,
     set_to,
 )
+from ladechat.widgets.formatting import counted
 
 BEGINNING = (
     "Lookahead decoding keeps the answers of the last N − 1 passes for W positions ahead: the Jacobi window, the "

@@ -14,7 +14,7 @@ from ladechat.keys import CONVERSATIONS_KEYS
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
-from ladechat.widgets.formatting import name_of
+from ladechat.widgets.formatting import counted, name_of
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
@@ -114,10 +114,9 @@ class ConversationsScreen(Screen[Chosen | None]):
         self.refresh_bindings()
 
     def _row(self, kept: Kept, words: list[str]) -> Content:
-        count = len(kept.answers)
         facts = [
             f"{kept.when:%d %b %Y, %H:%M}",
-            "1 question" if count == 1 else f"{count:,} questions",
+            counted(len(kept.answers), "question"),
             printable(name_of(kept.model)),
         ]
         if kept.path == self._store.path:

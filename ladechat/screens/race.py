@@ -26,7 +26,7 @@ from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Lane, Track
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
-from ladechat.widgets.formatting import announced, describe_loading, duration, info_of
+from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
 from ladechat.widgets.lane import LaneHead, LaneView, Standing
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel, Row
@@ -174,7 +174,7 @@ class RaceScreen(Screen[None]):
             number = measuring.lanes.index(current)
             self._transport.state = f"measuring {current.label}"
             passes = len(current.steps)
-            done = f"{passes:,} pass{'es' * (passes != 1)} so far" if passes else "reads the question"
+            done = f"{counted(passes, 'pass')} so far" if passes else "reads the question"
             self._transport.facts = (done, f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
             self._transport.fraction = number / len(measuring.lanes)
 
@@ -349,7 +349,7 @@ def _standing(lane: Lane, steps: int, place: str, fraction: float, clock: Clock 
         return Standing(place, fraction=fraction)
     tokens = _tokens(lane, steps)
     seconds = sum(step.timing.step_ms for step in lane.steps[:steps]) / 1000
-    counts = f"{tokens:,} token{'s' * (tokens != 1)}", f"{steps:,} pass{'es' * (steps != 1)}"
+    counts = counted(tokens, "token"), counted(steps, "pass")
     by_passes = () if clock is Clock.SECONDS else (f"{tokens / steps:.2f} a pass",)
     by_time = () if clock is Clock.PASSES else (duration(seconds),)
     return Standing(place, (*counts, *by_passes, *by_time), fraction)

@@ -14,6 +14,7 @@ from textual.widgets import Label
 from ladechat.catalog import BUNDLED
 from ladechat.palette import Palette
 from ladechat.widgets.cells import printable
+from ladechat.widgets.formatting import plural
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import Presenter
@@ -91,7 +92,7 @@ class ConversationView(Vertical):
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
         """Show at what pace steps are wanted, and how many questions wait."""
         status, rate = self._status, steps_per_second
-        status.rate = "" if rate is None else f"{rate:g} pass{'es' * (rate != 1)}/s"
+        status.rate = "" if rate is None else f"{rate:g} {plural(rate, 'pass')}/s"
         status.paused, status.waiting = paused, waiting
 
     def show_search(self, model: str) -> None:

@@ -39,7 +39,7 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
     """
     parts = figures(event)
     if remembered:
-        parts.append(f"{remembered} draft{'s' * (remembered != 1)} remembered from earlier answers")
+        parts.append(f"{counted(remembered, 'draft')} remembered from earlier answers")
     if event.reason in REASONS and not (limit_meant and event.reason == "max_new_tokens"):
         parts.append(REASONS[event.reason])
     return " · ".join(parts)
@@ -48,10 +48,9 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
 def figures(event: TurnFinished) -> list[str]:
     """Tokens, passes, tokens a pass (the paper's S) and tokens per second of an answer, as far as there are any."""
     tokens = len(event.token_ids)
-    parts = [f"{tokens} tokens"]
+    parts = [counted(tokens, "token")]
     if event.steps:
-        passes = f"{event.steps} pass{'es' * (event.steps != 1)}"
-        parts += [passes, f"{tokens / event.steps:.2f} tokens a pass"]
+        parts += [counted(event.steps, "pass"), f"{tokens / event.steps:.2f} tokens a pass"]
     if event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
     return parts
@@ -71,6 +70,16 @@ def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
         decode_seconds=first.decode_seconds + second.decode_seconds,
         estimated_speedup=sum(speedup * took for speedup, took in rated) / seconds if seconds else None,
     )
+
+
+def counted(count: int, name: str) -> str:
+    """``1 pass``, ``2 passes``."""
+    return f"{count:,} {plural(count, name)}"
+
+
+def plural(count: float, name: str) -> str:
+    """A name as it stands behind a number: ``pass`` or ``passes``."""
+    return name if count == 1 else name + ("es" if name.endswith(("s", "ch")) else "s")
 
 
 def is_own(step: Step, token: int) -> bool:

@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ladechat.widgets.flow import Ink, Markup, Run
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.listing import language_name, listing
 from ladechat.widgets.markdown_parts import MARK, RULE_CELLS, Paragraph, Part, Table
 
@@ -54,8 +55,8 @@ class Listing(NamedTuple):
     @property
     def described(self) -> str:
         """How much of what it is, as "12 lines of Python"."""
-        lines = self.code.count("\n") + 1
-        return f"{lines} line{'s' * (lines != 1)} of {language_name(self.language) or 'code'}"
+        lines = counted(self.code.count("\n") + 1, "line")
+        return f"{lines} of {language_name(self.language) or 'code'}"
 
 
 def listings_of(source: str) -> list[Listing]:

@@ -5,6 +5,7 @@ from rich.style import Style
 
 from ladechat import protocol
 from ladechat.widgets.cells import cell_len, shorten, visible
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import LAST, Slot, branches_of, mask_of, slots_of
 
@@ -70,12 +71,12 @@ class MaskPanel(StepPanel):
         window = sum(slot.row is not None for slot in slots)
         parts = ["the last token"]
         if window:
-            parts.append(f"{_count(window, 'guess')} of the Jacobi window")
+            parts.append(f"{counted(window, 'guess')} of the Jacobi window")
         if guesses := len(slots) - 1 - window:
-            parts.append(_count(guesses, "drafted token"))
+            parts.append(counted(guesses, "drafted token"))
         text = (
-            f"{_count(len(slots), 'slot')} went through the model at once: {_listed(parts)}. Each sees itself, what it "
-            f"follows in its own branch, and the {cached}; no other branch."
+            f"{counted(len(slots), 'slot')} went through the model at once: {_listed(parts)}. Each sees itself, what "
+            f"it follows in its own branch, and the {cached}; no other branch."
         )
         if branches_of(slots) > 1:
             together = _branches(slots, "the window", " and ")
@@ -103,7 +104,7 @@ class MaskPanel(StepPanel):
                 row.append((UPPER_HALF, Style(color=upper, bgcolor=lower)))
             rows.append([*row, *self._labels(step, slots, range(first, min(first + 2, size)), width - size)])
         if left_out > 0 and rows:
-            more = f"+{_count(left_out, 'slot')}"
+            more = f"+{counted(left_out, 'slot')}"
             rows[-1] = [*rows[-1][: min(size, width - len(more) - 1)], (" " + more, self.muted)]
         return rows
 
@@ -165,14 +166,14 @@ def _name(step: protocol.Step, slot: Slot) -> str:
 
 def _size(step: protocol.Step, slots: list[Slot]) -> str:
     together = _branches(slots, "window", " + ")
-    return _count(step.timing.slots, "slot") + (f" · {together}" if together else "")
+    return counted(step.timing.slots, "slot") + (f" · {together}" if together else "")
 
 
 def _branches(slots: list[Slot], window: str, joined: str) -> str:
     """What shares the pass: the Jacobi window, which is one branch by itself, and so many others."""
     has_window = any(slot.row is not None for slot in slots)
     others = branches_of(slots) - has_window
-    return joined.join([*[window] * has_window, *[_count(others, "branch")] * bool(others)])
+    return joined.join([*[window] * has_window, *[counted(others, "branch")] * bool(others)])
 
 
 def _notes(step: protocol.Step, named: int, accepted: str) -> list[tuple[str, ...]]:
@@ -194,11 +195,6 @@ def _notes(step: protocol.Step, named: int, accepted: str) -> list[tuple[str, ..
         missing = f"{step.timing.slots - named} of the slots"
         notes.insert(0, (f"{missing} are not named in this recording", f"{missing} are not named"))
     return notes
-
-
-def _count(number: int, thing: str) -> str:
-    plural = "es" if thing.endswith(("ch", "s")) else "s"
-    return f"{number:,} {thing}{plural * (number != 1)}"
 
 
 def _listed(parts: list[str]) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.style import Style
 
 from ladechat.protocol import Decision, PolicyChoice
+from ladechat.widgets.formatting import plural
 from ladechat.widgets.panel import Row, StepPanel, longest
 
 SCALE_CELLS = 6
@@ -241,7 +242,7 @@ def _through(costs: Curve, slots: float, cost: float) -> Curve:
 
 
 def _slots(slots: float) -> str:
-    return f"{slots:.{int(slots < 10)}f}".removesuffix(".0") + f" slot{'s' * (slots != 1)}"
+    return f"{slots:.{int(slots < 10)}f}".removesuffix(".0") + f" {plural(slots, 'slot')}"
 
 
 def _slots_axis(most: float, columns: int) -> str:

@@ -8,6 +8,7 @@ from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.draft_sources import source_of, sources_explained
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import slots_of
@@ -93,18 +94,22 @@ class PoolPanel(StepPanel):
         cells = sum(slot.row is not None for slot in slots_of(step))
         own = f", {cells} of them in cells of the Jacobi window" if cells else ""
         marked = ", marked ✓" if kept else ""
-        parts = [f"This pass tried {_drafts(nodes)}{own}; the model accepted {kept or 'none'}{marked}."]
+        parts = [
+            f"This pass tried {counted(nodes, 'drafted token')}{own}; the model accepted {kept or 'none'}{marked}."
+        ]
         pool = step.pool
         if pool is not None:
             parts.append(
-                f"The n-gram pool holds {pool.ngrams:,} n-gram{'s' * (pool.ngrams != 1)}, and had a guess in "
-                f"{pool.hits:,} of {pool.lookups:,} pass{'es' * (pool.lookups != 1)}: an n-gram that begins with the "
+                f"The n-gram pool holds {counted(pool.ngrams, 'n-gram')}, and had a guess in "
+                f"{pool.hits:,} of {counted(pool.lookups, 'pass')}: an n-gram that begins with the "
                 "last token."
             )
         shown = [] if pool is None else [candidate.source for candidate in pool.candidates]
         parts.append(sources_explained([*([] if draft is None else draft.sources), *shown]))
         tested, accepted = self._tested.total(), self._accepted.total()
-        parts.append(f"In this answer the model judged {_drafts(tested)} and agreed with {accepted:,}.")
+        parts.append(
+            f"In this answer the model judged {counted(tested, 'drafted token')} and agreed with {accepted:,}."
+        )
         return " ".join(part for part in parts if part)
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -220,10 +225,6 @@ class PoolPanel(StepPanel):
             f"{source_of(name).name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
         ]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
-
-
-def _drafts(count: int) -> str:
-    return f"{count:,} drafted token{'s' * (count != 1)}"
 
 
 def _more(hidden: int) -> str:

@@ -2,6 +2,8 @@
 
 from textual.widget import Widget
 
+from ladechat.widgets.formatting import counted
+
 LINES_SEEN = 6
 """Of the prompt, at most."""
 CHARACTERS_SEEN = 400
@@ -35,4 +37,4 @@ def size_of(text: str) -> str:
     lines = text.count("\n") + 1
     if lines <= LINES_SEEN and len(text) <= CHARACTERS_SEEN:
         return ""
-    return f"{lines:,} line{'s' * (lines != 1)}, {len(text):,} characters"
+    return f"{counted(lines, 'line')}, {counted(len(text), 'character')}"

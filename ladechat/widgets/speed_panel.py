@@ -9,7 +9,7 @@ from textual.reactive import reactive
 from ladechat import protocol
 from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.formatting import duration
+from ladechat.widgets.formatting import counted, duration
 from ladechat.widgets.panel import Panel, Row, longest
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -135,7 +135,7 @@ class SpeedPanel(Panel):
         """What was saved on any machine, and what the clock of this one says."""
         if self._last is None:
             return "Measures an answer from its first pass on."
-        passes = f"{self._steps:,} pass{'es' * (self._steps != 1)} gave {self._tokens:,} tokens"
+        passes = f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}"
         text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
         if self._speedup is not None and self.step_price is not None and self._looks_ahead:
             text += (
@@ -174,10 +174,10 @@ class SpeedPanel(Panel):
         """What does not depend on the machine: how many passes there were for how many tokens."""
         if not self._looks_ahead:
             return ["plain decoding"]
-        passes = f"{self._steps:,} pass" + "es" * (self._steps != 1)
+        passes = counted(self._steps, "pass")
         if self._tokens > self._steps:
             return [f"{passes} instead of {self._tokens:,}", f"{passes} for {self._tokens:,}"]
-        return [f"{passes} for {self._tokens:,} tokens", passes]
+        return [f"{passes} for {counted(self._tokens, 'token')}", passes]
 
     def _figures(self, width: int) -> Row:
         rate, per_step = self.tokens_per_second, self.tokens_per_step
@@ -250,7 +250,7 @@ class SpeedPanel(Panel):
         if (last := self._last) is None:
             return []
         timing = last.timing
-        slots = f"{timing.slots} slot{'s' * (timing.slots != 1)}"
+        slots = counted(timing.slots, "slot")
         if not self._compared or not self._looks_ahead:
             return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
         mean, plain = self._compared_ms / self._compared, self._plain_step_ms / self._compared

@@ -8,6 +8,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ladechat.widgets.cells import cell_len, printable, shorten
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.strips import strip_of
 
 SEPARATOR = " · "
@@ -78,7 +79,7 @@ class StatusLine(Widget):
             doing = PAUSED
         else:
             doing = SEPARATOR.join(filter(None, (self.activity, "paused" * self.paused)))
-        waiting = f"{self.waiting} question{' waits' if self.waiting == 1 else 's wait'}" if self.waiting else ""
+        waiting = f"{counted(self.waiting, 'question')} wait{'s' * (self.waiting == 1)}" if self.waiting else ""
         search = f"looking for {printable(self.looking_for)} …" if self.looking_for else ""
         return SEPARATOR.join(filter(None, (doing, self.rate, waiting, search)))
 

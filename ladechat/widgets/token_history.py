@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ladechat import protocol
 from ladechat.widgets.cells import visible
 from ladechat.widgets.draft_sources import source_of
+from ladechat.widgets.formatting import counted
 
 MODEL = "model"
 
@@ -175,7 +176,7 @@ def _read(step: protocol.Step, index: int) -> Read | None:
 def sentences(history: TokenHistory) -> list[str]:
     """The biography in two to five plain sentences, the end first: it is what the others are about."""
     if not history.drafted:
-        among = f"the last of {_tokens(history.emitted)}" if history.saved else "and the only one"
+        among = f"the last of {counted(history.emitted, 'token')}" if history.saved else "and the only one"
         return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
     place = f"in pass {history.step + 1} as token {history.ahead} of {history.emitted}"
     told = [f"Accepted {place}: {source_of(history.origin).phrase}."]
@@ -183,7 +184,7 @@ def sentences(history: TokenHistory) -> list[str]:
     if history.formed is not None:
         told.append(
             f"Its n-gram first stood in the window in pass {history.formed + 1}, "
-            f"{_passes(history.step - history.formed)} before."
+            f"{counted(history.step - history.formed, 'pass')} before."
         )
     if history.read is not None:
         layer, layers = history.read
@@ -200,12 +201,10 @@ def _of_the_window(history: TokenHistory) -> list[str]:
         return []
     first = guesses[0]
     changed = sum(one.token != other.token for one, other in pairwise(guesses))
-    text = (
-        f"For its place the window first guessed ‹{visible(first.piece)}›, {_passes(history.step - first.step)} before "
-        f"and {_tokens(first.ahead)} ahead"
-    )
+    when = f"{counted(history.step - first.step, 'pass')} before and {counted(first.ahead, 'token')} ahead"
+    text = f"For its place the window first guessed ‹{visible(first.piece)}›, {when}"
     if len(guesses) > 1:
-        again = f"{len(guesses) - 1} more {'passes' if len(guesses) > 2 else 'pass'}"
+        again = counted(len(guesses) - 1, "more pass")
         text += f", and changed it {_times(changed)} in {again}" if changed else f", and kept to it in {again}"
     return [f"{text}: {_when_right(history)}."]
 
@@ -224,18 +223,10 @@ def _when_right(history: TokenHistory) -> str:
 
 
 def _of_the_pass(history: TokenHistory) -> str:
-    judged = f"The pass judged {history.tested} draft{'s' * (history.tested != 1)} at once"
+    judged = f"The pass judged {counted(history.tested, 'draft')} at once"
     if not history.saved:
         return f"{judged} and saved none."
-    return f"{judged} and gave {_tokens(history.emitted)}: {_passes(history.saved)} saved."
-
-
-def _tokens(number: int) -> str:
-    return f"{number} token{'s' * (number != 1)}"
-
-
-def _passes(number: int) -> str:
-    return f"{number} pass{'es' * (number != 1)}"
+    return f"{judged} and gave {counted(history.emitted, 'token')}: {counted(history.saved, 'pass')} saved."
 
 
 def _times(number: int) -> str:

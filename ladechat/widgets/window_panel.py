@@ -6,6 +6,7 @@ from rich.style import Style
 
 from ladechat import protocol
 from ladechat.widgets.cells import fit, shorten, visible
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.panel import Row, StepPanel
 from ladechat.widgets.pool_panel import WINDOW
 
@@ -184,8 +185,7 @@ class WindowPanel(StepPanel):
         paid_off = self._paid_off
         if paid_off is None:
             return []
-        passes = "1 pass" if paid_off.passes == 1 else f"{paid_off.passes} passes"
-        after = f" stood here from +{paid_off.column} on, {passes} ago"
+        after = f" stood here from +{paid_off.column} on, {counted(paid_off.passes, 'pass')} ago"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
         style = self.palette.step(paid_off.step, paid_off.accepted)
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]

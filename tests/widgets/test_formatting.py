@@ -113,6 +113,7 @@ def finished(tokens: int, passes: int) -> TurnFinished:
 
 def test_an_answer_is_summed_up_in_tokens_and_passes() -> None:
     assert describe_finish(finished(140, 10)) == "140 tokens · 10 passes · 14.00 tokens a pass · 70 tok/s"
+    assert describe_finish(finished(1, 1)).startswith("1 token · 1 pass · ")
 
 
 def test_a_length_limit_that_is_meant_is_no_news() -> None:
