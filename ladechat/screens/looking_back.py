@@ -7,7 +7,8 @@ from textual.binding import ActiveBinding
 from textual.widgets import TextArea
 
 from ladechat.keys import LEFT_OUT_WHILE_LOOKING, WALK_KEYS
-from ladechat.screens.pace_keys import PaceKeys, leave_out
+from ladechat.screens.footer import leave_out
+from ladechat.screens.pace_keys import PaceKeys
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.prompt import Prompt

@@ -1,30 +1,13 @@
 """The pace of an answer: its keys, and what the status line and the footer say of it."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 from textual.binding import ActiveBinding
 
 from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, LEFT_OUT_WHERE_NARROW, PACE_KEYS
+from ladechat.screens.footer import leave_out, relabel
 from ladechat.screens.session_screen import SessionScreen
-
-WIDE = 110
-"""Columns that the footer needs for all of its keys."""
-
-
-def leave_out(bindings: dict[str, ActiveBinding], ids: Collection[str]) -> None:
-    """Leave the bindings of these ids out of the footer; they act as before."""
-    for key, active in bindings.items():
-        if active.binding.id in ids:
-            bindings[key] = active._replace(binding=replace(active.binding, show=False))
-
-
-def relabel(bindings: dict[str, ActiveBinding], id: str, description: str) -> None:
-    """Give the binding of this id another name in the footer."""
-    for key, active in bindings.items():
-        if active.binding.id == id:
-            bindings[key] = active._replace(binding=replace(active.binding, description=description))
 
 
 class PaceKeys(SessionScreen):
@@ -64,11 +47,11 @@ class PaceKeys(SessionScreen):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """While keys of the pace are in the footer, others make room for them; while they would be typed, wherever the
-        focus is, they are not in it.
+        """Hides the pace keys while the prompt has text, since they are then typed; otherwise hides other keys to make
+        room for them.
         """
         bindings = super().active_bindings
-        narrow = self.size.width < WIDE
+        narrow = not self.has_class("-wide")
         if self._session.pace.in_slow_motion:
             relabel(bindings, "slow", "Fast" if narrow else "Full speed")
         if narrow:
@@ -84,7 +67,7 @@ class PaceKeys(SessionScreen):
         session, pace = self._session, self._session.pace
         self.view.show_pace(pace.rate, pace.paused, len(session.waiting))
         keys = frozenset(self._keys_that_act())
-        in_footer = (keys, pace, session.can_stop, self._prompt.is_blank, self.size.width < WIDE)
+        in_footer = (keys, pace, session.can_stop, self._prompt.is_blank, self.has_class("-wide"))
         if in_footer != self._in_footer:
             self._in_footer = in_footer
             self._prompt.passed_on = keys

@@ -23,7 +23,7 @@ from ladechat.protocol import (
     Step,
     TurnStarted,
 )
-from ladechat.screens.pace_keys import leave_out
+from ladechat.screens.footer import leave_out
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
@@ -271,9 +271,7 @@ class ReplayScreen(Screen[None]):
         else:
             self.dismiss()
 
-    def action_back(self) -> None:
-        """Back to the chat."""
-        self.action_leave()
+    action_back = action_leave
 
     def action_interrupt(self) -> None:
         """Copy the selection; without one leave."""

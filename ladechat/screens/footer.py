@@ -1,0 +1,23 @@
+"""What the footer shows of keys, which act as before."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from textual.binding import ActiveBinding
+
+
+def leave_out(bindings: dict[str, ActiveBinding], ids: Collection[str]) -> None:
+    """Leave the bindings of these ids out."""
+    _change(bindings, ids, show=False)
+
+
+def relabel(bindings: dict[str, ActiveBinding], id: str, description: str) -> None:
+    """Give the binding of this id another name."""
+    _change(bindings, (id,), description=description)
+
+
+def _change(bindings: dict[str, ActiveBinding], ids: Collection[str], **changes: Any) -> None:
+    for key, active in bindings.items():
+        if active.binding.id in ids:
+            bindings[key] = active._replace(binding=replace(active.binding, **changes))
