@@ -39,6 +39,7 @@ class AnswerSteps:
     """One answer: its steps, what the policy chose meanwhile, and which panels were there.
 
     Attributes:
+        decoder: the name of the one that took the latest step.
         finished: the sum of the answer, once it has ended.
         remembered: tokens that were drafted from what earlier answers had left.
         telling: the place of the latest step that accepted drafts; None without any.
@@ -46,6 +47,7 @@ class AnswerSteps:
     """
 
     def __init__(self) -> None:
+        self.decoder = ""
         self.finished: TurnFinished | None = None
         self.remembered = 0
         self.telling: int | None = None

@@ -85,8 +85,7 @@ class SidePanels(Vertical):
         self.answer = AnswerSteps()
         self.looked_at: LookedAt | None = None
         self.shown = View.PANELS
-        self._decoder: DecoderInfo | None = None
-        self._decoder_changed = False
+        self._decoder = ""
         self._roomy = False
 
     def compose(self) -> ComposeResult:
@@ -105,6 +104,7 @@ class SidePanels(Vertical):
         for step in steps:
             self.arrangement = self.arrangement.after_step(step)
             self.answer.add(step, self.arrangement)
+            self.answer.decoder = self._decoder
         if self.looked_at is None:
             self._count(steps)
             self._apply()
@@ -159,11 +159,15 @@ class SidePanels(Vertical):
                 self._show_end()
             self._apply()
 
+    @property
+    def _counting(self) -> list[BiographyPanel | SpeedPanel | StepPanel]:
+        """The panels that count steps, which are all."""
+        return [self.query_one(BiographyPanel), self.query_one(SpeedPanel), *self.query(StepPanel)]
+
     def _count(self, steps: Sequence[Step]) -> None:
-        counting: list[BiographyPanel | SpeedPanel | StepPanel]
-        counting = [self.query_one(BiographyPanel), self.query_one(SpeedPanel), *self.query(StepPanel)]
+        panels = self._counting
         for step in steps:
-            for panel in counting:
+            for panel in panels:
                 panel.show_step(step)
 
     def _show_end(self) -> None:
@@ -184,11 +188,10 @@ class SidePanels(Vertical):
         info = info_of(settings.decoder, decoders)
         by_hand = None if info.by_hand is None else info_of(info.by_hand, decoders)
         self.query_one(Sliders).show(settings, info, by_hand, known)
-        if self._decoder is None or self._decoder.name != info.name:
+        if self._decoder != info.name:
             self.arrangement = self.arrangement.for_decoder(info)
-            self._decoder_changed = self._decoder is not None
         self.arrangement = self.arrangement._replace(policy=by_hand is not None)
-        self._decoder = info
+        self._decoder = info.name
         self._apply()
 
     def restore(self, arrangement: Arrangement) -> None:
@@ -222,7 +225,8 @@ class SidePanels(Vertical):
         window = self.query_one(WindowPanel)
         window.display = panels and now.window
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
-        window.await_answer(self._decoder_changed and self.answer.finished is not None and looked_at is None)
+        ended = self.answer.finished is not None and looked_at is None
+        window.awaits_answer = ended and self.answer.decoder != self._decoder
         lens = self.query_one(LensPanel)
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
@@ -235,23 +239,17 @@ class SidePanels(Vertical):
     def clear(self) -> None:
         """Forget the turn, and begin to count anew."""
         self.answer = AnswerSteps()
-        self._decoder_changed = False
         self.restore(self.arrangement.for_turn())
         if self.looked_at is None:
             self._forget()
 
     def _forget(self) -> None:
-        self.query_one(PolicyPanel).clear()
-        self.query_one(WindowPanel).clear()
-        self.query_one(LensPanel).clear()
-        self.query_one(PoolPanel).clear()
-        self.query_one(MaskPanel).clear()
-        self.query_one(BiographyPanel).clear()
-        self.query_one(SpeedPanel).clear()
+        for panel in self._counting:
+            panel.clear()
 
     def reset(self) -> None:
         """As before the first event."""
-        self._decoder = None
+        self._decoder = ""
         self.clear()
         self.restore(Arrangement())
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from rich.style import Style
+from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import fit, shorten, visible
@@ -52,17 +53,13 @@ class WindowPanel(StepPanel):
 
     NAME = "Jacobi window"
 
+    awaits_answer: reactive[bool] = reactive(False)
+    """Will the next answer have another decoder than the last one, which had no use for a window?"""
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
         self._paid_off: PaidOff | None = None
-        self._awaits_answer = False
-
-    def await_answer(self, awaits: bool) -> None:
-        """Whether the next answer is the first with a decoder of another kind: the last one had no use for a window."""
-        if awaits != self._awaits_answer:
-            self._awaits_answer = awaits
-            self.redraw()
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
@@ -116,7 +113,7 @@ class WindowPanel(StepPanel):
         return [header, *grid, *footer, *([self._origin(width)] if origin else [])]
 
     def _why_none(self, step: protocol.Step) -> str:
-        if self._awaits_answer:
+        if self.awaits_answer:
             return "Fills with the next answer: the last one was not decoded with this window."
         if step.draft is None and step.pool is None:
             return "Plain decoding: no window."

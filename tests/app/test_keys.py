@@ -168,6 +168,10 @@ async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_ha
         assert stage.notices == ["W by hand: lookahead now. F3 goes back to auto."]
         window = stage.app.query_one(WindowPanel)
         assert window.explain().startswith("Fills with the next answer")
+        await pilot.press("f3")
+        await wait_until(pilot, lambda: status.decoder == "auto" and not window.awaits_answer)
+        await pilot.press("left")
+        await wait_until(pilot, lambda: status.decoder == "lookahead" and window.awaits_answer)
         await answered(pilot, stage, "Two?", times=2)
         assert window.explain().startswith("Each pass guesses")
         for decoder in ("auto", "plain decoding", "auto"):
