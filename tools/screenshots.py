@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import cairosvg
@@ -38,51 +37,39 @@ UNDERLINE_DEPTH, UNDERLINE_HEIGHT = 3.0, 1.5
 DEADLINE_SECONDS = 300
 SETTLE_SECONDS = 2.0
 """The steps that have come are all on the screen by then."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A screen of `columns` × `rows`, taken before step `at_step` of the answer to a question."""
-
-    columns: int
-    rows: int
-    question: str
-    at_step: int
-    pixels_per_unit: float
-
-    @property
-    def name(self) -> str:
-        return f"screenshot-{self.columns}x{self.rows}"
-
-
-PICTURES = (Picture(80, 24, "What is the n-gram pool?", 26, 1.5),)
+COLUMNS, ROWS = 80, 24
+NAME = f"screenshot-{COLUMNS}x{ROWS}"
+QUESTION = "What is the n-gram pool?"
+AT_STEP = 26
+"""The step of the answer before which the picture is taken."""
+PIXELS_PER_UNIT = 1.5
 
 
 class HeldEngine(LiveEngine):
     """A live engine that stands still before one step, for as long as it takes to take a picture."""
 
-    def __init__(self, options: EngineOptions, turn: int, at_step: int) -> None:
+    def __init__(self, options: EngineOptions, at_step: int) -> None:
         super().__init__(options.command())
-        self._held_at = (turn, at_step)
+        self._held_at = at_step
         self.held = asyncio.Event()
 
     async def events(self) -> AsyncIterator[Event]:
         """See `LiveEngine.events`."""
         async for event in super().events():
-            if isinstance(event, Step) and (event.turn, event.index) == self._held_at:
+            if isinstance(event, Step) and event.index == self._held_at:
                 self.held.set()
                 await asyncio.Event().wait()
             yield event
 
 
-async def take(picture: Picture) -> str:
+async def take() -> str:
     """The screen as SVG."""
     os.environ["COLORTERM"] = "truecolor"  # a picture has all colours, whatever terminal it is taken in
-    engine = HeldEngine(EngineOptions(), 1, picture.at_step)
+    engine = HeldEngine(EngineOptions(), AT_STEP)
     session = EngineSession(lambda _: engine, Settings(), Conversation())
     app = LadechatApp(ChatScreen(session, "demo", welcome("demo")), session)
-    async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
-        app.query_one(Prompt).insert(picture.question)
+    async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
+        app.query_one(Prompt).insert(QUESTION)
         await pilot.press("enter")
         await asyncio.wait_for(engine.held.wait(), DEADLINE_SECONDS)
         await pilot.pause(SETTLE_SECONDS)
@@ -117,14 +104,13 @@ def _drawn(text: re.Match[str], underlined: bool) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--svg", type=Path, help="also keep the SVG files, in this folder")
+    parser.add_argument("--svg", type=Path, help="also keep the SVG file, in this folder")
     folder = parser.parse_args().svg
-    for picture in PICTURES:
-        svg = asyncio.run(take(picture))
-        (DOCS / f"{picture.name}.png").write_bytes(as_png(svg, picture.pixels_per_unit))
-        print(f"docs/{picture.name}.png")
-        if folder:
-            (folder / f"{picture.name}.svg").write_text(svg, encoding="utf-8")
+    svg = asyncio.run(take())
+    (DOCS / f"{NAME}.png").write_bytes(as_png(svg, PIXELS_PER_UNIT))
+    print(f"docs/{NAME}.png")
+    if folder:
+        (folder / f"{NAME}.svg").write_text(svg, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -196,7 +196,8 @@ class ChatScreen(
         """A question, what is typed, or else the last question, through several decoders side by side."""
         text = question or self._prompt.text.strip()
         if self._session.asking:
-            self._prompt.offer_command(f"/race {question}" if question else "")
+            if question:
+                self._prompt.offer_command(f"/race {question}")
             self.notify(STOP_FIRST, severity="warning")
         elif len(text) > MOST_TEXT:
             self.notify(f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question.", severity="warning")

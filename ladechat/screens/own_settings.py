@@ -33,7 +33,7 @@ class OwnSettings(SessionScreen):
         self._settings_file = settings_file
         self._single_token: str | None = None
         self._before_plain = ""
-        self._before_by_hand: DecoderInfo | None = None
+        self._before_by_hand = ""
         self._prompt.commands.choices = {DECODER: self._decoder_choices, "theme": self._theme_choices}
 
     @on(Slider.Changed)
@@ -51,7 +51,7 @@ class OwnSettings(SessionScreen):
         self._session.configure(command)
         if command.decoder is not None:
             info = decoders[command.decoder]
-            self._before_by_hand = decoders.get(chosen)
+            self._before_by_hand = chosen
             labels = ", ".join(one.label for one in info.parameters if one.name in (command.parameters or {}))
             self.notify(f"{labels} by hand: {info.label} now. F3 goes back to {chosen}.")
 
@@ -62,10 +62,11 @@ class OwnSettings(SessionScreen):
         self._single_token = event.single_token
 
     def action_switch_decoder(self) -> None:
-        """Back to the decoder that a slider has replaced; else plain decoding, or the one before it. From the next step
+        """Back to the decoder that a slider has replaced; else plain decoding, or the one before it. From the next pass
         on.
         """
-        decoders, replaced = self.view.presenter.decoders, self._before_by_hand
+        decoders = self.view.presenter.decoders
+        replaced = decoders.get(self._before_by_hand)
         plain = self._plain_decoder
         if replaced is not None and self._session.wished.decoder == replaced.by_hand:
             self._use_decoder(replaced)
@@ -86,7 +87,7 @@ class OwnSettings(SessionScreen):
             return
         if info is self._plain_decoder and current != info.name:
             self._before_plain = current
-        self._before_by_hand = None
+        self._before_by_hand = ""
         self._session.configure(Configure(decoder=info.name))
 
     def decoder_commands(self) -> Iterable[SystemCommand]:
@@ -95,7 +96,7 @@ class OwnSettings(SessionScreen):
             yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
 
     def action_decoder(self, name: str) -> None:
-        """The decoder of this name, or with this label, from the next step on."""
+        """The decoder of this name, or with this label, from the next pass on."""
         self.action_set(f"{DECODER} {name}")
 
     def _decoder_choices(self) -> Iterable[tuple[str, str]]:

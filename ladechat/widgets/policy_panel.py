@@ -65,7 +65,9 @@ class PolicyPanel(StepPanel):
         whose = "this pass costs by its slots, the circles the tokens that its drafts should bring"
         if not shown.expected:
             whose = "passes cost of late by their slots, the circles the tokens that they should bring"
-        return f"{text} {shown.sentence} The dots are what {whose}. Where the circles lie above them, drafting pays."
+        return (
+            f"{text} {shown.wordings[0]}. The dots are what {whose}. Where the circles lie above them, drafting pays."
+        )
 
     def _shown(self) -> "PassChoice | LateChoice | None":
         """What there is to say: of the pass, else of the latest passes."""
@@ -164,13 +166,8 @@ class PassChoice(NamedTuple):
         return [f"this pass: {_slots(self.slots)}", _slots(self.slots)]
 
     @property
-    def sentence(self) -> str:
-        """What was decided, and why."""
-        return f"{self.wordings[0]}."
-
-    @property
     def wordings(self) -> list[str]:
-        """The same in ever fewer words. The gain is left to the speed panel, which measures it."""
+        """What was decided, and why, in ever fewer words. The gain is left to the speed panel, which measures it."""
         if self.slots == 1:
             paused = self.decision.why == "paused"
             why = "drafting has not paid lately, so it pauses" if paused else "none was worth its slot"
@@ -209,13 +206,8 @@ class LateChoice(NamedTuple):
         return [f"lately {_slots(self.slots)} a pass", _slots(self.slots)]
 
     @property
-    def sentence(self) -> str:
-        """What was chosen."""
-        return f"{self.wordings[0]}."
-
-    @property
     def wordings(self) -> list[str]:
-        """The same in ever fewer words."""
+        """What was chosen, in ever fewer words."""
         if self.slots < NOTHING_DRAFTED:
             return ["Lately no draft was worth its slot", "Nothing drafted lately"]
         whole = f"cost {self.cost:.1f} plain ones, and should bring {self.tokens:.1f} tokens"
@@ -232,8 +224,8 @@ def _costs(choice: PolicyChoice) -> Curve:
 
 
 def _through(costs: Curve, slots: float, cost: float) -> Curve:
-    """A curve of costs of late as that of a pass: what is done besides is the same for any number of slots, beyond one,
-    and differs from pass to pass.
+    """Shifts the curve of recent mean costs so that it passes through this pass's (slots, cost). Overhead such as
+    drafting is the same for any number of slots above one, but differs between passes.
     """
     if slots <= 1:
         return costs

@@ -121,7 +121,7 @@ class Sliders(Vertical):
         self.set_class(roomy, "-named")
         cells = max((cell_len(slider.title) for slider in self.parameter_sliders), default=0)
         for slider in self.query(ParameterSlider):
-            slider.caption = fit(slider.title, cells) if roomy and cells else ""
+            slider.caption = fit(slider.title, cells) if roomy else ""
             slider.refresh()
         for sampling in self.query(SamplingSlider):
             sampling.caption = sampling.title if roomy else ""
