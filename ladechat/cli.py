@@ -175,7 +175,7 @@ def ask(
     system: System = None,
     json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
 ) -> None:
-    """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
+    """Answer one question on standard output, coloured by pass on a terminal; a summary goes to standard error."""
     check_length(max_new_tokens)
     check_streams(STANDARD_OUTPUT)
     report(settings_file)

@@ -210,14 +210,14 @@ SYSTEM_KEYS = (
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
-_STEP = Binding.Group("Step", compact=True)
+_PASS = Binding.Group("Pass", compact=True)
 _SPEED = Binding.Group("Speed", compact=True)
 _TURN = Binding.Group("Turn", compact=True)
 
 REPLAY_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
-    Binding("right", "step_forward", "Step", group=_STEP, id="step_forward", tooltip="One pass on."),
-    Binding("left", "step_back", "Back", group=_STEP, id="step_back", tooltip="One pass back."),
+    Binding("right", "step_forward", "One pass", group=_PASS, id="step_forward", tooltip="One pass on."),
+    Binding("left", "step_back", "Back", group=_PASS, id="step_back", tooltip="One pass back."),
     Binding("n", "next_turn", "Next turn", group=_TURN, id="next_turn", tooltip="To the next question."),
     Binding("p", "previous_turn", "Previous turn", group=_TURN, id="previous_turn", tooltip="To the question before."),
     Binding("plus,up", "faster", "Faster", group=_SPEED, key_display="+", id="faster", tooltip="Faster."),
@@ -244,7 +244,7 @@ REPLAY_KEYS = (
 RACE_KEYS = (
     Binding("escape", "stop", "Leave", id="leave", tooltip="Stop measuring and show what there is; then leave."),
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
-    Binding("right", "step_forward", "Step", id="step_forward", tooltip="One pass on."),
+    Binding("right", "step_forward", "Pass", id="step_forward", tooltip="One pass on."),
     Binding("left", "step_back", "Back", id="step_back", tooltip="One pass back."),
     Binding("c", "clock", "Clock", id="clock", tooltip="Pass by pass, or at the times of this machine."),
     Binding("r", "restart", "Again", id="again", tooltip="From the start again."),

@@ -25,7 +25,7 @@ def replay(
     ] = None,
     real_time: Annotated[bool, typer.Option("--real-time", help="Leave pauses as long as they were.")] = False,
 ) -> None:
-    """Show a recorded session, at its own pace or step by step; or the answers of two, side by side."""
+    """Show a recorded session, at its own pace or pass by pass; or the answers of two, side by side."""
     gc.disable()  # until the first frame is shown, as in a chat; looking through 200,000 events takes a second
     if other is not None and (real_time or idle_limit is not None):
         fail("--idle-limit and --real-time are for one recording: two run along one clock. Leave them out.")

@@ -16,6 +16,7 @@ from ladechat.formats import FILMS, SIZE, ending
 from ladechat.session.measuring import Measuring
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
+from ladechat.widgets.formatting import counted
 
 if TYPE_CHECKING:  # they know the app, which takes a while to import
     from ladechat.export.film import Progress, Reel
@@ -169,7 +170,7 @@ def _svg(recording: Recording, wanted: Wanted) -> str:
     steps = steps_in(recording)
     if wanted.step is not None and wanted.step > steps:
         raise Refused(
-            f"The recording has {steps:,} steps, so there is no step {wanted.step:,}; give --step a lower one."
+            f"The recording has {counted(steps, 'pass')}, so there is no pass {wanted.step:,}; give --step a lower one."
         )
     return photograph(recording, Size(*wanted.size), wanted.step)
 

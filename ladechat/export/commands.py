@@ -39,7 +39,7 @@ def export(
         float | None, typer.Option(help="Seconds that pauses of a film are shortened to.", show_default="2")
     ] = None,
     step: Annotated[
-        int | None, typer.Option(help="The step that an .svg shows, from 1.", show_default="the last screen")
+        int | None, typer.Option(help="The pass that an .svg shows, from 1.", show_default="the last screen")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
 ) -> None:
@@ -51,7 +51,7 @@ def export(
     speed = _within("--speed", 1.0 if speed is None else speed, SPEED_RANGE)
     idle = _within("--idle", IDLE_SECONDS if idle is None else idle, (0.0, MOST_IDLE_SECONDS))
     if step is not None and step < 1:
-        fail(f"--step counts from 1, so there is no step {in_short(step)}.")
+        fail(f"--step counts passes from 1, so there is no pass {in_short(step)}.")
     from ladechat.export.command import Refused, Wanted, run
 
     try:

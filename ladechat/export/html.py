@@ -32,7 +32,7 @@ SURFACES = {
 """What steps are drawn on, dark and light; near the app's own, so that each hue can be read."""
 LEGEND = (
     "One colour is one forward pass: tokens of the same colour came together, plain ones came alone. "
-    "Drafted tokens are underlined or bold by turns; the model's own token at the end of a step has its colour alone."
+    "Drafted tokens are underlined or bold by turns; the model's own token at the end of a pass has its colour alone."
 )
 
 
@@ -117,15 +117,15 @@ def _cue(step: Step, token: int) -> str:
 def _slider(steps: int) -> str:
     return (
         '<div class="walk"><label><span class="place"></span>'
-        f'<input type="range" min="0" max="{steps}" value="{steps}" aria-label="Step" autocomplete="off"></label>'
+        f'<input type="range" min="0" max="{steps}" value="{steps}" aria-label="Pass" autocomplete="off"></label>'
         '<dl class="known"></dl></div>'
     )
 
 
 def _table(steps: list[Step]) -> Iterator[str]:
     """What is known of each step. The slider shows its rows one by one."""
-    yield '<details><summary>All steps</summary><div class="steps"><table><thead><tr>'
-    yield '<th scope="col">step</th><th scope="col" class="tokens">tokens</th>'
+    yield '<details><summary>All passes</summary><div class="steps"><table><thead><tr>'
+    yield '<th scope="col">pass</th><th scope="col" class="tokens">tokens</th>'
     yield '<th scope="col">slots</th><th scope="col">drafted</th><th scope="col">tokens per pass</th>'
     yield "</tr></thead><tbody>"
     tokens = 0

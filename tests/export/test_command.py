@@ -92,8 +92,8 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
         (["talk.cast", "--speed", "0"], "--speed has to be from 0.1 to 100, not 0"),
         (["talk.cast", "--speed", "nan"], "--speed has to be from 0.1 to 100"),
         (["talk.cast", "--idle", "-1"], "--idle has to be from 0 to 86,400, not -1"),
-        (["talk.svg", "--step", "0"], "--step counts from 1"),
-        (["talk.svg", "--step", f"{STEPS + 1}"], f"has {STEPS} steps, so there is no step {STEPS + 1}"),
+        (["talk.svg", "--step", "0"], "--step counts passes from 1"),
+        (["talk.svg", "--step", f"{STEPS + 1}"], f"has {STEPS} passes, so there is no pass {STEPS + 1}"),
         (
             ["talk.html", "--speed", "2"],
             "--speed is for cast, cast2 and gif, and says nothing about html",
