@@ -51,7 +51,7 @@ Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
 """How long a message is shown, unless a key, a click or another screen takes it away."""
 SECONDS_BEFORE_KEYS = 1.0
-"""So long keys leave a message alone, lest one that comes while somebody types is never read."""
+"""Key presses do not dismiss a message in its first second."""
 
 
 class LadechatApp(App[int], inherit_bindings=False):
@@ -204,7 +204,7 @@ class LadechatApp(App[int], inherit_bindings=False):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message for a while, in the place of older ones, below those since the last key.
+        """Show a message for a while. Replaces messages shown before the last key press; newer ones stay above.
 
         Names of files and errors in it steer nothing.
         """

@@ -27,7 +27,8 @@ FRAME_SECONDS = 0.06
 """Panels are read at a glance, not character by character: they are repainted at most this often, with every second
 frame of the conversation."""
 SECONDS_TO_JOIN = 0.04
-"""So much longer a panel waits for another frame to be drawn with: two frames take twice the time of one."""
+"""Extra delay, so that the panel is repainted together with the conversation's next frame instead of in one of its own.
+"""
 
 Span = tuple[str, Style]
 """A printable text and its style."""

@@ -78,7 +78,9 @@ class Prompt(TextArea):
         self._typed: list[str] = []
         self._last_key_at = 0.0
         self.shown_at = 0.0
-        """When the first frame was shown. Before it has the terminal from the shell, Enter comes as a line feed."""
+        """Monotonic time of the first frame. Keys typed before it were read in the shell's line mode, where Enter
+        arrives as a line feed (ctrl+j).
+        """
         self.last_key: events.Key | None = None
         """The last key that has come by here."""
         self.passed_on: frozenset[str] = frozenset()

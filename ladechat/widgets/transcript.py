@@ -235,7 +235,7 @@ class Transcript(ScrollView, can_focus=True):
         self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        if self.scrollable_content_region.width != self._wrapped_width:  # word of a new size may still be on its way
+        if self.scrollable_content_region.width != self._wrapped_width:  # the Resize event may not have arrived yet
             self.on_resize()
         return super().render_lines(crop)
 
