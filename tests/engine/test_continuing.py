@@ -57,7 +57,7 @@ def service(checkpoint: Path) -> Service:
 class Answer:
     """One answer, in as many parts as it was asked for."""
 
-    def __init__(self, service: Service, limit: int = WHOLE, seed: int = 77) -> None:
+    def __init__(self, service: Service, limit: int = WHOLE, seed: int = 1) -> None:
         self.service = service
         self.limit = limit
         self.seed = seed
