@@ -27,7 +27,8 @@ from ladechat.protocol import (
 SUFFIX = ".ladechat.jsonl"
 PRIVATE = 0o600
 MOST_REMEMBERED = 4000
-"""Events of a conversation that are kept for a recording which begins later: up to 32 MB."""
+"""Events of a conversation that are kept for a recording which begins later, up to 32 MB; more where the last answer
+alone has more: it is kept whole."""
 
 
 def default_path(model: str) -> Path:
