@@ -114,6 +114,8 @@ class Recorder:
         if isinstance(event, Header):
             self._clock_at_zero = time.monotonic() - event.t
             self._began = 0.0
+        else:  # a header that was held back comes late: what happened behind it says how late at least
+            self._clock_at_zero = min(self._clock_at_zero, time.monotonic() - event.t)
         self._remember(event)
         self._write_event(event)
         if isinstance(event, Header):
