@@ -54,8 +54,8 @@ class Sampler:
     Args:
         text: token ids before the first one chosen, as processors see it: a row's padding belongs to it.
         sampling: how to choose; it may be assigned between any two tokens.
-        seed: of the random numbers. Those of a token depend on it and on the token's place in the answer alone, so an
-            answer that was stopped goes on as if it had not been. None goes on with the generator as it stands.
+        seed: of the generator's random numbers. Those of a token depend on it and on the token's place in the answer
+            alone, so an answer that was stopped goes on as if it had not been. None: the generator goes on as it is.
         answered: how many tokens at the end of `text` are the answer's.
     """
 
@@ -94,8 +94,9 @@ class Sampler:
         probabilities = torch.softmax(scores, dim=-1)
         if not bool(probabilities.isfinite().all()):
             raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
-        generator = self.sampling.generator or torch.default_generator
+        generator = self.sampling.generator
         if self._seed is not None:
+            assert generator is not None  # torch's own has other users
             generator.manual_seed(seed_of(self._seed, len(self.text) - self._begin))
         return int(torch.multinomial(probabilities, num_samples=1, generator=generator))
 
