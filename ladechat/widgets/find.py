@@ -5,17 +5,30 @@ from collections.abc import Sequence
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from ladechat.widgets.block import INDENT
+from ladechat.widgets.block import INDENT, Block
 from ladechat.widgets.flow import Line
 
 
-def last_place(lines: Sequence[Line], first: int, text: str) -> Selection | None:
-    """The last place of a text, however it is wrapped; None where it is not shown. Case does not matter.
+def last_said(blocks: Sequence[Block], end: int, text: str) -> Selection | None:
+    """The last place of a text in a question or an answer: not in their names, nor in what the program says.
 
     Args:
-        lines: where it is looked for.
-        first: the number of the first of them in the conversation.
+        blocks: where it is looked for.
+        end: the number of the line behind them in the conversation.
         text: not empty.
+    """
+    first = end
+    for block in reversed(blocks):
+        first -= len(block.lines)
+        named = bool(block.name)
+        if block.kind != "notice" and (place := _last_place(block.lines[named:], first + named, text)):
+            return place
+    return None
+
+
+def _last_place(lines: Sequence[Line], first: int, text: str) -> Selection | None:
+    """The last place of a text, however it is wrapped. Case does not matter. `first` is the number of the first line in
+    the conversation.
     """
     written, places = "", []
     for y, line in enumerate(lines, start=first):

@@ -18,7 +18,7 @@ from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.block import INDENT, Block, Kind, answers_in, folded_at
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.find import last_place
+from ladechat.widgets.find import last_said
 from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
 from ladechat.widgets.formatting import is_own
 from ladechat.widgets.later import Seldom
@@ -343,15 +343,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
         """The last place of a text in the last message, or in any question or answer; None where it is not shown."""
-        first = len(self._lines)
-        for block in reversed(self._blocks):
-            first -= len(block.lines)
-            named = bool(block.name)
-            if block.kind != "notice" and (place := last_place(block.lines[named:], first + named, text)):
-                return place
-            if not anywhere:
-                break
-        return None
+        return last_said(self._blocks if anywhere else self._blocks[-1:], len(self._lines), text)
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
