@@ -200,9 +200,10 @@ class Status:
 
     def show(self, text: str) -> None:
         """Replace the line."""
-        if self._lines and text != self._last:
-            print(shown(text), file=sys.stderr, flush=True)
-            self._last = text
+        if self._lines:
+            if text != self._last:
+                print(shown(text), file=sys.stderr, flush=True)
+                self._last = text
         elif self._enabled:
             sys.stderr.write(f"\r\x1b[2K{shown(text)} …")
             sys.stderr.flush()

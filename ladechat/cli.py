@@ -22,7 +22,14 @@ from ladechat.bench.options import (
     method_names,
     numbers_by_hand,
 )
-from ladechat.checks import check_screen, check_streams, in_terminal, refuse_misplaced_options
+from ladechat.checks import (
+    MORE_WORDS,
+    check_screen,
+    check_streams,
+    in_terminal,
+    refuse_misplaced_options,
+    refuse_more_words,
+)
 from ladechat.export.commands import export
 from ladechat.learn import learn
 from ladechat.options import (
@@ -89,7 +96,7 @@ def _refusals_made_visible() -> Iterator[None]:
 
 app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(train_commands, name="train")
-app.command()(race)
+app.command(context_settings=MORE_WORDS)(race)
 app.command()(learn)
 
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
@@ -162,9 +169,10 @@ app.command()(export)
 app.command()(serve)
 
 
-@app.command()
+@app.command(context_settings=MORE_WORDS)
 @with_engine_options
 def ask(
+    context: typer.Context,
     engine: EngineOptions,
     settings_file: SettingsFile,
     question: Annotated[
@@ -176,6 +184,7 @@ def ask(
     json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
+    refuse_more_words(context)
     check_length(max_new_tokens)
     check_streams(STANDARD_OUTPUT)
     report(settings_file)

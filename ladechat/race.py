@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ladechat.checks import check_streams, refuse_more_words
 from ladechat.export.command import Refused, check_target, run_race
 from ladechat.export.commands import size_of
 from ladechat.formats import OF_A_RACE, ending
@@ -21,7 +22,7 @@ from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import Lane, measured_time, passes_saved, seal, speedup
-from ladechat.terminal import STANDARD_OUTPUT, missing_streams, say, shown
+from ladechat.terminal import STANDARD_OUTPUT, say, shown
 
 FAILED = 1
 INTERRUPTED = 130
@@ -60,8 +61,8 @@ def race(
     check_length(max_new_tokens)
     report(settings_file)
     _refuse_what_is_of_one_answer(context)
-    if STANDARD_OUTPUT in missing_streams():
-        fail("Standard output is closed, and this command needs it; start it without >&-.")
+    refuse_more_words(context)
+    check_streams(STANDARD_OUTPUT)
     if not question.strip():
         fail('The question is empty; give one, as in: ladechat race "What is the n-gram pool?".')
     if len(question) > MOST_TEXT:

@@ -81,6 +81,11 @@ def test_an_empty_question_is_a_usage_error(arguments: list[str], typed: str | N
     assert result.exit_code == 2 and "empty" in result.stderr and result.stderr.count("\n") == 1
 
 
+def test_a_question_without_quotation_marks_is_a_usage_error() -> None:
+    result = CliRunner().invoke(cli.app, ["ask", *QUESTION.split()])
+    assert result.exit_code == 2 and "quotation marks" in result.stderr and result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("arguments", [["-"], []], ids=["dash", "nothing"])
 def test_a_question_can_come_through_a_pipe(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[Message]] = []

@@ -26,6 +26,10 @@ QUESTION = "What is the n-gram pool?"
         (["--pool", "kept"], "--pool is for answers of one decoder"),
         (["--max-new-tokens", "0"], "at least 1"),
         (["--window", "0"], "1 to 64"),
+        (["auto", "lookahead"], "--decoders auto,lookahead."),
+        (["auto,lookahead", "--max-new-tokens", "9"], "--decoders auto,lookahead."),
+        (["auto", "or", "not?"], "needs quotation marks"),
+        ([","], "needs quotation marks"),
     ],
 )
 def test_what_cannot_be_raced_is_a_usage_error_in_one_sentence(arguments: list[str], said: str) -> None:

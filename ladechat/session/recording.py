@@ -30,10 +30,20 @@ MOST_REMEMBERED = 4000
 """Events of a conversation that are kept for a recording which begins later: up to 32 MB."""
 
 
+def recordings_folder() -> Path:
+    """Where recordings without a name go: into the user's data folder."""
+    return user_data_path("ladechat") / "recordings"
+
+
 def default_path(model: str) -> Path:
-    """Where a recording without a name goes: into the user's data folder, named by time and model."""
+    """Where a recording without a name goes, named by time and model."""
     name = re.sub(r"[^\w.-]+", "-", model.rstrip("/").rsplit("/", 1)[-1])
-    return user_data_path("ladechat") / "recordings" / f"{datetime.now():%Y-%m-%d-%H%M%S}-{name}{SUFFIX}"
+    return recordings_folder() / f"{datetime.now():%Y-%m-%d-%H%M%S}-{name}{SUFFIX}"
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The recordings of a folder, the latest first, by the time in their names; none where it cannot be read."""
+    return sorted(folder.glob(f"*{SUFFIX}"), reverse=True)
 
 
 class Recorder:
