@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
 
 from ladechat import protocol
 from ladechat.palette import Palette
@@ -28,6 +27,7 @@ from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.terminal import PROGRESS_LINES, shown
 from ladechat.widgets.formatting import announced, describe_settings, figures, is_own
+from ladechat.word_wrap import WordWrap
 
 FAILED = 1
 INTERRUPTED = 130
@@ -119,6 +119,7 @@ class AnswerPrinter:
 
     def __init__(self) -> None:
         self._out = Console(highlight=False, soft_wrap=True)
+        self._wrapped = WordWrap(self._out)
         self._status = Status()
         self._palette = Palette.detect()
         self._ready: Ready | None = None
@@ -160,18 +161,18 @@ class AnswerPrinter:
         if not text:
             return
         if self._out.is_terminal:
-            self._out.print(self._coloured(step), end="")
+            self._show_coloured(step)
         else:
             sys.stdout.write(text)
         self._begun = True
         sys.stdout.flush()
 
-    def _coloured(self, step: Step) -> Text:
-        text = Text()
+    def _show_coloured(self, step: Step) -> None:
         for token, piece in enumerate(step.pieces):
             style = self._palette.step(step.index, len(step.token_ids), own=is_own(step, token))
-            text.append(shown(piece if self._begun or text else piece.lstrip()), style)
-        return text
+            text = piece if self._begun else piece.lstrip()
+            self._begun = self._begun or bool(text)
+            self._wrapped.write(shown(text), style)
 
     def _summary(self, event: TurnFinished) -> str:
         parts = figures(event)
