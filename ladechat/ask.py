@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from ladechat import protocol
 from ladechat.palette import Palette
@@ -25,8 +26,9 @@ from ladechat.protocol import (
 )
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
+from ladechat.session.race import PLAIN
 from ladechat.terminal import PROGRESS_LINES, shown
-from ladechat.widgets.formatting import announced, describe_settings, figures, is_own
+from ladechat.widgets.formatting import REASONS, announced, describe_settings, figures, is_own
 from ladechat.word_wrap import WordWrap
 
 FAILED = 1
@@ -146,7 +148,7 @@ class AnswerPrinter:
                 self._status.clear()
                 if self._begun:
                     self._out.print()
-                to_stderr(self._summary(event))
+                self._show_summary(event)
             case Failed():
                 self._status.clear()
 
@@ -174,20 +176,26 @@ class AnswerPrinter:
             self._begun = self._begun or bool(text)
             self._wrapped.write(shown(text), style)
 
+    def _show_summary(self, event: TurnFinished) -> None:
+        """Below the answer on a terminal: dim, to be told from it, and broken between words."""
+        if sys.stderr.isatty():
+            Console(stderr=True, highlight=False).print(Text(shown(self._summary(event)), "dim"))
+        else:
+            to_stderr(self._summary(event))
+
     def _summary(self, event: TurnFinished) -> str:
-        parts = figures(event)
-        if event.estimated_speedup is not None:
-            parts.append(f"estimated speedup {event.estimated_speedup:.2f}×")
-        settings = self._settings
+        parts, settings = figures(event), self._settings
+        if event.estimated_speedup is not None and settings.decoder != PLAIN:
+            parts.append(f"estimated {event.estimated_speedup:.2f}× as fast as plain decoding")
         parts.append(describe_settings(settings, announced(self._ready.decoders if self._ready else ())))
         if settings.temperature:
             parts.append(f"temperature {settings.temperature:g}, seed {self._seed}")
         if self._ready is not None:
             parts += [self._ready.model, self._ready.device, self._ready.dtype]
             parts += [self._ready.quantization] if self._ready.quantization else []
-        if event.reason not in ("eos", "stopped"):
-            parts.append(f"ended by {event.reason.replace('_', ' ')}")
-        return " · ".join(parts + (["stopped"] if event.reason == "stopped" else []))
+        if event.reason in REASONS:
+            parts.append(REASONS[event.reason])
+        return " · ".join(parts)
 
 
 class Status:

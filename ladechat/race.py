@@ -21,7 +21,7 @@ from ladechat.protocol import MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
-from ladechat.session.race import Lane, measured_time, passes_saved, seal, speedup
+from ladechat.session.race import PLAIN, Lane, measured_time, passes_saved, seal, speedup
 from ladechat.terminal import STANDARD_OUTPUT, say, shown
 
 FAILED = 1
@@ -135,7 +135,7 @@ def _in_pipe(measuring: Measuring) -> int:
     lanes = [lane for lane in measuring.lanes if lane.steps]
     try:
         if lanes:
-            print("\n".join([*table(lanes), "", *conclusion(lanes)]), flush=True)
+            print("\n".join([*table(lanes), "", *conclusion(measuring.lanes)]), flush=True)
     except OSError as error:
         fail(f"The result could not be written: {error.strerror or error}.")
     return INTERRUPTED if interrupted else _exit_code(measuring)
@@ -176,4 +176,6 @@ def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:
 
 def conclusion(lanes: list[Lane]) -> list[str]:
     """The seal, then passes saved, then time; without what is not known."""
-    return [shown(sentence) for sentence in (seal(lanes), passes_saved(lanes), measured_time(lanes)) if sentence]
+    raced = any(lane.name == PLAIN for lane in lanes)
+    time = measured_time(lanes) if raced else f"No speed: that is against plain decoding; add {PLAIN} to --decoders."
+    return [shown(sentence) for sentence in (seal(lanes), passes_saved(lanes), time) if sentence]

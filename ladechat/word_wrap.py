@@ -17,7 +17,7 @@ class WordWrap:
     """Writes at once what it is given. A word that grows too long for its line is taken back, and goes to the next.
 
     A word longer than a line is left to the terminal, which breaks it where the line is full. So is what has been
-    written when the terminal changes its width.
+    written when the terminal changes its width, and all where nothing can be taken back.
     """
 
     def __init__(self, console: Console) -> None:
@@ -29,7 +29,7 @@ class WordWrap:
 
     def write(self, text: str, style: Style) -> None:
         """Write a piece of a text; it may begin and end anywhere, also in a word."""
-        if self._console.is_dumb_terminal:  # its width is not known, and it takes nothing back
+        if self._console.is_dumb_terminal or not self._console.file.isatty():  # FORCE_COLOR has colours in a pipe too
             self._console.print(Text(text, style), end="")
             return
         for part in PARTS.findall(text):

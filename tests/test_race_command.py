@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from ladechat import cli, race
 from ladechat.session.measuring import Measuring
+from tests.session.test_race import lane
 
 PATIENCE = 240
 QUESTION = "What is the n-gram pool?"
@@ -71,6 +72,14 @@ def test_what_went_wrong_on_the_screen_is_said_behind_it(
     monkeypatch.setattr("ladechat.app.run_race", run_race)
     result = CliRunner().invoke(cli.app, ["race", QUESTION])
     assert (result.exit_code, result.stderr) == (code, "ladechat: The weights are torn. Mend them.\n")
+
+
+def test_a_race_without_plain_decoding_says_why_there_is_no_speed() -> None:
+    lanes = [lane(name, [["a", "b"]]) for name in ("lookahead", "jacobi")]
+    assert "add autoregressive to --decoders" in race.conclusion(lanes)[-1]
+    assert race.conclusion([*lanes, lane("autoregressive", [["a"], ["b"]])])[-1].startswith(
+        "Measured speed, plain 1×: "
+    )
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

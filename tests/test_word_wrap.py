@@ -10,16 +10,27 @@ from rich.style import Style
 from ladechat.word_wrap import WordWrap
 
 
-def lines_of(pieces: list[str], width: int, term: str = "xterm") -> list[str]:
-    """What a terminal of that width shows in the end."""
-    out = io.StringIO()
+class Stream(io.StringIO):
+    """Takes what is written; a terminal, or a pipe whose reader wants colours."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def lines_of(pieces: list[str], width: int, term: str = "xterm", *, terminal: bool = True) -> list[str]:
+    """What is on a screen of that width in the end."""
+    out = Stream(terminal)
     console = Console(file=out, force_terminal=True, width=width, height=12, soft_wrap=True, _environ={"TERM": term})
     wrapped = WordWrap(console)
     for piece in pieces:
         wrapped.write(piece, Style(underline=True))
-    terminal = pyte.Screen(width, 12)
-    pyte.Stream(terminal).feed(out.getvalue().replace("\n", "\r\n"))
-    return "\n".join(line.rstrip() for line in terminal.display).rstrip().split("\n")
+    screen = pyte.Screen(width, 12)
+    pyte.Stream(screen).feed(out.getvalue().replace("\n", "\r\n"))
+    return "\n".join(line.rstrip() for line in screen.display).rstrip().split("\n")
 
 
 @pytest.mark.parametrize(
@@ -43,5 +54,6 @@ def test_lines_end_between_words_wherever_the_pieces_end(text: str, lines: list[
     assert lines_of([text[at : at + size] for at in range(0, len(text), size)], 10) == lines
 
 
-def test_a_terminal_that_takes_nothing_back_gets_the_text_as_it_is() -> None:
-    assert lines_of(["one two th", "ree", " four"], 10, "dumb") == ["one two th", "ree four"]
+@pytest.mark.parametrize(("term", "terminal"), [("dumb", True), ("xterm", False)])
+def test_where_nothing_can_be_taken_back_the_text_is_as_it_came(term: str, terminal: bool) -> None:
+    assert lines_of(["one two th", "ree", " four"], 10, term, terminal=terminal) == ["one two th", "ree four"]
