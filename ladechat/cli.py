@@ -1,6 +1,7 @@
 """The commands. Thin: each says what it takes, checks it, and hands over."""
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -74,6 +75,11 @@ class Commands(TyperGroup):
         ]
         return super().parse_args(ctx, given)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if any(character.isspace() for character in args[0]):
+            fail('A question comes behind a command: ladechat ask "What is the n-gram pool?".')
+        return super().resolve_command(ctx, args)
+
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         with _refusals_made_visible():
             return super().make_context(*args, **kwargs)
@@ -113,7 +119,12 @@ def main() -> None:
     """Run the command line."""
     replace_missing_streams()
     os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
-    app(prog_name="ladechat")
+    try:
+        app(prog_name="ladechat")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.exit(f"ladechat: Standard output cannot be written: {error.strerror}; write it elsewhere.")
 
 
 def _show_version(wanted: bool) -> None:

@@ -68,4 +68,4 @@ def _read(file: Path, idle_limit: float | None) -> Recording:
     except UnreadableRecording as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{file} cannot be read: {error.strerror or error}.")
+        fail(f"{file} cannot be read: {error.strerror or error}; give the file of a recording. {_where_they_are()}")

@@ -1,12 +1,14 @@
 """Recordings on the command line: where they go, and what is refused before anything starts."""
 
+import errno
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from typer.testing import CliRunner
 
 from ladechat import cli
-from ladechat.session.recording import Recorder
+from ladechat.session.recording import Recorder, recordings
 
 
 @pytest.fixture
@@ -101,3 +103,13 @@ def test_a_replay_of_nothing_says_what_to_give_and_where_recordings_are(
     assert "ladechat replay talk.ladechat.jsonl" in result.stderr and str(tmp_path / "recordings") in result.stderr
     assert all(name not in result.stderr for name in made[:-1])
     assert (f"{made[-1]}.ladechat.jsonl" if made else "F7") in result.stderr
+
+
+def test_a_folder_that_cannot_be_read_is_one_without_recordings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", refuse)
+    assert recordings(tmp_path) == []

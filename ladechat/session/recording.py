@@ -43,7 +43,10 @@ def default_path(model: str) -> Path:
 
 def recordings(folder: Path) -> list[Path]:
     """The recordings of a folder, the latest first, by the time in their names; none where it cannot be read."""
-    return sorted(folder.glob(f"*{SUFFIX}"), reverse=True)
+    try:
+        return sorted(folder.glob(f"*{SUFFIX}"), reverse=True)
+    except OSError:
+        return []
 
 
 class Recorder:
