@@ -76,7 +76,7 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, given)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if any(character.isspace() for character in args[0]):
+        if any(map(str.isspace, args[0])) and not ctx.resilient_parsing:
             fail('A question comes behind a command: ladechat ask "What is the n-gram pool?".')
         return super().resolve_command(ctx, args)
 
