@@ -21,7 +21,7 @@ from ladechat.protocol import MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
-from ladechat.session.race import PLAIN, Lane, measured_time, passes_saved, seal, speedup
+from ladechat.session.race import PLAIN, Lane, conclusions, speedup
 from ladechat.terminal import STANDARD_OUTPUT, say, shown
 
 FAILED = 1
@@ -175,7 +175,7 @@ def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:
 
 
 def conclusion(lanes: list[Lane]) -> list[str]:
-    """The seal, then passes saved, then time; without what is not known."""
+    """What stands below the table: the end of the race, and why there is no speed where plain decoding took no part."""
     raced = any(lane.name == PLAIN for lane in lanes)
-    time = measured_time(lanes) if raced else f"No speed: that is against plain decoding; add {PLAIN} to --decoders."
-    return [shown(sentence) for sentence in (seal(lanes), passes_saved(lanes), time) if sentence]
+    unknown = () if raced else (f"No speed: that is against plain decoding; add {PLAIN} to --decoders.",)
+    return [shown(sentence) for sentence in (*conclusions(lanes), *unknown)]
