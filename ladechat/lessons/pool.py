@@ -45,7 +45,7 @@ def _known(run: Run) -> str:
     return (
         f"The text ended in {quoted(pool.after)}. After that token the pool, with {pool.ngrams} n-grams by now, knew "
         f"{quoted(*best.pieces)}, {one}, which came from {_origin(best)}. {verdict}. The panel marks each token: ✓ "
-        "agreed, ✗ not, · not asked."
+        "agreed, ✗ not, – not asked."
     )
 
 

@@ -22,15 +22,9 @@ LEAST_TOKEN_CELLS = 4
 LEGEND_ROWS = 10
 """From this height on, there is a line that says what the marks mean."""
 LEGENDS = (
-    "✓ accepted · ✗ refused · · never judged",
-    "✓ accepted ✗ refused · not judged",
-    "✓ accepted ✗ refused",
-)
-LEGENDS_WITH_UNTRIED = (
-    "✓ accepted · ✗ refused · · never judged · – not tried",
-    "✓ accepted ✗ refused · not judged – not tried",
-    "✓ yes ✗ no · not judged – not tried",
-    "✓ yes ✗ no – not tried",
+    "✓ accepted · ✗ refused · – not judged",
+    "✓ accepted ✗ refused – not judged",
+    "✓ yes ✗ no – not judged",
 )
 WINDOW = "window"
 """The source of the window's own branches."""
@@ -116,8 +110,7 @@ class PoolPanel(StepPanel):
         guesses = [*([] if pool is None else pool.candidates), *self._others(step)]
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
         if height >= LEGEND_ROWS and not plain:
-            legends = LEGENDS if all(guess.tried for guess in guesses) else LEGENDS_WITH_UNTRIED
-            footer.insert(0, [(longest(width, legends), self.muted)])
+            footer.insert(0, [(longest(width, LEGENDS), self.muted)])
         room = height - 1 - len(footer)
         if pool is None:
             header = self.header(width, self.titles(self.title), [_more(len(guesses) - room)])
@@ -192,8 +185,6 @@ class PoolPanel(StepPanel):
 
     def _marks(self, candidate: protocol.Candidate, shared: int, cells: int) -> Row:
         """What became of each token; those that are shared with the lines above have their marks there."""
-        if not candidate.tried:
-            return [("–" * min(cells, 1), self.muted), (" " * (cells - min(cells, 1) + 1), Style())]
         verdicts = self._verdicts(candidate)
         shown = verdicts if len(verdicts) <= cells else verdicts[: max(cells - 1, 0)]
         row: Row = [(VERDICT_MARKS[verdict], self.palette.verdict(verdict)) for verdict in shown]
@@ -203,9 +194,11 @@ class PoolPanel(StepPanel):
         return [*row, (" " * (cells - len(row) + 1), Style())]
 
     def _verdicts(self, candidate: protocol.Candidate) -> list[protocol.Verdict]:
-        """Token by token: after those that matched, what the draft tree says of the next; none further was judged."""
+        """Token by token: after those that matched, what the draft tree says of the next; none further was judged. Of
+        a guess that was not tried, none was.
+        """
         after_match: list[protocol.Verdict] = ["untested"] * (len(candidate.token_ids) - candidate.matched)
-        if after_match and self._step is not None and self._step.draft is not None:
+        if candidate.tried and after_match and self._step is not None and self._step.draft is not None:
             after_match[0] = verdict_of(self._step.draft, candidate.token_ids[: candidate.matched + 1])
         matched: list[protocol.Verdict] = ["accepted"] * candidate.matched
         return matched + after_match
