@@ -7,6 +7,7 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
+from ladechat.widgets.chat_format import format_explained
 from ladechat.widgets.draft_sources import source_in_words, sources_explained
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Row, StepPanel, longest
@@ -95,8 +96,10 @@ class PoolPanel(StepPanel):
                 f"{pool.hits:,} of {pool.lookups:,} pass{'es' * (pool.lookups != 1)}: an n-gram that begins with the "
                 "last token."
             )
-        shown = [] if pool is None else [candidate.source for candidate in pool.candidates]
-        parts.append(sources_explained([*([] if draft is None else draft.sources), *shown]))
+        shown = [] if pool is None else pool.candidates
+        parts.append(sources_explained([*([] if draft is None else draft.sources), *(one.source for one in shown)]))
+        guesses = [*shown, *self._others(step)]
+        parts.append(format_explained([piece for guess in guesses for piece in guess.pieces]))
         tested, accepted = self._tested.total(), self._accepted.total()
         parts.append(f"In this answer the model judged {_drafts(tested)} and agreed with {accepted:,}.")
         return " ".join(part for part in parts if part)
