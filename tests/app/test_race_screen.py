@@ -207,6 +207,7 @@ async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() 
             await pilot.press("end")
             views = list(room.screen.query(LaneView))
             assert len({view.region.x for view in views}) == columns
+            assert len({view.transcript.size.width for view in views}) == 1, "the same text is wrapped alike"
             for view in views:
                 assert room.screen.region.contains_region(view.region) and view.transcript.size.height >= 2
             assert room.screen.query_one("#race-remarks").region.bottom <= room.screen.query_one(Transport).region.y
