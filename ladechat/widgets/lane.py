@@ -141,9 +141,7 @@ class LaneView(Vertical):
 
 
 class Lanes(Container):
-    """The lanes: side by side, all equally wide, so that the same text is wrapped alike; below each other where there is
-    less room.
-    """
+    """The lanes: side by side where there is room, all equally wide, so that the same text is wrapped alike."""
 
     def on_resize(self) -> None:
         self.share_width()

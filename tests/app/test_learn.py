@@ -156,7 +156,7 @@ async def test_a_key_that_skips_shows_the_result_of_a_prediction_first() -> None
         engine.release(5)
         await room.told(pilot)
         await pilot.press("enter", "1", "left", "n", "n")
-        assert room.place == ("one_token", 2) and room.screen.lesson.page.outcome is None
+        assert (room.place, room.screen.lesson.page.outcome) == (("one_token", 2), None)
         engine.release()
         await room.told(pilot)
         assert room.screen.lesson.page.outcome is not None

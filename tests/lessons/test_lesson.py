@@ -115,9 +115,9 @@ def test_the_result_of_a_prediction_is_gone_to_until_it_is_there_and_from_earlie
     assert not playing.lesson.to_prediction(), "nothing was predicted yet"
     playing.lesson.choose(1)
     playing.lesson.back()
-    assert playing.lesson.looking_back and not playing.lesson.wants_step
+    assert (playing.lesson.looking_back, playing.lesson.wants_step) == (True, False)
     assert playing.lesson.to_prediction()
-    assert not playing.lesson.looking_back and playing.lesson.wants_step and playing.lesson.hurried
+    assert (playing.lesson.looking_back, playing.lesson.wants_step, playing.lesson.hurried) == (False, True, True)
     playing.work()
     assert playing.lesson.page.outcome == 1 and not playing.lesson.to_prediction()
 
