@@ -28,6 +28,8 @@ class LensPanel(StepPanel):
     """
 
     NAME = "pseudo states"
+    SHOWS = "Hidden transfer: what each guess reads at every layer; the last one counts."
+    COMES = "It comes with hidden transfer."
 
     @dataclass
     class Seen(Message):

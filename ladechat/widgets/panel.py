@@ -49,6 +49,10 @@ class Panel(Widget):
 
     NAME: ClassVar[str] = ""
     """What it is called on the screen and where it is explained."""
+    SHOWS: ClassVar[str] = ""
+    """What it shows, whatever is in it; "" for what needs no words."""
+    COMES: ClassVar[str] = ""
+    """When it is on the screen."""
 
     palette: reactive[Palette] = reactive(Palette)
 

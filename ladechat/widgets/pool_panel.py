@@ -41,6 +41,8 @@ class PoolPanel(StepPanel):
     """
 
     NAME = "drafts"
+    SHOWS = "Guesses for this pass: ✓ the model agreed, ✗ it did not, – it was not asked."
+    COMES = "It comes with any decoder that drafts."
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -51,6 +51,10 @@ class WindowPanel(StepPanel):
     """
 
     NAME = "Jacobi window"
+    SHOWS = (
+        "Guesses at W positions ahead, of the last N − 1 passes; a column of the window runs slanted (↘): an n-gram."
+    )
+    COMES = "It comes with lookahead and Jacobi decoding."
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -123,7 +123,8 @@ async def test_f1_explains_the_decoders_that_race_and_the_keys() -> None:
         await pilot.pause()
         text = shown(room.app)
         assert all(key.tooltip in text for key in RACE_KEYS) and "One token a pass, nothing guessed." in text
-        assert "What you can set" not in text, "there is no slider in a race"
+        for heading in ("What you can set", "Panels", "Not on the screen now"):
+            assert heading not in text, "there is neither a slider nor a panel in a race"
 
 
 async def test_c_changes_the_clock() -> None:
