@@ -163,7 +163,7 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
         await wait_until(pilot, lambda: stage.activity == "looking for owner/torn …")
         stage.engines[2].fail_fatally()
         await wait_until(pilot, lambda: stage.prompt == "/model owner/torn" and stage.activity == "ready")
-        assert stage.notices[-1] == "The weights are torn. Mend them. owner/other goes on answering."
+        assert stage.notices[-1] == "The weights are torn. Mend them. other goes on answering."
         await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=3)
         assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 2
