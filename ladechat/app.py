@@ -1,10 +1,15 @@
 """The Textual app: its screens, what all of them can do, and how it is started."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import Any
+
+# Textual reads it when it is imported. At its 60 frames a second a key in the prompt may wait 33 ms, for two of them.
+# Nothing else is drawn more often than `FRAMES_PER_SECOND`.
+os.environ.setdefault("TEXTUAL_FPS", "120")
 
 from textual.app import App, SystemCommand
 from textual.events import Event, Key

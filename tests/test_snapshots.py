@@ -61,7 +61,7 @@ BY_DEFAULT = {
     ("pseudo_states", "80x24", "dark"),
     ("replay", "120x40", "dark"),
     ("race", "80x24", "plain"),
-    ("looking_back", "200x60", "plain"),
+    ("looking_back", "80x24", "plain"),
     ("conversations", "80x24", "dark"),
     ("finished", "120x40", "light"),
     ("lesson", "80x24", "dark"),

@@ -77,6 +77,7 @@ def test_it_is_known_to_nobody_here() -> None:
     assert INFO.name not in catalog.DECODERS and TIMES.name not in catalog.parameters()
 
 
+@pytest.mark.full
 def test_help_has_its_name_and_its_option() -> None:
     text = printed("--help")
     assert f"toy: {INFO.help}" in text

@@ -24,7 +24,7 @@ def shown(app: LadechatApp) -> str:
     return " ".join(" ".join(texts).split())
 
 
-@pytest.mark.parametrize("close", ["escape", "f1"])
+@pytest.mark.parametrize("close", ["escape", pytest.param("f1", marks=pytest.mark.full)])
 async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(160, 200)) as pilot:

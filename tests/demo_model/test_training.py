@@ -113,6 +113,7 @@ def test_more_steps_go_on_from_before_the_learning_rate_fell(
     assert all(torch.equal(straight[name], further[name]) for name in straight)
 
 
+@pytest.mark.full
 def test_a_run_from_a_checkpoint_begins_with_its_weights_and_names_what_was_before(
     tokenizer: PreTrainedTokenizerFast, tmp_path: Path
 ) -> None:

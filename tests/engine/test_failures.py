@@ -54,6 +54,7 @@ def test_a_stop_between_turns_does_nothing(engine: Wire) -> None:
     assert engine.ask(QUESTION, max_new_tokens=3)[1].reason == "max_new_tokens"
 
 
+@pytest.mark.full
 def test_the_end_of_the_input_ends_the_engine_in_mid_answer() -> None:
     wire, _ = started("--device", "cpu")
     wire.generate(LONG_QUESTION, max_new_tokens=2000)

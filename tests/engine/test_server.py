@@ -147,7 +147,10 @@ def test_a_window_that_never_fits_the_context_is_left_out_and_the_engine_answers
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(["--model", "./no/such/folder"], "model_not_found"), (["--device", "abacus"], "load_failed")],
+    [
+        (["--model", "./no/such/folder"], "model_not_found"),
+        pytest.param(["--device", "abacus"], "load_failed", marks=pytest.mark.full),
+    ],
 )
 def test_what_cannot_be_loaded_is_said_and_ends_the_engine(arguments: list[str], code: str) -> None:
     engine = Wire(*arguments)

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from ladechat.protocol import Configure, SettingsApplied
 from tests.engine.tokenizers import sentencepiece
 from tests.engine.wire import started
 from tools.tiny_models import tiny_model
 
 
+@pytest.mark.full
 def test_a_model_with_a_recurrent_state_is_decoded_plainly_whatever_decoder_is_wanted(tmp_path: Path) -> None:
     tokenizer = sentencepiece()
     tiny_model("mamba", vocab_size=len(tokenizer)).save_pretrained(tmp_path)

@@ -26,7 +26,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
 
 
 @pytest.mark.parametrize(
-    "shard_size", [pytest.param("50KB", id="shards"), pytest.param("5GB", id="one file", marks=pytest.mark.full)]
+    "shard_size", [pytest.param("50KB", id="shards", marks=pytest.mark.full), pytest.param("5GB", id="one file")]
 )
 def test_a_checkpoint_like_llama_2_answers_what_transformers_would(
     hub: HubServer, tmp_path: Path, shard_size: str

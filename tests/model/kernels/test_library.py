@@ -14,7 +14,8 @@ from ladechat.model.kernels.build import built
 from ladechat.model.kernels.library import COLUMNS, MOST_SLOTS, Library, pack
 
 # The width of registers decides how the kernels are written: 16, 8 or 4 numbers.
-PROCESSORS = ("native", "haswell", "x86-64") if platform.machine() == "x86_64" else ("native",)
+OTHERS = ("haswell", "x86-64") if platform.machine() == "x86_64" else ()
+PROCESSORS = ("native", *(pytest.param(one, marks=pytest.mark.full) for one in OTHERS))
 
 
 @pytest.fixture(scope="module", params=PROCESSORS)
