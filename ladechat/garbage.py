@@ -11,7 +11,7 @@ SELDOM = (20_000, 5, 5)
 def collect_seldom() -> None:
     """Look for garbage now, and from here on seldom.
 
-    What is there now is not looked through again: if it becomes garbage that holds itself, it stays.
+    What is there now is not looked through again: a reference cycle in it that becomes garbage is never freed.
     """
     gc.collect()
     gc.freeze()
@@ -26,7 +26,7 @@ def collect_what_is_new() -> None:
     """Look for garbage often, but never at what is there now, or was there when all was looked through.
 
     A long conversation is a million objects. Going through them takes half a second, in which the app answers no key.
-    The price: of what is there for long and becomes garbage later, what holds itself stays.
+    The price: a reference cycle that becomes garbage after it was frozen is never freed.
     """
     gc.freeze()
     gc.set_threshold(*OFTEN)

@@ -20,7 +20,7 @@ from ladechat.protocol import MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
-from ladechat.session.race import Lane, measured_time, passes_saved, seal, speedup
+from ladechat.session.race import Lane, conclusions, speedup
 from ladechat.terminal import STANDARD_OUTPUT, missing_streams, say, shown
 
 FAILED = 1
@@ -134,7 +134,7 @@ def _in_pipe(measuring: Measuring) -> int:
     lanes = [lane for lane in measuring.lanes if lane.steps]
     try:
         if lanes:
-            print("\n".join([*table(lanes), "", *conclusion(lanes)]), flush=True)
+            print("\n".join([*table(lanes), "", *map(shown, conclusions(lanes))]), flush=True)
     except OSError as error:
         fail(f"The result could not be written: {error.strerror or error}.")
     return INTERRUPTED if interrupted else _exit_code(measuring)
@@ -171,8 +171,3 @@ def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:
     tokens, passes, times = len(lane.token_ids), len(lane.steps), speedup(lane, lanes)
     measured = "–" if times is None else f"{times:.2f}×"
     return lane.label, f"{tokens:,}", f"{passes:,}", f"{tokens / passes:.2f}", f"{lane.seconds:.2f}", measured
-
-
-def conclusion(lanes: list[Lane]) -> list[str]:
-    """The seal, then passes saved, then time; without what is not known."""
-    return [shown(sentence) for sentence in (seal(lanes), passes_saved(lanes), measured_time(lanes)) if sentence]

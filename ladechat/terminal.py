@@ -16,7 +16,7 @@ PAGE_DRIVER = "ladechat.serve.driver:PageDriver"
 """What Textual draws with in a browser tab, as its variable TEXTUAL_DRIVER names it."""
 
 PROGRESS_LINES = "LADECHAT_PROGRESS_LINES"
-"""This variable, set, has what is being done written to standard error line by line, for a program that reads it."""
+"""If set, progress is printed to stderr one line per update, for a parent process."""
 
 
 def shown(text: str) -> str:

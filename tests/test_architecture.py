@@ -1,6 +1,7 @@
 """The arrows between the rooms point one way, and what is started for the screen stays light."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -77,3 +78,26 @@ def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported(
     needed = [line for line in needed if not line.startswith("accelerate")]  # which transformers imports
     declared = {MODULES.get(name, name) for name in (line.partition(">")[0].replace("-", "_") for line in needed)}
     assert third_party_imports() == declared
+
+
+def test_the_table_of_rooms_says_which_other_rooms_each_one_knows() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("| room | knows |")[2].partition("\n\n")[0]
+    said = {
+        room: set(re.findall("`(\\w+)`", known))
+        for rooms, known in re.findall(r"^\| (.+) \| (.+) \|$", table, re.MULTILINE)
+        for room in re.findall(r"`(\w+)`", rooms)
+    }
+    del said["cli"]  # which knows everything
+    known = {room: imported(room) & set(said) for room in said}
+    together = known["engine"] | known["bench"]  # in one row
+    assert said == known | {"engine": together, "bench": together}
+
+
+def imported(room: str) -> set[str]:
+    """What modules of a room import from ladechat, by its first name."""
+    own = [path for path in SOURCES if path.relative_to(ROOT / "ladechat").parts[0].removesuffix(".py") == room]
+    lines = "\n".join(path.read_text(encoding="utf-8") for path in own)
+    names = re.findall(r"^ *from ladechat import (.+)$", lines, re.MULTILINE)
+    rooms = re.findall(r"^ *from ladechat\.(\w+)", lines, re.MULTILINE)
+    return {*rooms, *", ".join(names).split(", ")} - {room}

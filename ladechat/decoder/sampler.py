@@ -6,6 +6,7 @@ rejection scheme of Fu et al. 2024 (arXiv 2402.02057, section 3.2): a child x is
 what is emitted otherwise is distributed as p without the children.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,20 +43,29 @@ class Sampling:
 GREEDY = Sampling()
 
 
+def seed_of(answer: int, place: int) -> int:
+    """The seed of one draw, from the seed of its answer and its place there: 64 bits, mixed."""
+    return int.from_bytes(hashlib.blake2b(f"{answer}:{place}".encode(), digest_size=8).digest(), "little")
+
+
 class Sampler:
     """Chooses the tokens of one text. Processors see the text as it stands at each token, never a draft.
 
     Args:
         text: token ids before the first one chosen, as processors see it: a row's padding belongs to it.
         sampling: how to choose; it may be assigned between any two tokens.
-        drawn: how many tokens at the end of `text` were drawn by another sampler with the same random numbers. The next
-            one is then drawn as it would have been by that one.
+        seed: of the generator's random numbers. Those of a token depend on it and on the token's place in the answer
+            alone, so an answer that was stopped goes on as if it had not been. None: the generator goes on as it is.
+        answered: how many tokens at the end of `text` are the answer's.
     """
 
-    def __init__(self, text: Sequence[int], sampling: Sampling = GREEDY, drawn: int = 0) -> None:
+    def __init__(
+        self, text: Sequence[int], sampling: Sampling = GREEDY, seed: int | None = None, answered: int = 0
+    ) -> None:
         self.text = list(text)
         self.sampling = sampling
-        self._to_skip = drawn
+        self._seed = seed
+        self._begin = len(self.text) - answered
         self._ids = torch.empty((1, 0), dtype=torch.long)
 
     def take(self, token: int) -> int:
@@ -84,10 +94,11 @@ class Sampler:
         probabilities = torch.softmax(scores, dim=-1)
         if not bool(probabilities.isfinite().all()):
             raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
-        for _ in range(self._to_skip):  # each draw takes as many random numbers, whatever the probabilities
-            torch.multinomial(torch.ones_like(probabilities), num_samples=1, generator=self.sampling.generator)
-        self._to_skip = 0
-        return int(torch.multinomial(probabilities, num_samples=1, generator=self.sampling.generator))
+        generator = self.sampling.generator
+        if self._seed is not None:
+            assert generator is not None  # torch's own has other users
+            generator.manual_seed(seed_of(self._seed, len(self.text) - self._begin))
+        return int(torch.multinomial(probabilities, num_samples=1, generator=generator))
 
     def ids(self, device: torch.device) -> Tensor:
         """The text so far, (1, n) int64; only what is new is copied to the device."""

@@ -4,8 +4,8 @@ from ladechat import protocol
 from ladechat.engine.conversation import Prompt
 
 
-def most_of_answer(tokens: int, most: int) -> int:
-    """The most tokens of an answer that has so many: the limit counts on, and where it was reached it begins anew."""
+def limit_of_answer(tokens: int, most: int) -> int:
+    """Token limit of an answer that has `tokens` already: with `most` 512, 100 → 512, 512 → 1024."""
     return (tokens // most + 1) * most
 
 

@@ -3,7 +3,7 @@
 import bisect
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -76,10 +76,16 @@ class Prompt:
 
 
 class ChatFormat:
-    """How one checkpoint wants a conversation written: its own template, or Llama 2's where it has none."""
+    """How one checkpoint wants a conversation written: its own template, or Llama 2's where it has none.
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    Args:
+        tokenizer: the checkpoint's.
+        eos_ids: the tokens that end an answer; one that ends with such a token cannot go on.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Collection[int] = ()) -> None:
         self._tokenizer = tokenizer
+        self._eos_ids = eos_ids
         self._special = special_ids(tokenizer)
         self.from_checkpoint = bool(tokenizer.chat_template)
 
@@ -121,6 +127,11 @@ class ChatFormat:
     def _fit_continued(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
         """The prompt that the answer was begun with, and its tokens behind it; a shorter one where that is too long."""
         *before, answer = messages
+        if not before or before[-1].role != "user":
+            raise NothingToAnswer("an answer that goes on has to stand behind the question that it answers")
+        _check_characters(before)
+        if answer.token_ids and answer.token_ids[-1] in self._eos_ids:
+            raise NothingToAnswer("the answer is complete, the model itself has ended it")
         text = self._text_of(answer.token_ids)
         if not answer.token_ids or text is None or not text.startswith(_whole(answer.content)):
             raise NothingToAnswer("an answer goes on from its tokens, and these are another model's or another text's")

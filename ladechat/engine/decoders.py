@@ -133,8 +133,7 @@ class Decoders:
             answer: the tokens that it has already, where it goes on.
         """
         self._shared.pool.begin_run()
-        self._generator.manual_seed(seed)
-        self._sampler = Sampler([*prompt, *answer], self._sampling(), drawn=len(answer))
+        self._sampler = Sampler([*prompt, *answer], self._sampling(), seed, answered=len(answer))
         return self._sampler
 
     def chosen(self) -> Decoder:

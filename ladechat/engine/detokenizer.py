@@ -41,10 +41,11 @@ class Detokenizer:
 
     def pause(self) -> str:
         """The text that was held back, where the answer may go on later. An incomplete character stays held back."""
+        shown_before = self._early
         if self._waiting:
             text = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :]
             self._early = text.rstrip(UNDECODABLE)
-        return self._early
+        return self._early.removeprefix(shown_before)
 
     def push(self, token_ids: Sequence[int]) -> list[str]:
         """One piece of text for each token; a token that completes others brings theirs along, which were empty."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ladechat.decoder.drafters.drafter import EARLIER
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 
 FORMAT = "ladechat pool"
@@ -60,7 +61,7 @@ def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
         raise PoolFileError(f"{path} was filled with another model's tokens; give --pool another name for this model.")
     if any(len(one) < 2 or min(one) < 0 or max(one) >= vocabulary for one in content.ngrams):
         raise PoolFileError(f"{path} is damaged: not all of it are n-grams of this model's tokens; remove it.")
-    return sum(pool.add(ngram, "earlier") for ngram in content.ngrams)
+    return sum(pool.add(ngram, EARLIER) for ngram in content.ngrams)
 
 
 def write(path: Path, pool: NGramPool, tokenizer: str) -> None:

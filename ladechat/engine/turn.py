@@ -12,8 +12,8 @@ from typing import Protocol
 from ladechat import protocol
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
-from ladechat.engine.beginning import history_trimmed, most_of_answer, stopped_before_it_began
-from ladechat.engine.conversation import ChatFormat, NothingToAnswer, Prompt
+from ladechat.engine.beginning import history_trimmed, limit_of_answer, stopped_before_it_began
+from ladechat.engine.conversation import ChatFormat, Prompt
 from ladechat.engine.decoders import Decoders, decision_of, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import ends_the_process, passes_made_smaller, unexpected
@@ -87,7 +87,7 @@ class Service:
         return cls(
             loaded=loaded,
             decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped),
-            chat=ChatFormat(loaded.tokenizer),
+            chat=ChatFormat(loaded.tokenizer, loaded.eos_ids),
             texts=TokenTexts(loaded.tokenizer),
             cost=PlainStepCost(loaded.runner),
         )
@@ -109,9 +109,6 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         MessageTooLong: before anything was emitted.
         NothingToAnswer: before anything was emitted.
     """
-    last = command.messages[-1] if command.messages else None
-    if last is not None and last.token_ids and last.token_ids[-1] in service.loaded.eos_ids:
-        raise NothingToAnswer("the answer is complete, the model itself has ended it")
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
     fit = partial(service.chat.fit, command.messages, context_length, max_new_tokens)
@@ -120,8 +117,8 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
         return
     seed = service.seed(command.turn) if command.seed is None else command.seed
-    _announce(command.turn, prompt, max_new_tokens, seed, service, emit)
-    limits = Limits(most_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
+    limits = Limits(limit_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
+    _announce(command.turn, prompt, limits, seed, service, emit)
     sampler = service.decoders.begin(prompt.token_ids, seed, prompt.answer)
     detokenizer = Detokenizer(service.texts)
     if prompt.answer:
@@ -151,10 +148,10 @@ def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
     emit(protocol.SettingsApplied(settings=service.decoders.settings))
 
 
-def _announce(turn: int, prompt: Prompt, max_new_tokens: int, seed: int, service: Service, emit: Emit) -> None:
+def _announce(turn: int, prompt: Prompt, limits: Limits, seed: int, service: Service, emit: Emit) -> None:
     if prompt.dropped_turns:
         emit(history_trimmed(turn, prompt, service.loaded.context_length))
-    left = most_of_answer(len(prompt.answer), max_new_tokens) - len(prompt.answer)
+    left = limits.max_new_tokens - len(prompt.answer)
     emit(
         protocol.TurnStarted(
             turn=turn,

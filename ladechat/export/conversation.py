@@ -39,7 +39,7 @@ class Turn:
         question: None where the recording begins after it.
         settings: with which it was answered first, in words: "lookahead W 5 N 3 G 5".
         steps: of the answer.
-        kept_answer: an answer of an earlier session, whose steps are not known.
+        kept_answer: an answer of an earlier session, whose steps are not known; `steps` are those it went on with.
         finished: how the answer ended; None where the recording does not tell.
         notices: what the app said about it: failures, a conversation that was shortened.
         begins_anew: whether the conversation before it was cleared.
@@ -56,7 +56,7 @@ class Turn:
     @property
     def answer(self) -> str:
         """As the model wrote it."""
-        return self.kept_answer or "".join(piece for step in self.steps for piece in step.pieces)
+        return self.kept_answer + "".join(piece for step in self.steps for piece in step.pieces)
 
     @property
     def tokens(self) -> int:
@@ -134,12 +134,9 @@ class _Reader:
             case Asked():
                 self._begin(event.text)
                 self._waits = True
-            case TurnStarted() if event.goes_on:
-                if not self._is_of_latest(event.turn):
-                    self._begin(next((one.content for one in event.messages[::-1] if one.role == "user"), None))
             case TurnStarted():
-                turn = self._latest if self._waits else self._begin(event.messages[-1].content)
-                turn.settings = describe_settings(event.settings, self._decoders)
+                turn = self._latest if self._belongs_to_latest(event) else self._begin(event.question)
+                turn.settings = turn.settings or describe_settings(event.settings, self._decoders)
                 self._waits = False
             case Step():
                 self._latest.steps.append(event)
@@ -157,9 +154,14 @@ class _Reader:
                 for exchange in event.exchanges:
                     self._begin(exchange.question).kept_answer = exchange.answer
 
-    def _is_of_latest(self, turn: int) -> bool:
-        """Does what goes on belong to the last answer that is here?"""
-        return bool(self.turns and self.turns[-1].steps) and self.turns[-1].steps[-1].turn == turn
+    def _belongs_to_latest(self, started: TurnStarted) -> bool:
+        """Is it the last question that is answered, or the last answer that goes on?"""
+        if not started.goes_on:
+            return self._waits
+        if self._cleared or not self.turns:
+            return False
+        steps = self.turns[-1].steps
+        return steps[-1].turn == started.turn if steps else bool(self.turns[-1].kept_answer)
 
     @property
     def _latest(self) -> Turn:

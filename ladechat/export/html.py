@@ -73,25 +73,23 @@ def _turn(turn: Turn, model: str) -> Iterator[str]:
     if turn.question is not None:
         yield "<h2>You</h2>"
         yield f'<p class="said question">{_text(turn.question.strip())}</p>'
-    if turn.steps:
-        yield '<div class="walkable">'
+    if turn.steps or turn.kept_answer:
+        yield f'<div class="{"walkable" if turn.steps else "kept"}">'
         yield f"<h2>{_inline(model)}</h2>"
-        yield f'<p class="said answer">{"".join(_spans(turn.steps))}</p>'
-        yield f'<p class="figures">{_inline(turn.summary)}</p>'
-        yield _slider(len(turn.steps))
-        yield from _table(turn.steps)
+        yield f'<p class="said answer">{_text(turn.kept_answer.lstrip())}{"".join(_spans(turn))}</p>'
+        if turn.steps:
+            yield f'<p class="figures">{_inline(turn.summary)}</p>'
+            yield _slider(len(turn.steps))
+            yield from _table(turn.steps)
         yield "</div>"
-    elif turn.kept_answer:
-        yield f"<h2>{_inline(model)}</h2>"
-        yield f'<p class="said">{_text(turn.kept_answer.strip())}</p>'
     yield from map(_notice, turn.notices)
     yield "</section>"
 
 
-def _spans(steps: list[Step]) -> Iterator[str]:
+def _spans(turn: Turn) -> Iterator[str]:
     """The answer, a span a step, and in it one for drafted tokens; it begins with its first visible character."""
-    begun = False
-    for step in steps:
+    begun = bool(turn.kept_answer.strip())
+    for step in turn.steps:
         inside = ""
         cues = [_cue(step, token) for token in range(len(step.pieces))]
         for cue, tokens in groupby(range(len(cues)), cues.__getitem__):

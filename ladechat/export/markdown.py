@@ -30,13 +30,11 @@ def _turn(turn: Turn, model: str) -> Iterator[str]:
     if turn.question is not None:
         yield "## You"
         yield as_text(turn.question)
-    if turn.steps:
+    if turn.steps or turn.kept_answer:
         yield f"## {_line(model)}"
         yield as_text(turn.answer)
+    if turn.steps:
         yield _table(turn.figures())
-    elif turn.kept_answer:
-        yield f"## {_line(model)}"
-        yield as_text(turn.kept_answer)
     for notice in turn.notices:
         yield f"*{_line(notice)}*"
 

@@ -233,6 +233,11 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
         """Is it an answer that goes on?"""
         return bool(self.messages) and self.messages[-1].role == "assistant"
 
+    @property
+    def question(self) -> str:
+        """What is answered: the last message of the user's; "" if there is none."""
+        return next((message.content for message in reversed(self.messages) if message.role == "user"), "")
+
 
 class Prefilling(Event, frozen=True, tag="prefilling"):
     """Progress of the prompt through the model, after each chunk."""

@@ -14,7 +14,7 @@ from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.session_screen import SessionScreen
 from ladechat.session.exporting import ExportFailed, export
 from ladechat.session.reading import UnreadableRecording
-from ladechat.session.recording import MOST_REMEMBERED, default_path
+from ladechat.session.recording import default_path
 from ladechat.session.replay import IDLE_SECONDS, Recording
 from ladechat.terminal import in_page
 
@@ -138,7 +138,7 @@ class Recordings(SessionScreen):
                 self._prompt.offer_command(f"/export {argument}")
             self.notify(str(error), severity="error")
         else:
-            less = f", without its beginning: the latest {MOST_REMEMBERED:,} events are kept" if shortened else ""
+            less = ", without its beginning: of a long conversation the latest answers are kept" if shortened else ""
             self.notify(f"Exported: {out}{less}.", timeout=SECONDS_FOR_A_PATH)
         finally:
             self._exporting = None

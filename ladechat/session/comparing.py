@@ -17,6 +17,7 @@ class NothingToCompare(ValueError):
 class Answer:
     """An answer in a recording."""
 
+    turn: int
     question: str
     model: str
     lane: Lane
@@ -60,8 +61,9 @@ class Comparison:
 
 
 def _answers(recording: Recording) -> list[Answer]:
-    """The answers that have steps, in order."""
+    """The answers that have steps, in order. One whose beginning was not recorded is none."""
     answers: list[Answer] = []
+    latest: Answer | None = None
     labels = {name: info.label for name, info in catalog.DECODERS.items()}
     model = recording.header.model
     for event in recording.events:
@@ -69,16 +71,17 @@ def _answers(recording: Recording) -> list[Answer]:
             case Ready():
                 model = event.model
                 labels |= {info.name: info.label for info in event.decoders}
-            case TurnStarted() if event.goes_on and answers:
-                pass  # its steps belong to the answer that is there
+            case TurnStarted() if event.goes_on:
+                latest = next((answer for answer in reversed(answers) if answer.turn == event.turn), None)
             case TurnStarted():
                 name = event.settings.decoder
                 lane = Lane(name, f"{labels.get(name, name)} ({_name(recording)})", event.settings)
-                answers.append(Answer(event.messages[-1].content.strip(), model, lane))
-            case Step() if answers:
-                answers[-1].lane.steps.append(event)
-            case TurnFinished() if answers:
-                answers[-1].lane.finished = event
+                latest = Answer(event.turn, event.question.strip(), model, lane)
+                answers.append(latest)
+            case Step() if latest is not None:
+                latest.lane.steps.append(event)
+            case TurnFinished() if latest is not None:
+                latest.lane.finished = event
     answers = [answer for answer in answers if answer.lane.steps]
     if not answers:
         raise NothingToCompare(f"{recording.path} has no answer, so there is nothing to be shown beside the other.")

@@ -46,8 +46,8 @@ class Conversation:
         self._model = model
         self._store = store
         self._turn = 0
-        self._latest: tuple[int, int] | None = None  # turn and steps of the last answer, if it came about here
-        self._seed: int | None = None
+        self._latest: tuple[int, int, int | None] | None = None  # turn, steps and seed of the last answer, if known
+        self._seed: int | None = None  # of the answer under way
         if system:
             self.instruct(system)
 
@@ -106,20 +106,15 @@ class Conversation:
         self.continuing = True
         if self._latest is None:
             self._turn += 1
-            self._seed = None
-        turn, steps = self._latest or (self._turn, 0)
+            self._latest = self._turn, 0, None
+        turn, steps, seed = self._latest
         return Generate(
-            turn=turn,
-            messages=self.messages,
-            max_new_tokens=self._max_new_tokens,
-            seed=self._seed,
-            first_step=steps,
+            turn=turn, messages=self.messages, max_new_tokens=self._max_new_tokens, seed=seed, first_step=steps
         )
 
     def started(self, event: TurnStarted) -> None:
         """Note how the answer of this turn is drawn, should it be continued."""
-        if self.pending is not None or self.continuing:
-            self._seed = event.seed
+        self._seed = event.seed
 
     def again(self, text: str) -> Generate | None:
         """The command that would have `text` answered, or without a text the last question again; None if there is
@@ -135,7 +130,9 @@ class Conversation:
         without an answer stays out of the conversation.
         """
         counts = event.reason != "failed" and bool(event.token_ids)
-        if self.continuing and counts:
+        if self.continuing and self._latest is not None and event.turn == self._latest[0] and counts:
+            _, steps, _ = self._latest
+            self._latest = event.turn, steps + event.steps, self._seed
             self._add_to_last(event, decoder)
         elif self.pending is not None and event.turn == self._turn and counts:
             exchange = Exchange(
@@ -146,7 +143,7 @@ class Conversation:
                 decoder=decoder,
             )
             self._exchanges.append(exchange)
-            self._latest = event.turn, event.steps
+            self._latest = event.turn, event.steps, self._seed
             self.pending = None
             if self._store is not None:
                 self._store.add(exchange)
@@ -160,7 +157,6 @@ class Conversation:
             decoder=decoder,
         )
         self._exchanges[-1] = exchange
-        self._latest = event.turn, event.steps + (self._latest[1] if self._latest else 0)
         self.continuing = False
         if self._store is not None:
             self._store.replace_last(exchange)

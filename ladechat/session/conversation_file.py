@@ -1,10 +1,11 @@
 """A kept conversation as a file: JSON lines, only ever appended, and how they are read (docs/conversations.md)."""
 
-import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -103,29 +104,38 @@ class Kept:
 
     def passage(self, word: str) -> str:
         """Where a word stands first in the text, in one line; "" if it is in the title, or nowhere."""
-        place = re.compile(re.escape(word), re.IGNORECASE)
-        if place.search(self.title):
+        if word.casefold() in self.title.casefold():
             return ""
-        texts = (text for exchange in self.exchanges for text in (exchange.question, exchange.answer))
-        for text in texts:
-            if found := place.search(text):
-                start = max(found.start() - CHARACTERS_AROUND, 0)
-                return " ".join(text[start : found.end() + CHARACTERS_AROUND].split())
+        for text in self._said:
+            place = text.casefold().find(word.casefold())
+            if place >= 0:
+                start = _unfolded(text, place)
+                end = start + len(word) + CHARACTERS_AROUND
+                return " ".join(text[max(start - CHARACTERS_AROUND, 0) : end].split())
         return ""
 
     def says(self, word: str) -> bool:
         """Is this in a question or an answer, whatever the title is? Capitals make no difference."""
-        texts = (text for exchange in self.exchanges for text in (exchange.question, exchange.answer))
-        return any(word.casefold() in text.casefold() for text in texts)
+        return any(word.casefold() in text.casefold() for text in self._said)
+
+    @property
+    def _said(self) -> Iterator[str]:
+        """Questions and answers in turn, oldest first."""
+        return (text for exchange in self.exchanges for text in (exchange.question, exchange.answer))
 
     @cached_property
     def _text(self) -> str:
-        said = (part for exchange in self.exchanges for part in (exchange.question, exchange.answer))
-        return "\n".join((self.title, *said)).casefold()
+        return "\n".join((self.title, *self._said)).casefold()
 
     def has(self, words: Sequence[str]) -> bool:
         """Are all of these in its title or its text? Capitals make no difference."""
         return all(word.casefold() in self._text for word in words)
+
+
+def _unfolded(text: str, place: int) -> int:
+    """Where the character at a place of the casefolded text is in the text: "ß" becomes two."""
+    ends = list(accumulate(len(character.casefold()) for character in text))
+    return bisect_right(ends, place)
 
 
 def shortened(text: str) -> str:

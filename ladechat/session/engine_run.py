@@ -74,8 +74,8 @@ class EngineRun:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def expect_word(self) -> None:
-        """It has just been given something to do: silence counts from now on."""
+    def restart_silence(self) -> None:
+        """Silence counts from now."""
         self._silence.end()
 
     def silent_for(self, limit: float | None) -> float | None:

@@ -128,7 +128,7 @@ class EngineSession(SessionEngines):
     def ask(self, text: str) -> None:
         """Show a question and send it. An engine that still loads answers it when it has loaded."""
         command = self.conversation.ask(text)
-        self._run.expect_word()
+        self._run.restart_silence()
         self._run.send(command)
         self._add(Asked(turn=command.turn, text=text))
 
@@ -139,7 +139,7 @@ class EngineSession(SessionEngines):
             CannotContinue: it cannot.
         """
         command = self.conversation.go_on(self._eos_ids)
-        self._run.expect_word()
+        self._run.restart_silence()
         self._run.send(command)
 
     def ask_later(self, text: str) -> None:

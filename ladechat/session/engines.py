@@ -201,7 +201,7 @@ class SessionEngines(ABC):
         """Have the engine take its steps at another pace, in this answer and those after it."""
         if pace != self.pace:
             self.pace = pace
-            self._run.expect_word()
+            self._run.restart_silence()
             self._run.send(pace.command())
 
     def take_step(self) -> None:

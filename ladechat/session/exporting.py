@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from ladechat.protocol import Event, encode
@@ -17,7 +18,8 @@ COMMAND = (sys.executable, "-P", "-m", "ladechat", "export")
 """`-P` keeps the working directory off `sys.path`, as for an engine."""
 SECONDS_TO_LEAVE = 3.0
 """So long an interrupted export has to delete its unfinished file; then it is killed."""
-SPEAKER = "ladechat: "
+FAILURE = re.compile("(?:ladechat|Error): (.+)")
+"""Why there is no file, as the program says it, or its command line."""
 
 
 class ExportFailed(Exception):
@@ -58,18 +60,31 @@ async def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
         start_new_session=True,
     )
     assert process.stderr is not None
-    said = ""
+    why = "The export ended without a word; try another format."
     try:
-        async for line in process.stderr:
-            said = line.decode(errors="replace").strip()
-            if not said.startswith(SPEAKER):
-                progress(said)
+        async for line in _lines(process.stderr):
+            if sentence := FAILURE.match(line):
+                why = sentence[1]
+            else:
+                progress(line)
         await process.wait()
-    except asyncio.CancelledError:
-        await _end(process)
-        raise
+    finally:
+        if process.returncode is None:
+            await _end(process)
     if process.returncode:
-        raise ExportFailed(said.removeprefix(SPEAKER) or "The export ended without a word; try another format.")
+        raise ExportFailed(why)
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """The lines, without what is longer than the reader takes."""
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:
+            continue
+        if not line:
+            return
+        yield line.decode(errors="replace").strip()
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

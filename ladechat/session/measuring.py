@@ -17,7 +17,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.race import PLAIN, Lane, measured_time, passes_saved, seal
+from ladechat.session.race import PLAIN, Lane, conclusions
 from ladechat.session.source import EngineSource
 
 DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
@@ -89,9 +89,7 @@ class Measuring:
 
     def conclusions(self) -> list[str]:
         """What is told at the end: why it broke off, the seal, passes saved, measured times; as far as there is any."""
-        lanes = self.lanes
-        told = (self.failure or "", seal(lanes), passes_saved(lanes), measured_time(lanes))
-        return [sentence for sentence in told if sentence]
+        return [*([self.failure] if self.failure else []), *conclusions(self.lanes)]
 
     async def run(self) -> None:
         """Measure all, until it is done, stopped or has failed; the engine has ended then."""

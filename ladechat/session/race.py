@@ -174,6 +174,11 @@ class Track:
 # --- what is told at the end ------------------------------------------------------------------------------------------
 
 
+def conclusions(lanes: Sequence[Lane]) -> list[str]:
+    """The seal, passes saved, measured times; without what is not known."""
+    return [sentence for sentence in (seal(lanes), passes_saved(lanes), measured_time(lanes)) if sentence]
+
+
 def seal(lanes: Sequence[Lane]) -> str:
     """Whether all answers are the same, as far as they were measured; else where the first difference is."""
     measured = [lane for lane in lanes if lane.steps]

@@ -27,7 +27,8 @@ from ladechat.protocol import (
 SUFFIX = ".ladechat.jsonl"
 PRIVATE = 0o600
 MOST_REMEMBERED = 4000
-"""Events of a conversation that are kept for a recording which begins later: up to 32 MB."""
+"""Events of a conversation that are kept for a recording which begins later, up to 32 MB; more where the last answer
+alone has more: it is kept whole."""
 
 
 def default_path(model: str) -> Path:
@@ -113,6 +114,8 @@ class Recorder:
         if isinstance(event, Header):
             self._clock_at_zero = time.monotonic() - event.t
             self._began = 0.0
+        else:  # a header that was held back comes late: what happened behind it says how late at least
+            self._clock_at_zero = min(self._clock_at_zero, time.monotonic() - event.t)
         self._remember(event)
         self._write_event(event)
         if isinstance(event, Header):

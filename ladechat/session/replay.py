@@ -210,5 +210,5 @@ def _turns(events: list[Event]) -> list[Turn]:
     asked = [(i, event.text) for i, event in enumerate(events) if isinstance(event, Asked)]
     if not asked:
         begun = [(i, event) for i, event in enumerate(events) if isinstance(event, TurnStarted)]
-        asked = [(i, event.messages[-1].content) for i, event in begun if not event.goes_on]
+        asked = [(i, event.question) for i, event in begun if not event.goes_on]
     return [Turn(number, position, question) for number, (position, question) in enumerate(asked, start=1)]

@@ -29,8 +29,8 @@ SHOWN_MEMORY = 30
 """What is shown is a mean over about this many steps."""
 
 
-DOUBLED = np.array([1, 2, 4, 8, 16, 32, 64])
-"""Of so many slots a decision says what is expected."""
+SHOWN_SLOTS = np.array([1, 2, 4, 8, 16, 32, 64])
+"""Pass sizes for which a decision lists expected tokens."""
 
 
 class Costs(Protocol):
@@ -123,12 +123,12 @@ class AdaptivePolicy:
     def _decide(self, least: int, best: "_Best") -> None:
         """Say what was decided, and pause if that has not paid for a while."""
         slots, by_slots = least + best.drafts, _by_slots(least, best.expected)
-        self.decision = _decision(least, best, self._cost(slots), by_slots)
+        why = _why(least, best, self._cost(slots))
         # The window moves on with every pass, so it is never paused.
-        self._count(pays=self.decision.why is Why.PAYS or least > 1)
-        if self._carriers and self._paused:  # nobody would use what the slots carry
-            self._carriers = ()
-            self.decision = _decision(least, best, self._cost(slots), by_slots)
+        self._count(pays=why is Why.PAYS or least > 1)
+        if self._paused:
+            self._carriers = ()  # nobody would use what the slots carry
+        self.decision = Decision(why, best.tokens, self._cost(slots), by_slots[SHOWN_SLOTS - 1].tolist())
         self._show(slots, best.tokens, by_slots)
 
     def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
@@ -265,21 +265,23 @@ def _by_slots(least: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
     return by_slots
 
 
-def _decision(least: int, best: _Best, cost: float, by_slots: NDArray[np.float64]) -> Decision:
-    """What was decided, where `least` slots were in the pass in any case; `cost` is in plain passes."""
+def _why(least: int, best: _Best, cost: float) -> Why:
+    """Why this was chosen, where `least` slots were in the pass in any case; `cost` is in plain passes."""
     if least + best.drafts == 1:
-        why = Why.NONE
-    elif best.tokens > cost:
-        why = Why.PAYS
-    else:
-        why = Why.TRIAL if least == 1 else Why.WINDOW
-    return Decision(why, best.tokens, cost, by_slots[DOUBLED - 1].tolist())
+        return Why.NONE
+    if best.tokens > cost:
+        return Why.PAYS
+    return Why.TRIAL if least == 1 else Why.WINDOW
 
 
 class _Kind(Enum):
     """Of steps, by what is to be done besides the pass."""
 
     PLAIN, DRAFTING, WITH_HIDDEN = range(3)
+
+
+ALIKE = {_Kind.DRAFTING: _Kind.WITH_HIDDEN, _Kind.WITH_HIDDEN: _Kind.DRAFTING}
+"""The kind that stands in for one until that has been timed."""
 
 
 class _HostSeconds:
@@ -298,9 +300,8 @@ class _HostSeconds:
         return max(0.0, self._mean(kind) - self._mean(other))
 
     def _mean(self, kind: _Kind) -> float:
-        """Drafting with hidden states and without are taken to be alike until both were seen."""
-        alike = {_Kind.DRAFTING: _Kind.WITH_HIDDEN, _Kind.WITH_HIDDEN: _Kind.DRAFTING}
-        return self._means[kind if self._counts[kind] else alike.get(kind, kind)]
+        """Until one kind of drafting has been timed, the other's mean stands in."""
+        return self._means[kind if self._counts[kind] else ALIKE.get(kind, kind)]
 
 
 def _children(proposal: Proposal) -> dict[int, list[int]]:

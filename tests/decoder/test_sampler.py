@@ -56,6 +56,17 @@ def test_the_sampling_may_change_between_two_steps() -> None:
     assert changed[:at] == unchanged[:at]
 
 
+def test_a_seeded_draw_depends_on_its_place_alone() -> None:
+    logits = torch.zeros(1000)
+    sampling = Sampling(sample=True, generator=torch.Generator())
+    whole = Sampler(PROMPT, sampling, seed=3)
+    answer = [whole.sample(logits) for _ in range(8)]
+    assert len(set(answer)) > 4
+    rest = Sampler([2, *answer[:5]], sampling, seed=3, answered=5)
+    assert [rest.sample(logits) for _ in range(3)] == answer[5:]
+    assert Sampler(PROMPT, sampling, seed=4).sample(logits) != answer[0]
+
+
 def test_logits_that_are_no_numbers_are_an_error_and_no_draw() -> None:
     sampler = Sampler(PROMPT, Sampling(sample=True))
     with pytest.raises(FloatingPointError, match="--dtype"):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.drafters.drafter import ROOT, Room
-from ladechat.decoder.drafters.suffix import EARLIER, LONGEST_MATCH, SEARCHED, SOURCE, SuffixDrafter
+from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Room
+from ladechat.decoder.drafters.suffix import LONGEST_MATCH, SEARCHED, SOURCE, SuffixDrafter
 from tests.drafters.trees import PLENTY, branches, drafts, paths
 
 Text = list[int]

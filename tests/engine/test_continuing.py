@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ladechat.engine.conversation import ChatFormat, MessageTooLong, NothingToAnswer
+from ladechat.engine.conversation import MOST_MESSAGE, ChatFormat, MessageTooLong, NothingToAnswer
 from ladechat.engine.detokenizer import UNDECODABLE
 from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.load import load
@@ -57,7 +57,7 @@ def service(checkpoint: Path) -> Service:
 class Answer:
     """One answer, in as many parts as it was asked for."""
 
-    def __init__(self, service: Service, limit: int = WHOLE, seed: int = 77) -> None:
+    def __init__(self, service: Service, limit: int = WHOLE, seed: int = 1) -> None:
         self.service = service
         self.limit = limit
         self.seed = seed
@@ -169,3 +169,16 @@ def test_what_cannot_go_on_is_refused_with_the_reason(service: Service) -> None:
     command = Generate(turn=1, messages=[user("Where?"), replace(said, token_ids=ended)])
     with pytest.raises(NothingToAnswer, match="is complete"):
         answer(service, command, lambda *_: None, Stopping(None))
+    for before in ([], [said], [user("Where?"), said]):
+        with pytest.raises(NothingToAnswer, match="behind the question"):
+            service.chat.fit([*before, said], CONTEXT, WHOLE)
+    with pytest.raises(MessageTooLong, match="no more than"):
+        service.chat.fit([user("x" * (MOST_MESSAGE + 1)), said], CONTEXT, WHOLE)
+
+
+def test_a_question_that_carries_the_tokens_of_an_end_is_answered(service: Service) -> None:
+    ended = [service.loaded.tokenizer.eos_token_id]
+    events: list[Event] = []
+    command = Generate(turn=1, messages=[replace(user("Where?"), token_ids=ended)], max_new_tokens=1)
+    answer(service, command, lambda *new: events.extend(new), Stopping(None))
+    assert isinstance(events[-1], TurnFinished) and events[-1].token_ids

@@ -1,5 +1,6 @@
 """An answer is shown token by token and never taken back, whatever the tokenizer does with its bytes."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -304,13 +305,26 @@ def test_an_answer_that_pauses_and_goes_on_has_the_text_of_one_without_a_pause(
     family: str, data: st.DataObject
 ) -> None:
     tokenizer = ALL[family]()
-    texts = TokenTexts(tokenizer)
     token_ids = data.draw(answers(tokenizer))
-    place = data.draw(st.integers(0, len(token_ids)))
-    before = Detokenizer(texts)
-    shown = "".join(before.push(token_ids[:place])) + before.pause()
-    after = Detokenizer(texts)
-    after.resume(token_ids[:place], shown)
-    rest = "".join(after.push(token_ids[place:])) + after.finish()
+    places = sorted(data.draw(st.lists(st.integers(0, len(token_ids)), min_size=1, max_size=3)))
     whole = "".join(pushed(tokenizer, token_ids))
-    assert shown + rest == whole or UNDECODABLE in whole  # a byte that spoils a run takes nothing back
+    with_pauses = "".join(paused(tokenizer, token_ids, places))
+    assert with_pauses == whole or UNDECODABLE in whole  # a byte that spoils a run takes nothing back
+
+
+def test_a_run_of_byte_tokens_with_several_pauses_is_shown_once() -> None:
+    tokenizer = tokenizers.sentencepiece()
+    assert paused(tokenizer, byte_tokens(tokenizer, b"ABC"), [1, 2]) == ["A", "B", "C"]
+
+
+def paused(tokenizer: PreTrainedTokenizerBase, token_ids: list[int], places: list[int]) -> list[str]:
+    """What is shown of an answer up to each of these places, where it pauses, and behind the last one."""
+    texts = TokenTexts(tokenizer)
+    parts: list[str] = []
+    for start, end in pairwise([0, *places, len(token_ids)]):
+        detokenizer = Detokenizer(texts)
+        detokenizer.resume(token_ids[:start], "".join(parts))
+        last = len(parts) == len(places)
+        held_back = detokenizer.finish if last else detokenizer.pause
+        parts.append("".join(detokenizer.push(token_ids[start:end])) + held_back())
+    return parts

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, LogitsProcessorList
 
 from ladechat import catalog
+from ladechat.decoder.sampler import seed_of
 from ladechat.protocol import Configure, Generate, Message, Step, TurnFinished, TurnStarted
 from tests.engine.wire import Wire
 from tests.engine.wire import started as running
@@ -46,13 +47,20 @@ def test_one_seed_gives_one_text_whatever_the_decoder(wire: Wire) -> None:
     assert tuple(other) not in texts
 
 
-def test_the_text_is_the_one_that_transformers_samples_with_that_seed(wire: Wire) -> None:
+def test_the_text_is_the_one_that_transformers_samples_with_the_same_random_numbers(wire: Wire) -> None:
     started, token_ids, _ = answer(wire, 5, Configure(decoder="lookahead", temperature=0.9, top_k=0, top_p=0.9))
     model = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
     assert started.seed is not None
-    torch.manual_seed(started.seed)
+    seed, prompt = started.seed, len(started.prompt_ids)
+
+    def seeded(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(seed_of(seed, ids.shape[1] - prompt))
+        return scores
+
     options = {"temperature": 0.9, "top_k": 0, "top_p": 0.9, "max_new_tokens": len(token_ids)}
-    output = model.generate(torch.tensor([started.prompt_ids]), do_sample=True, **options)
+    processors = LogitsProcessorList([seeded])
+    ids = torch.tensor([started.prompt_ids])
+    output = model.generate(ids, do_sample=True, logits_processor=processors, **options)
     assert output[0, len(started.prompt_ids) :].tolist() == token_ids
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
 from ladechat.export.html import html
 from ladechat.export.markdown import as_text, markdown
-from ladechat.protocol import Asked, ConversationOpened, Step
+from ladechat.protocol import Asked, ConversationOpened, Message, Step, TurnStarted
 from ladechat.session.replay import Recording
 from ladechat.widgets.flow import safe
 from tests.export.talks import HOSTILE, hostile, two_turns
@@ -108,4 +109,19 @@ def test_answers_of_an_earlier_session_are_there_without_their_steps(tmp_path: P
     first, second = json.loads(as_json(talk))["turns"]
     assert (first["answer"], first["steps"]) == ("Yes, *then*.", []) and second["answer"]
     assert "Yes, \\*then\\*." in markdown(talk)
-    assert '<p class="said">Yes, *then*.</p>' in html(talk)
+    assert '<p class="said answer">Yes, *then*.</p>' in html(talk)
+
+
+def test_an_answer_of_an_earlier_session_that_goes_on_is_one_answer(tmp_path: Path) -> None:
+    earlier = ConversationOpened(exchanges=[exchange("Earlier?", "Yes, *then*.")])
+    started, *rest = turn_of(1)
+    assert isinstance(started, TurnStarted)
+    said = Message(role="assistant", content="Yes, *then*.", token_ids=[5, 6])
+    went_on = msgspec.structs.replace(started, messages=[*started.messages, said])
+    talk = talk_of(Recording.read(recorded(tmp_path, earlier, went_on, *rest, went_on, *rest)))
+    (turn,) = talk.turns
+    written = "".join(piece for step in turn.steps for piece in step.pieces)
+    assert turn.question == "Earlier?" and len(turn.steps) == 6
+    assert turn.answer == "Yes, *then*." + written
+    assert markdown(talk).count("\n## demo model\n") == 1 and as_text(turn.answer) in markdown(talk)
+    assert '<p class="said answer">Yes, *then*.<span' in html(talk)

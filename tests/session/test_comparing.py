@@ -60,12 +60,25 @@ def test_a_recording_without_an_answer_is_refused_by_its_name(tmp_path: Path) ->
         Comparison(one, recording(tmp_path, "none"))
 
 
-def test_an_answer_that_went_on_is_compared_as_one(tmp_path: Path) -> None:
-    started, *rest = answered(1, "Shared?")
+def going_on(number: int, question: str) -> list[Event]:
+    """What an engine says to an answer that goes on."""
+    started, *rest = answered(number, question)
     assert isinstance(started, TurnStarted)
     said = Message(role="assistant", content="Yes", token_ids=[5])
-    again = msgspec.structs.replace(started, messages=[*started.messages, said])
-    one = recording(tmp_path, "one", started, *rest, again, *rest)
+    return [msgspec.structs.replace(started, messages=[*started.messages, said]), *rest]
+
+
+def test_an_answer_that_went_on_is_compared_as_one(tmp_path: Path) -> None:
+    without_an_answer = answered(2, "Stopped at once?", steps=0)
+    one = recording(tmp_path, "one", *answered(1, "Shared?"), *without_an_answer, *going_on(1, "Shared?"))
     other = recording(tmp_path, "other", *answered(1, "Shared?"))
     lanes = Comparison(one, other).lanes
     assert [len(lane.steps) for lane in lanes] == [6, 3]
+
+
+def test_an_answer_whose_beginning_was_not_recorded_is_added_to_no_other(tmp_path: Path) -> None:
+    one = recording(tmp_path, "one", *answered(1, "Shared?"), *going_on(2, "Earlier?"))
+    other = recording(tmp_path, "other", *answered(1, "Shared?"))
+    assert [len(lane.steps) for lane in Comparison(one, other).lanes] == [3, 3]
+    with pytest.raises(NothingToCompare):
+        Comparison(recording(tmp_path, "only", *going_on(1, "Earlier?")), other)

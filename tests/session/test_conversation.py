@@ -119,6 +119,31 @@ def test_an_answer_goes_on_in_its_turn_behind_its_tokens_and_is_one_answer_again
     assert conversation.remove_last() == "One?" and conversation.messages == [] and store.conversations() == []
 
 
+def test_an_answer_goes_on_with_its_own_seed_behind_a_question_that_got_no_answer() -> None:
+    conversation = Conversation()
+    first = conversation.ask("One?").turn
+    begun(conversation, first, seed=111)
+    conversation.answered(finished(first, "Ye", (5, 6), "stopped"), "auto")
+    second = conversation.ask("Two?").turn
+    begun(conversation, second, seed=222)
+    conversation.answered(finished(second, "", (), "stopped"), "auto")
+    conversation.give_up()
+    command = conversation.go_on([2])
+    assert (command.turn, command.seed, command.first_step) == (first, 111, 2)
+
+
+def test_the_end_of_another_turn_adds_nothing_to_an_answer_that_goes_on() -> None:
+    conversation = Conversation()
+    first = conversation.ask("One?").turn
+    conversation.answered(finished(first, "Ye", (5,), "stopped"), "auto")
+    late = conversation.ask("Two?").turn
+    conversation.give_up()
+    conversation.go_on([2])
+    conversation.answered(finished(late, "No.", (8,)), "auto")
+    assert conversation.continuing
+    assert [message.content for message in conversation.messages] == ["One?", "Ye"]
+
+
 def test_an_answer_of_an_earlier_session_goes_on_in_a_turn_of_its_own(tmp_path: Path) -> None:
     path = write(tmp_path, "a", exchange("Old?", "Yes.", model="demo"))
     store = ConversationStore(tmp_path)

@@ -149,6 +149,21 @@ def test_what_the_user_adds_repeats_the_number_before_and_time_never_falls(tmp_p
     assert [event.seq for event in events] == [0, *range(len(events) - 3), *[len(events) - 4] * 2]
 
 
+def test_what_the_user_adds_has_the_engines_time_also_where_the_engines_header_came_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    recorder, path = Recorder(), tmp_path / "talk.jsonl"
+    recorder.start(path)
+    for event in (HEADER, Loading(stage=1, stages=1, doing="loading", t=30.0)):
+        recorder.record(event)
+    now += 5
+    recorder.record_own(Asked(turn=1, text="One?"))
+    recorder.stop()
+    assert [event.t for event in written(path)] == [0.0, 30.0, 35.0, 35.0]
+
+
 def test_without_a_word_of_the_engine_no_file_is_left(tmp_path: Path) -> None:
     recorder = Recorder()
     recorder.start(tmp_path / "talk.jsonl")

@@ -10,6 +10,8 @@ from ladechat.decoder.verify_mask import SlotTree
 
 ROOT = -1
 """The parent of a node that hangs on the last token."""
+EARLIER = "earlier"
+"""The source of what stems from an earlier text."""
 
 
 class Node(NamedTuple):

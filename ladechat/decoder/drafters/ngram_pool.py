@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from ladechat.decoder.drafters.drafter import EARLIER
+
 Ngram = tuple[int, ...]
 Tail = tuple[int, ...]
 
@@ -44,7 +46,7 @@ class NGramPool:
     matches both tokens, and "cat sat down" lengthens what follows. To add an n-gram again makes it the latest.
 
     N-grams of any length live side by side, so nothing is lost when N changes. Each remembers the source that first
-    brought it; those of earlier runs have the source "earlier". All are indexed by their first token, those of three
+    brought it; those of earlier runs have the source `EARLIER`. All are indexed by their first token, those of three
     tokens or more also by their first two; matches of more tokens are searched for among these.
 
     Args:
@@ -121,7 +123,7 @@ class NGramPool:
                     continue
                 if context > 1 and len(tail) < length:
                     tail, entry = self._lengthened(text[-1], tail, length, entry)
-                found.append(Guess(tail, entry.source if entry.run == self._run else "earlier", context))
+                found.append(Guess(tail, entry.source if entry.run == self._run else EARLIER, context))
                 if len(found) == limit:
                     return found
                 begun.update(tail[:end] for end in range(1, len(tail) + 1))

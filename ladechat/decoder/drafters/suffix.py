@@ -6,10 +6,10 @@ are found as LZ77 compressors find theirs: a table of pairs of tokens, each with
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
+from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Drafter, Node, Proposal, Room
 
-SOURCE, EARLIER = "suffix", "earlier"
-"""Of continuations in the current text, and in those before it."""
+SOURCE = "suffix"
+"""Of continuations in the current text."""
 BOUNDARY = -1
 """Stands between two texts: it equals no token, so no match crosses it."""
 NOWHERE = 0
