@@ -26,8 +26,10 @@ from ladechat.protocol import (
 )
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
+from ladechat.session.race import PLAIN
 from ladechat.terminal import PROGRESS_LINES, shown
-from ladechat.widgets.formatting import announced, describe_settings, figures, is_own
+from ladechat.widgets.formatting import REASONS, announced, describe_settings, figures, is_own
+from ladechat.word_wrap import WordWrap
 
 FAILED = 1
 INTERRUPTED = 130
@@ -119,6 +121,7 @@ class AnswerPrinter:
 
     def __init__(self) -> None:
         self._out = Console(highlight=False, soft_wrap=True)
+        self._wrapped = WordWrap(self._out)
         self._status = Status()
         self._palette = Palette.detect()
         self._ready: Ready | None = None
@@ -145,7 +148,7 @@ class AnswerPrinter:
                 self._status.clear()
                 if self._begun:
                     self._out.print()
-                to_stderr(self._summary(event))
+                self._show_summary(event)
             case Failed():
                 self._status.clear()
 
@@ -160,33 +163,39 @@ class AnswerPrinter:
         if not text:
             return
         if self._out.is_terminal:
-            self._out.print(self._coloured(step), end="")
+            self._show_coloured(step)
         else:
             sys.stdout.write(text)
         self._begun = True
         sys.stdout.flush()
 
-    def _coloured(self, step: Step) -> Text:
-        text = Text()
+    def _show_coloured(self, step: Step) -> None:
         for token, piece in enumerate(step.pieces):
             style = self._palette.step(step.index, len(step.token_ids), own=is_own(step, token))
-            text.append(shown(piece if self._begun or text else piece.lstrip()), style)
-        return text
+            text = piece if self._begun else piece.lstrip()
+            self._begun = self._begun or bool(text)
+            self._wrapped.write(shown(text), style)
+
+    def _show_summary(self, event: TurnFinished) -> None:
+        """Below the answer on a terminal: dim, to be told from it, and broken between words."""
+        if sys.stderr.isatty():
+            Console(stderr=True, highlight=False).print(Text(shown(self._summary(event)), "dim"))
+        else:
+            to_stderr(self._summary(event))
 
     def _summary(self, event: TurnFinished) -> str:
-        parts = figures(event)
-        if event.estimated_speedup is not None:
-            parts.append(f"estimated speedup {event.estimated_speedup:.2f}×")
-        settings = self._settings
+        parts, settings = figures(event), self._settings
+        if event.estimated_speedup is not None and settings.decoder != PLAIN:
+            parts.append(f"estimated {event.estimated_speedup:.2f}× as fast as plain decoding")
         parts.append(describe_settings(settings, announced(self._ready.decoders if self._ready else ())))
         if settings.temperature:
             parts.append(f"temperature {settings.temperature:g}, seed {self._seed}")
         if self._ready is not None:
             parts += [self._ready.model, self._ready.device, self._ready.dtype]
             parts += [self._ready.quantization] if self._ready.quantization else []
-        if event.reason not in ("eos", "stopped"):
-            parts.append(f"ended by {event.reason.replace('_', ' ')}")
-        return " · ".join(parts + (["stopped"] if event.reason == "stopped" else []))
+        if event.reason in REASONS:
+            parts.append(REASONS[event.reason])
+        return " · ".join(parts)
 
 
 class Status:
@@ -200,9 +209,10 @@ class Status:
 
     def show(self, text: str) -> None:
         """Replace the line."""
-        if self._lines and text != self._last:
-            print(shown(text), file=sys.stderr, flush=True)
-            self._last = text
+        if self._lines:
+            if text != self._last:
+                print(shown(text), file=sys.stderr, flush=True)
+                self._last = text
         elif self._enabled:
             sys.stderr.write(f"\r\x1b[2K{shown(text)} …")
             sys.stderr.flush()

@@ -1,9 +1,10 @@
-"""What a command needs of where it was started: a terminal to draw on, open streams, and options in place."""
+"""What a command needs of how it was started: a terminal to draw on, open streams, options and words in place."""
 
 import sys
 
 import typer
 
+from ladechat import catalog
 from ladechat.options import USAGE_ERROR, fail
 from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams
 
@@ -41,3 +42,18 @@ def refuse_misplaced_options(context: typer.Context) -> None:
         if source is not None and source.name == "COMMANDLINE":
             option = max(parameter.opts, key=len)
             fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
+
+
+MORE_WORDS = {"allow_extra_args": True}
+"""How a command is declared that says itself what is wrong with words behind its question."""
+
+
+def refuse_more_words(context: typer.Context) -> None:
+    """Words behind the question are its rest, without quotation marks, or decoders of a race, without their option."""
+    if not context.args:
+        return
+    command = context.info_name
+    words = [name for word in context.args for name in word.split(",") if name]
+    if command == "race" and words and all(word in catalog.DECODERS for word in words):
+        fail(f'Decoders are named with an option: ladechat race "…" --decoders {",".join(words)}.')
+    fail(f'A question of several words needs quotation marks: ladechat {command} "What is the n-gram pool?".')

@@ -1,6 +1,7 @@
 """The commands. Thin: each says what it takes, checks it, and hands over."""
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -22,7 +23,14 @@ from ladechat.bench.options import (
     method_names,
     numbers_by_hand,
 )
-from ladechat.checks import check_screen, check_streams, in_terminal, refuse_misplaced_options
+from ladechat.checks import (
+    MORE_WORDS,
+    check_screen,
+    check_streams,
+    in_terminal,
+    refuse_misplaced_options,
+    refuse_more_words,
+)
 from ladechat.export.commands import export
 from ladechat.learn import learn
 from ladechat.options import (
@@ -67,6 +75,11 @@ class Commands(TyperGroup):
         ]
         return super().parse_args(ctx, given)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if any(map(str.isspace, args[0])) and not ctx.resilient_parsing:
+            fail('A question comes behind a command: ladechat ask "What is the n-gram pool?".')
+        return super().resolve_command(ctx, args)
+
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         with _refusals_made_visible():
             return super().make_context(*args, **kwargs)
@@ -89,7 +102,7 @@ def _refusals_made_visible() -> Iterator[None]:
 
 app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(train_commands, name="train")
-app.command()(race)
+app.command(context_settings=MORE_WORDS)(race)
 app.command()(learn)
 
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
@@ -106,7 +119,12 @@ def main() -> None:
     """Run the command line."""
     replace_missing_streams()
     os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
-    app(prog_name="ladechat")
+    try:
+        app(prog_name="ladechat")
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.exit(f"ladechat: Standard output cannot be written: {error.strerror}; write it elsewhere.")
 
 
 def _show_version(wanted: bool) -> None:
@@ -162,9 +180,10 @@ app.command()(export)
 app.command()(serve)
 
 
-@app.command()
+@app.command(context_settings=MORE_WORDS)
 @with_engine_options
 def ask(
+    context: typer.Context,
     engine: EngineOptions,
     settings_file: SettingsFile,
     question: Annotated[
@@ -176,6 +195,7 @@ def ask(
     json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
 ) -> None:
     """Answer one question on standard output, coloured by step on a terminal; a summary goes to standard error."""
+    refuse_more_words(context)
     check_length(max_new_tokens)
     check_streams(STANDARD_OUTPUT)
     report(settings_file)

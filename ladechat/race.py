@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ladechat.checks import check_streams, refuse_more_words
 from ladechat.export.command import Refused, check_target, run_race
 from ladechat.export.commands import size_of
 from ladechat.formats import OF_A_RACE, ending
@@ -20,8 +21,8 @@ from ladechat.protocol import MOST_TEXT, Message
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
-from ladechat.session.race import Lane, conclusions, speedup
-from ladechat.terminal import STANDARD_OUTPUT, missing_streams, say, shown
+from ladechat.session.race import PLAIN, Lane, conclusions, speedup
+from ladechat.terminal import STANDARD_OUTPUT, say, shown
 
 FAILED = 1
 INTERRUPTED = 130
@@ -60,8 +61,8 @@ def race(
     check_length(max_new_tokens)
     report(settings_file)
     _refuse_what_is_of_one_answer(context)
-    if STANDARD_OUTPUT in missing_streams():
-        fail("Standard output is closed, and this command needs it; start it without >&-.")
+    refuse_more_words(context)
+    check_streams(STANDARD_OUTPUT)
     if not question.strip():
         fail('The question is empty; give one, as in: ladechat race "What is the n-gram pool?".')
     if len(question) > MOST_TEXT:
@@ -134,7 +135,7 @@ def _in_pipe(measuring: Measuring) -> int:
     lanes = [lane for lane in measuring.lanes if lane.steps]
     try:
         if lanes:
-            print("\n".join([*table(lanes), "", *map(shown, conclusions(lanes))]), flush=True)
+            print("\n".join([*table(lanes), "", *conclusion(measuring.lanes)]), flush=True)
     except OSError as error:
         fail(f"The result could not be written: {error.strerror or error}.")
     return INTERRUPTED if interrupted else _exit_code(measuring)
@@ -171,3 +172,10 @@ def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:
     tokens, passes, times = len(lane.token_ids), len(lane.steps), speedup(lane, lanes)
     measured = "–" if times is None else f"{times:.2f}×"
     return lane.label, f"{tokens:,}", f"{passes:,}", f"{tokens / passes:.2f}", f"{lane.seconds:.2f}", measured
+
+
+def conclusion(lanes: list[Lane]) -> list[str]:
+    """What stands below the table: the end of the race, and why there is no speed where plain decoding took no part."""
+    raced = any(lane.name == PLAIN for lane in lanes)
+    unknown = () if raced else (f"No speed: that is against plain decoding; add {PLAIN} to --decoders.",)
+    return [shown(sentence) for sentence in (*conclusions(lanes), *unknown)]

@@ -2,26 +2,31 @@
 
 import gc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ladechat.checks import check_screen, in_terminal
 from ladechat.options import fail
-from ladechat.session.replay import IDLE_SECONDS
-
-if TYPE_CHECKING:
-    from ladechat.session.replay import Recording
+from ladechat.session.reading import UnreadableRecording
+from ladechat.session.recording import recordings, recordings_folder
+from ladechat.session.replay import IDLE_SECONDS, Recording
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
+    file: Annotated[Path | None, typer.Argument(help="A recording.", show_default=False)] = None,
     other: Annotated[
         Path | None, typer.Argument(help="Another one, to be shown beside it.", show_default=False)
     ] = None,
     idle_limit: Annotated[
         float | None,
-        typer.Option("--idle-limit", "-i", help="Shorten pauses to that many seconds.", min=0.0, show_default="2"),
+        typer.Option(
+            "--idle-limit",
+            "-i",
+            help="Shorten pauses to that many seconds.",
+            min=0.0,
+            show_default=f"{IDLE_SECONDS:g}",
+        ),
     ] = None,
     real_time: Annotated[bool, typer.Option("--real-time", help="Leave pauses as long as they were.")] = False,
 ) -> None:
@@ -29,31 +34,38 @@ def replay(
     gc.disable()  # until the first frame is shown, as in a chat; looking through 200,000 events takes a second
     if other is not None and (real_time or idle_limit is not None):
         fail("--idle-limit and --real-time are for one recording: two run along one clock. Leave them out.")
+    if file is None:
+        fail(f"Which recording? Give its file, as in: ladechat replay talk.ladechat.jsonl. {_where_they_are()}")
     limit = None if real_time else IDLE_SECONDS if idle_limit is None else idle_limit
-    recordings = [_read(each, limit) for each in (file, other) if each is not None]
+    read = [_read(each, limit) for each in (file, other) if each is not None]
     if not in_terminal():
         fail("A replay needs a terminal; run it in one, without a pipe.")
     check_screen()
     from ladechat.app import run_replay, run_side_by_side
 
     if other is None:
-        raise typer.Exit(run_replay(recordings[0]))
+        raise typer.Exit(run_replay(read[0]))
     from ladechat.session.comparing import Comparison, NothingToCompare
 
     try:
-        comparison = Comparison(*recordings)
+        comparison = Comparison(*read)
     except NothingToCompare as error:
         fail(str(error))
     raise typer.Exit(run_side_by_side(comparison))
 
 
-def _read(file: Path, idle_limit: float | None) -> "Recording":
-    from ladechat.session.reading import UnreadableRecording
-    from ladechat.session.replay import Recording
+def _where_they_are() -> str:
+    """A sentence on the recordings without a name of the user's."""
+    folder = recordings_folder()
+    if there := recordings(folder):
+        return f"Yours are in {folder}, the latest is {there[0].name}."
+    return f"F7 in the app makes one, in {folder}, where there is none yet."
 
+
+def _read(file: Path, idle_limit: float | None) -> Recording:
     try:
         return Recording.read(file, idle_limit)
     except UnreadableRecording as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{file} cannot be read: {error.strerror or error}.")
+        fail(f"{file} cannot be read: {error.strerror or error}; give the file of a recording. {_where_they_are()}")

@@ -61,7 +61,7 @@ def test_a_pipe_gets_the_plain_answer_and_standard_error_the_summary(
         "passes",
         "tokens a pass",
         "tok/s",
-        "estimated speedup",
+        "as fast as plain decoding",
         "W 7 N 3 G 5",
         "demo",
         "cpu",

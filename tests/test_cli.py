@@ -81,6 +81,24 @@ def test_an_empty_question_is_a_usage_error(arguments: list[str], typed: str | N
     assert result.exit_code == 2 and "empty" in result.stderr and result.stderr.count("\n") == 1
 
 
+def test_a_question_without_a_command_is_told_which() -> None:
+    result = CliRunner().invoke(cli.app, [QUESTION])
+    assert result.exit_code == 2 and "ladechat ask" in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to try")
+def test_help_on_a_full_disk_ends_in_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-P", "-m", "ladechat", "--help"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1 and "No space left" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_question_without_quotation_marks_is_a_usage_error() -> None:
+    result = CliRunner().invoke(cli.app, ["ask", *QUESTION.split()])
+    assert result.exit_code == 2 and "quotation marks" in result.stderr and result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("arguments", [["-"], []], ids=["dash", "nothing"])
 def test_a_question_can_come_through_a_pipe(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[Message]] = []

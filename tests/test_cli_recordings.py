@@ -1,12 +1,14 @@
 """Recordings on the command line: where they go, and what is refused before anything starts."""
 
+import errno
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from typer.testing import CliRunner
 
 from ladechat import cli
-from ladechat.session.recording import Recorder
+from ladechat.session.recording import Recorder, recordings
 
 
 @pytest.fixture
@@ -86,3 +88,28 @@ def test_a_replay_in_a_pipe_says_that_it_needs_a_terminal() -> None:
     golden = Path(__file__).parent / "session" / "golden-1.1.ladechat.jsonl"
     result = CliRunner().invoke(cli.app, ["replay", str(golden)])
     assert result.exit_code == 2 and "needs a terminal" in result.stderr
+
+
+@pytest.mark.parametrize("made", [(), ("2026-01-02-100000-demo", "2026-02-01-090000-demo")], ids=["none", "two"])
+def test_a_replay_of_nothing_says_what_to_give_and_where_recordings_are(
+    made: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.session.recording.user_data_path", lambda _: tmp_path)
+    (tmp_path / "recordings").mkdir()
+    for name in made:
+        (tmp_path / "recordings" / f"{name}.ladechat.jsonl").touch()
+    result = CliRunner().invoke(cli.app, ["replay"])
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert "ladechat replay talk.ladechat.jsonl" in result.stderr and str(tmp_path / "recordings") in result.stderr
+    assert all(name not in result.stderr for name in made[:-1])
+    assert (f"{made[-1]}.ladechat.jsonl" if made else "F7") in result.stderr
+
+
+def test_a_folder_that_cannot_be_read_is_one_without_recordings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", refuse)
+    assert recordings(tmp_path) == []

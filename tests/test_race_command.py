@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from ladechat import cli, race
 from ladechat.session.measuring import Measuring
+from tests.session.test_race import lane
 
 PATIENCE = 240
 QUESTION = "What is the n-gram pool?"
@@ -26,6 +27,10 @@ QUESTION = "What is the n-gram pool?"
         (["--pool", "kept"], "--pool is for answers of one decoder"),
         (["--max-new-tokens", "0"], "at least 1"),
         (["--window", "0"], "1 to 64"),
+        (["auto", "lookahead"], "--decoders auto,lookahead."),
+        (["auto,lookahead", "--max-new-tokens", "9"], "--decoders auto,lookahead."),
+        (["auto", "or", "not?"], "needs quotation marks"),
+        ([","], "needs quotation marks"),
     ],
 )
 def test_what_cannot_be_raced_is_a_usage_error_in_one_sentence(arguments: list[str], said: str) -> None:
@@ -67,6 +72,14 @@ def test_what_went_wrong_on_the_screen_is_said_behind_it(
     monkeypatch.setattr("ladechat.app.run_race", run_race)
     result = CliRunner().invoke(cli.app, ["race", QUESTION])
     assert (result.exit_code, result.stderr) == (code, "ladechat: The weights are torn. Mend them.\n")
+
+
+def test_a_race_without_plain_decoding_says_why_there_is_no_speed() -> None:
+    lanes = [lane(name, [["a", "b"]]) for name in ("lookahead", "jacobi")]
+    assert "add autoregressive to --decoders" in race.conclusion(lanes)[-1]
+    assert race.conclusion([*lanes, lane("autoregressive", [["a"], ["b"]])])[-1].startswith(
+        "Measured speed, plain 1×: "
+    )
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

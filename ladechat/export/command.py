@@ -60,9 +60,10 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
     except UnreadableRecording as error:
         raise Refused(str(error)) from error
     except OSError as error:
-        raise Refused(f"{source} cannot be read: {error.strerror or error}.") from error
-    if out.exists() and out.samefile(source):
-        raise Refused(f"{out} is the recording itself; give the export another name.")
+        raise Refused(f"{source} cannot be read: {error.strerror or error}; give the file of a recording.") from error
+    with _unwritable(out):
+        if out.exists() and out.samefile(source):
+            raise Refused(f"{out} is the recording itself; give the export another name.")
     write(out, lambda: WRITERS[format_name](recording, wanted), force=force)
     return recording.notices
 
@@ -89,13 +90,11 @@ def write(out: Path, content: Callable[[], str | bytes], *, force: bool) -> None
     Raises:
         Refused: nothing was written.
     """
-    try:
-        check_target(out, force=force)
+    check_target(out, force=force)
+    with _unwritable(out):
         made = content()
         check_target(out, force=force)  # drawing may have taken minutes
         replace_file(out, made.encode() if isinstance(made, str) else made, OWNER_ONLY)
-    except OSError as error:
-        raise Refused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
 
 
 def check_target(out: Path, *, force: bool) -> None:
@@ -104,13 +103,23 @@ def check_target(out: Path, *, force: bool) -> None:
     Raises:
         Refused: it may not.
     """
-    if out.exists():
-        if not out.is_file():
-            raise Refused(f"{out} is no file, so nothing is put in its place; give the name of a file.")
-        if not force:
-            raise Refused(f"{out} exists already; give another name, or --force to overwrite it.")
-    elif not out.parent.is_dir():
-        raise Refused(f"There is no folder {out.parent}; make it first, or give another name.")
+    with _unwritable(out):
+        if out.exists():
+            if not out.is_file():
+                raise Refused(f"{out} is no file, so nothing is put in its place; give the name of a file.")
+            if not force:
+                raise Refused(f"{out} exists already; give another name, or --force to overwrite it.")
+        elif not out.parent.is_dir():
+            raise Refused(f"There is no folder {out.parent}; make it first, or give another name.")
+
+
+@contextlib.contextmanager
+def _unwritable(out: Path) -> Iterator[None]:
+    """Say what the system says of the file: that its folder is not for this user, or its disk full."""
+    try:
+        yield
+    except OSError as error:
+        raise Refused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
 
 
 def _replay(format_name: str) -> Writer:

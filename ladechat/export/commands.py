@@ -36,7 +36,8 @@ def export(
     ] = None,
     speed: Annotated[float | None, typer.Option(help="Of a film: 2 is twice as fast.", show_default="1")] = None,
     idle: Annotated[
-        float | None, typer.Option(help="Seconds that pauses of a film are shortened to.", show_default="2")
+        float | None,
+        typer.Option(help="Seconds that pauses of a film are shortened to.", show_default=f"{IDLE_SECONDS:g}"),
     ] = None,
     step: Annotated[
         int | None, typer.Option(help="The step that an .svg shows, from 1.", show_default="the last screen")

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from textual.pilot import Pilot
+from textual.widgets import Footer
 
 from ladechat.app import LadechatApp
 from ladechat.export.cells import Screen, screen_of
@@ -110,6 +111,7 @@ class Film(ABC):
 
         async def work_then_leave(pilot: Pilot[object]) -> None:
             nonlocal done
+            self.app.screen.query_one(Footer).display = False  # nobody can press its keys
             await self._settle(pilot)
             self.app.clear_notifications()  # they are for who exports, and go by another clock
             await self._settle(pilot)

@@ -29,6 +29,8 @@ SURFACES = {
     },
 }  # fmt: skip
 """What steps are drawn on, dark and light; near the app's own, so that each hue can be read."""
+PALETTE = Palette()
+"""Says which tokens have a colour and which a cue; the page's own style sheet draws them."""
 LEGEND = (
     "One colour is one forward pass: tokens of the same colour came together, plain ones came alone. "
     "Drafted tokens are underlined or bold by turns; the model's own token at the end of a step has its colour alone."
@@ -101,13 +103,14 @@ def _spans(turn: Turn) -> Iterator[str]:
 
 
 def _hue(step: Step) -> str:
-    """The class of a step's colour; one that yielded one token has none."""
-    return f"hue{step.index % len(HUES[True])}" if len(step.token_ids) > 1 else "plain"
+    """The class of a step's colour."""
+    look = PALETTE.step(step.index, len(step.token_ids))
+    return "plain" if look.color is None else f"hue{step.index % len(HUES[True])}"
 
 
 def _cue(step: Step, token: int) -> str:
     """The class of the cue that needs no colour, which drafted tokens have."""
-    look = Palette().step(step.index, len(step.token_ids), own=is_own(step, token))
+    look = PALETTE.step(step.index, len(step.token_ids), own=is_own(step, token))
     return "bold" if look.bold else "underlined" if look.underline else ""
 
 

@@ -31,10 +31,23 @@ MOST_REMEMBERED = 4000
 alone has more: it is kept whole."""
 
 
+def recordings_folder() -> Path:
+    """Where recordings without a name go: into the user's data folder."""
+    return user_data_path("ladechat") / "recordings"
+
+
 def default_path(model: str) -> Path:
-    """Where a recording without a name goes: into the user's data folder, named by time and model."""
+    """Where a recording without a name goes, named by time and model."""
     name = re.sub(r"[^\w.-]+", "-", model.rstrip("/").rsplit("/", 1)[-1])
-    return user_data_path("ladechat") / "recordings" / f"{datetime.now():%Y-%m-%d-%H%M%S}-{name}{SUFFIX}"
+    return recordings_folder() / f"{datetime.now():%Y-%m-%d-%H%M%S}-{name}{SUFFIX}"
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The recordings of a folder, the latest first, by the time in their names; none where it cannot be read."""
+    try:
+        return sorted(folder.glob(f"*{SUFFIX}"), reverse=True)
+    except OSError:
+        return []
 
 
 class Recorder:

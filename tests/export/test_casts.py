@@ -14,6 +14,7 @@ import pytest
 from rich.cells import cell_len
 from rich.style import Style
 from textual.pilot import Pilot
+from textual.widgets import Footer
 
 from ladechat.app import LadechatApp
 from ladechat.export import cells
@@ -130,16 +131,18 @@ def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording(tmp_p
     first, last = ("\n".join("".join(cell.text for cell in row) for row in screens[at]) for at in (0, -1))
     assert "Again?" not in first and "pass 0 of 18" in first
     assert "Again?" in last and "pass 18 of 18" in last
+    assert "Leave" not in last  # a key of the footer: nobody can press it
 
 
 @pytest.mark.full
-async def test_a_film_ends_with_what_a_replay_shows_in_the_end(tmp_path: Path) -> None:
+async def test_a_film_ends_with_what_a_replay_shows_in_the_end_but_for_its_keys(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
     _, screens = await asyncio.to_thread(filmed, recording)
     replay = ReplayScreen(recording)
     with full_colour():
         app = LadechatApp(replay)
         async with app.run_test(size=SIZE, notifications=False) as pilot:
+            replay.query_one(Footer).display = False
             replay.go(len(recording.events))
             await wait_until(pilot, lambda: screen_of(app) == screens[-1])
 

@@ -103,6 +103,7 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
         (["missing/talk.md"], "There is no folder missing; make it first"),
         (["."], "says no format"),
         ([".", "--format", "md"], "is no file"),
+        (["a" * 300 + ".md"], "cannot be written: File name too long"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -36,6 +36,7 @@ def test_a_film_of_a_race_goes_from_its_start_to_its_seal_pass_by_pass() -> None
     passes = max(len(lane.steps) for lane in measuring.lanes)
     assert QUESTION in first and f"pass 0 of {passes}" in first and "identical" not in first
     assert f"pass {passes} of {passes}" in last and "tokens identical" in last
+    assert "Leave" not in last  # a key of the footer
     assert reel.frames[-1].seconds == pytest.approx(passes / 8, abs=0.1)  # eight passes a second
 
 

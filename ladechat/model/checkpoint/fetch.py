@@ -9,6 +9,7 @@ from ladechat.model.checkpoint.files import (
     LoadError,
     check_names,
     is_gguf,
+    known_path,
     local_folder,
     local_gguf,
     weight_files,
@@ -36,7 +37,12 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         checkpoint = download(name, progress)
     if is_gguf(checkpoint):
         return checkpoint
-    check_names(name, [path.name for path in checkpoint.iterdir()])
+    try:
+        names = [path.name for path in checkpoint.iterdir()]
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror or error}."
+        raise LoadError("load_failed", message, "Make the folder readable for you, or give another one.") from error
+    check_names(name, names)
     weight_files(checkpoint)  # refuses an index that leads elsewhere
     return checkpoint
 
@@ -54,7 +60,10 @@ def local_files(name: str) -> Path | None:
         return _gguf(name)
     if _looks_like_a_path(name):
         hint = "Check the path, or give a hub id such as owner/name."
-        raise LoadError("model_not_found", f"There is no folder {name}.", hint)
+        path = known_path(name)
+        is_file = path is not None and path.is_file()
+        message = f"{name} is a file, but no GGUF file." if is_file else f"There is no folder {name}."
+        raise LoadError("model_not_found", message, hint)
     return None
 
 

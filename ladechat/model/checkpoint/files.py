@@ -55,17 +55,17 @@ def local_folder(name: str) -> Path | None:
     """The folder of the bundled model or of a local checkpoint; None for what must be a hub id."""
     if name == DEMO:
         return Path(str(files("ladechat") / "demo"))
-    path = _path(name)
+    path = known_path(name)
     return path if path is not None and path.is_dir() else None
 
 
 def local_gguf(name: str) -> Path | None:
     """The GGUF file of this name on this machine, if there is one."""
-    path = _path(name)
+    path = known_path(name)
     return path if path is not None and is_gguf(path) and path.is_file() else None
 
 
-def _path(name: str) -> Path | None:
+def known_path(name: str) -> Path | None:
     """The path of this name; None where the system knows no such path, as one of thousands of characters."""
     try:
         path = Path(name).expanduser()

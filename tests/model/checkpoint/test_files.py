@@ -1,8 +1,10 @@
 """What is no checkpoint is refused in one sentence, with a way out, before torch is even imported."""
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -53,6 +55,18 @@ def test_a_path_without_a_folder_is_refused_and_no_hub_is_asked(name: str, monke
 
     monkeypatch.setattr(hub, "download", ask)
     assert_told(refusal(name), "model_not_found", f"no folder {name}")
+
+
+def test_a_file_that_is_no_model_and_a_folder_that_cannot_be_read_are_refused_as_that(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    weights = str(folder / "model.safetensors")
+    assert_told(refusal(weights), "model_not_found", f"{weights} is a file, but no GGUF file")
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert_told(refusal(str(folder)), "load_failed", f"{folder} cannot be read: Permission denied")
 
 
 def test_a_folder_without_config_is_refused(folder: Path) -> None:

@@ -1,0 +1,68 @@
+"""Text on a terminal as it comes, outside of the app, broken between words."""
+
+import re
+
+from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
+from rich.style import Style
+from rich.text import Text
+
+WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60\U0001f300-\U0001faff\U00020000-\U0003ffff"
+"""Characters of two cells, between which a line may end: of Chinese, Japanese and Korean, and emoji."""
+PARTS = re.compile(f"\n|[ \t]+|[{WIDE}]|[^ \n\t{WIDE}]+")
+
+
+class WordWrap:
+    """Writes at once what it is given. A word that grows too long for its line is taken back, and goes to the next.
+
+    A word longer than a line is left to the terminal, which breaks it where the line is full. So is what has been
+    written when the terminal changes its width, and all where nothing can be taken back.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._column = 0
+        self._gap = Text()  # not written yet: behind a break it is not wanted
+        self._word = Text()
+        self._before = 0  # where the line would end without the word, and without the gap before it
+
+    def write(self, text: str, style: Style) -> None:
+        """Write a piece of a text; it may begin and end anywhere, also in a word."""
+        if self._console.is_dumb_terminal or not self._console.file.isatty():  # FORCE_COLOR has colours in a pipe too
+            self._console.print(Text(text, style), end="")
+            return
+        for part in PARTS.findall(text):
+            if part == "\n":
+                self._break_line()
+            elif part[0] in " \t":
+                place = self._column + self._gap.cell_len
+                self._gap.append((" " * place + part).expandtabs()[place:], style)
+            else:
+                self._add(Text(part, style))
+
+    def _add(self, part: Text) -> None:
+        if self._gap or not _joined(self._word, part):
+            self._word, self._before = Text(), self._column
+        self._word.append_text(part)
+        written = self._gap + part
+        width = max(self._console.width, 1)
+        # The last column stays free: terminals differ in where the cursor is behind it.
+        if self._before and self._column + written.cell_len >= width:
+            if begun := self._column - self._before:
+                self._console.control(Control.move(-begun), Control((ControlType.ERASE_IN_LINE, 0)))
+            self._break_line()
+            written = self._word
+        self._gap = Text()
+        self._console.print(written, end="")
+        self._column = (self._column + written.cell_len - 1) % width + 1
+
+    def _break_line(self) -> None:
+        self._console.print()
+        self._column = self._before = 0
+        self._gap = Text()
+
+
+def _joined(word: Text, part: Text) -> bool:
+    """May no line end between them?"""
+    return not re.search(f"[{WIDE}]$", word.plain) and not re.match(f"[{WIDE}]", part.plain)
