@@ -20,6 +20,7 @@ from textual.timer import Timer
 
 from ladechat.clipboard import keep
 from ladechat.garbage import collect_what_is_new
+from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
@@ -154,7 +155,8 @@ class LadechatApp(App[int], inherit_bindings=False):
     def action_help(self) -> None:
         """Explain what is on the screen."""
         if isinstance(self.screen, Opening):
-            self.push_screen(HelpScreen(self.screen, self.screen.decoders))
+            subjects = APP_KEY_GROUPS if isinstance(self.screen, ChatScreen) else ()
+            self.push_screen(HelpScreen(self.screen, self.screen.decoders, subjects))
 
     def action_explain(self) -> None:
         """Explain each panel, with its numbers."""

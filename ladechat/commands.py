@@ -20,6 +20,7 @@ class SlashCommand:
         sets: the setting that it is short for: the action is told its name before the argument.
         short: what it does where only the rest of a line is left; "" where `help` is that short.
         title: its name in the command palette; "" where it is in there as a key's action, or needs an argument.
+        words: what else it is looked for by.
     """
 
     name: str
@@ -29,6 +30,7 @@ class SlashCommand:
     sets: str = ""
     short: str = ""
     title: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def usage(self) -> str:
@@ -69,6 +71,10 @@ SHORT = {
     "seed": "The same seed, the same answers.",
 }
 """Short texts of commands whose others are those of keys and settings, by the names of both."""
+
+
+NUMBERS = ("window", "n-gram", "guesses")
+"""What somebody looks for who wants to set W, N or G."""
 
 
 def _of_keys() -> Iterator[SlashCommand]:
@@ -122,9 +128,16 @@ COMMANDS = (
         "set",
         "NAME NUMBER",
         short="Set a number of the decoder, as in /set W 15.",
+        words=NUMBERS,
     ),
     *_of_drawing(),
-    SlashCommand("settings", "All that can be set, with explanations.", "settings", title="Settings …"),
+    SlashCommand(
+        "settings",
+        "All that can be set, with explanations.",
+        "settings",
+        title="Settings: window, n-grams, temperature …",
+        words=NUMBERS,
+    ),
     SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
     SlashCommand(
         "replay",
@@ -153,8 +166,11 @@ def find(name: str) -> SlashCommand | None:
 
 
 def matching(typed: str) -> list[SlashCommand]:
-    """The commands whose names begin with what was typed behind the slash."""
-    return [one for one in COMMANDS if one.name.startswith(_plain(typed))]
+    """The commands whose names begin with what was typed behind the slash, then those that are looked for by that."""
+    begun = _plain(typed)
+    named = [one for one in COMMANDS if one.name.startswith(begun)]
+    meant = [one for one in COMMANDS if any(word.startswith(begun) for word in one.words)]
+    return list(dict.fromkeys((*named, *meant)))
 
 
 def nearest(name: str) -> SlashCommand | None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from rich.console import Console
 from rich.style import Style
 
-VERDICT_MARKS = {"accepted": "✓", "rejected": "✗", "untested": "·"}
+VERDICT_MARKS = {"accepted": "✓", "rejected": "✗", "untested": "–"}
 _VERDICTS = {"accepted": Style(bold=True), "untested": Style(dim=True)}
 
 

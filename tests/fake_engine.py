@@ -227,9 +227,9 @@ class FakeEngine:
         self._say(protocol.Failed(code="internal", message="It broke.", hint="Try again.", turn=self._turn))
         self._finish("failed")
 
-    def fail_fatally(self) -> None:
+    def fail_fatally(self, code: protocol.FailureCode = "load_failed") -> None:
         """Say why, and end."""
-        self._say(protocol.Failed(code="load_failed", message="The weights are torn.", hint="Mend them.", fatal=True))
+        self._say(protocol.Failed(code=code, message="The weights are torn.", hint="Mend them.", fatal=True))
         self.die()
 
     @property

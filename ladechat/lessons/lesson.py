@@ -179,6 +179,14 @@ class Lesson:
         if isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices):
             page.choice, page.phase = choice, Phase.RUNNING
 
+    def to_prediction(self) -> bool:
+        """To a prediction whose result is still to come, and hurry that; False if there is none."""
+        page = self._pages[-1]
+        if page.choice is None or page.phase is not Phase.RUNNING:
+            return False
+        self._at, self.hurried = self.reached, True
+        return True
+
     # --- what the engine says -----------------------------------------------------------------------------------------
 
     def take(self, event: Event) -> bool:

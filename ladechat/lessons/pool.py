@@ -46,7 +46,7 @@ def _known(run: Run) -> str:
     return (
         f"The text ended in {quoted(pool.after)}. After that token the pool, with {pool.ngrams} n-grams by now, knew "
         f"{quoted(*best.pieces)}, {one}: {source_of(best.source).phrase}. {verdict}. The panel marks each token: ✓ "
-        "agreed, ✗ not, · not asked."
+        "agreed, ✗ not, – not asked."
     )
 
 

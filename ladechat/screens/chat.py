@@ -15,7 +15,7 @@ from textual.widgets import Footer
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
-from ladechat.protocol import MOST_TEXT, Event, Ready
+from ladechat.protocol import MOST_TEXT, Event, Failed, Ready
 from ladechat.screens.kept_conversations import KeptConversations
 from ladechat.screens.learn_from_chat import LearnFromChat
 from ladechat.screens.looking_back import LookingBack
@@ -23,7 +23,7 @@ from ladechat.screens.model_choice import Engines, ModelChoice
 from ladechat.screens.questions_in_line import QuestionsInLine
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.recordings import Recordings
-from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST
+from ladechat.screens.session_screen import STOP_FIRST
 from ladechat.screens.slash_commands import SlashCommands
 from ladechat.screens.typing_anywhere import TypingAnywhere
 from ladechat.screens.view import FRAMES_PER_SECOND, commands
@@ -134,6 +134,8 @@ class ChatScreen(
             for event in events:
                 if isinstance(event, Ready):
                     self._learn_limits(event)
+                elif isinstance(event, Failed) and event.fatal:
+                    self._show_ended(event)
 
     def give_back(self, question: str) -> None:
         """Offer a question that got no answer, to be sent again."""
@@ -148,7 +150,7 @@ class ChatScreen(
             self._history.add(event.text)
         if self._session.state is State.ENDED:
             self._prompt.offer(event.text)
-            self.notify(ENGINE_ENDED, severity="warning")
+            self._refuse_without_engine()
             return
         if len(event.text) > MOST_TEXT:
             self._prompt.offer(event.text)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ladechat.screens.conversations import Chosen, ConversationsScreen
-from ladechat.screens.session_screen import ENGINE_ENDED, STOP_FIRST, SessionScreen
+from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
 from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
@@ -85,7 +85,7 @@ class KeptConversations(SessionScreen):
     def action_ask_again(self) -> None:
         """Have the last question answered once more; the answer that is there goes."""
         if self._session.state is State.ENDED:
-            self.notify(ENGINE_ENDED, severity="warning")
+            self._refuse_without_engine()
             return
         question = self._take_back()
         if question is not None:
@@ -99,7 +99,7 @@ class KeptConversations(SessionScreen):
         if self._session.asking:
             self.notify(STOP_FIRST, severity="warning")
         elif self._session.state is State.ENDED:
-            self.notify(ENGINE_ENDED, severity="warning")
+            self._refuse_without_engine()
         else:
             try:
                 self._session.go_on()

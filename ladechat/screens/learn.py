@@ -279,8 +279,12 @@ class LearnScreen(Screen[None]):
             return
         was_back = lesson.looking_back
         lesson.go_on()
+        self._show_gone_on(was_back)
+
+    def _show_gone_on(self, was_back: bool) -> None:
+        """The card that one has gone on to; the whole screen anew, where one has looked back before."""
         if was_back:
-            self._show_again(lesson.shown_events)
+            self._show_again(self.lesson.shown_events)
         self._show_card()
 
     def action_remind(self) -> None:
@@ -306,8 +310,11 @@ class LearnScreen(Screen[None]):
         self._show_card()
 
     def action_next_scene(self) -> None:
-        """The next scene; behind the last one, leave."""
-        if self._progress.number + 1 < len(SCENES):
+        """The next scene, once what was predicted has been seen; behind the last one, leave."""
+        was_back = self.lesson.looking_back
+        if self.lesson.to_prediction():
+            self._show_gone_on(was_back)
+        elif self._progress.number + 1 < len(SCENES):
             self._go_to(self._progress.number + 1)
         elif self.lesson.at_last_card:
             self._progress = self._progress.at_scene(0)

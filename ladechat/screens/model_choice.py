@@ -78,7 +78,8 @@ class ModelChoice(SessionScreen):
         if self._typed:
             self._prompt.offer_command(f"/model {model}")
         state = self._session.state
-        after = "" if state is State.ENDED else f" {self._model} {LOADED_AGAIN if state is State.RESTARTING else STAYS}"
+        what = LOADED_AGAIN if state is State.RESTARTING else STAYS
+        after = "" if state is State.ENDED else f" {name_of(self._model)} {what}"
         self.notify(f"{why.message} {why.hint}{after}", severity="error")
 
     def action_system(self, text: str = "") -> None:

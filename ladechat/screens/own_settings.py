@@ -132,7 +132,7 @@ class OwnSettings(SessionScreen):
         presenter, wished = self.view.presenter, self._session.wished
         now = msgspec.structs.replace(wished, parameters={**presenter.parameters, **wished.parameters})
         names = ", ".join(presenter.decoders)
-        decoder = Adjustable(DECODER, SETTINGS[DECODER].help, f"one of {names}", wished.decoder)
+        decoder = Adjustable(DECODER, DECODER, SETTINGS[DECODER].help, f"one of {names}", wished.decoder)
         return [decoder, *adjustable(now, presenter.decoders)]
 
     def action_settings(self) -> None:

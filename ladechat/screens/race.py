@@ -12,7 +12,6 @@ from rich.style import Style
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
-from textual.containers import Container
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Footer
@@ -27,7 +26,7 @@ from ladechat.session.race import Clock, Lane, Track
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
-from ladechat.widgets.lane import LaneHead, LaneView, Standing
+from ladechat.widgets.lane import LaneHead, Lanes, LaneView, Standing
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel, Row
 from ladechat.widgets.seek_bar import SeekBar
@@ -86,7 +85,7 @@ class RaceScreen(Screen[None]):
         self.track: Track | None = None
         """Where in the race one is; None while it is measured."""
         self._question = Remarks(id="race-question")
-        self._body = Container(id="lanes")
+        self._body = Lanes(id="lanes")
         self._remarks = Remarks(id="race-remarks")
         self._transport = Transport(id="transport")
         self._lanes: list[LaneView] = []
@@ -140,6 +139,7 @@ class RaceScreen(Screen[None]):
             self._lanes = [LaneView(lane.label) for lane in self.race.lanes]
             self._show_palette(self._palette)
             await self._body.mount_all(self._lanes)
+            self._body.share_width()
         if self._measuring is not None:
             self._show_measuring(self._measuring)
         elif self.track is None:

@@ -7,15 +7,19 @@ from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import TextArea
 
-from ladechat.protocol import DecoderInfo
+from ladechat.protocol import DecoderInfo, Failed
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
+from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.prompt_size import PromptSize
 from ladechat.widgets.waiting_questions import WaitingQuestions
 
 STOP_FIRST = "Stop the answer first (Esc)."
-ENGINE_ENDED = "The engine has ended. F5 starts it again."
+START_AGAIN = "F5 starts it again"
+OTHER_MODEL = "/model NAME takes another model"
+OF_THE_MODEL = ("model_not_found", "no_safetensors", "unsupported_architecture")
+"""Codes of failures that another start would meet again."""
 
 
 class SessionScreen(Screen[None]):
@@ -29,6 +33,7 @@ class SessionScreen(Screen[None]):
     def __init__(self, session: EngineSession, welcome: str = "") -> None:
         super().__init__()
         self._session = session
+        self._way_on = START_AGAIN
         self._prompt = Prompt(id="prompt")
         self._waiting = WaitingQuestions()
         self._prompt_size = PromptSize()
@@ -39,6 +44,15 @@ class SessionScreen(Screen[None]):
     def decoders(self) -> Iterable[DecoderInfo]:
         """Those that the engine has announced."""
         return self.view.presenter.decoders.values()
+
+    def _show_ended(self, why: Failed) -> None:
+        """Say what can be done about an engine that has ended."""
+        self._way_on = OTHER_MODEL if why.code in OF_THE_MODEL else START_AGAIN
+        self.view.presenter.say(f"{ENDED} · {self._way_on}")
+
+    def _refuse_without_engine(self) -> None:
+        """Say why nothing is asked now."""
+        self.notify(f"The engine has ended. {self._way_on}.", severity="warning")
 
     @on(TextArea.Changed, "#prompt")
     def _show_size(self) -> None:

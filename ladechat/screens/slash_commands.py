@@ -45,4 +45,4 @@ class SlashCommands(OwnSettings):
         self.notify(why, severity="warning")
 
     def _can_be_set(self, name: str) -> bool:
-        return name.casefold() in (one.name.casefold() for one in self.settings())
+        return any(name.casefold() in (one.name.casefold(), one.long_name) for one in self.settings())

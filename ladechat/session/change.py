@@ -22,12 +22,14 @@ class Adjustable(NamedTuple):
 
     Attributes:
         name: what it is set by, as in /set W 15.
+        long_name: what it is set by too, as in /set window 15.
         help: what it is.
         wants: what it may be.
         value: what it is now.
     """
 
     name: str
+    long_name: str
     help: str
     wants: str
     value: str
@@ -49,13 +51,13 @@ def _of_decoder(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iter
     for one in owner.parameters if owner is not None else ():
         if one.live:
             value = settings.parameters.get(one.name, one.default)
-            yield Adjustable(one.label, one.help, _wants(one), _shown(value))
+            yield Adjustable(one.label, one.name, one.help, _wants(one), _shown(value))
 
 
 def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
     for name in DRAWING:
         setting, value = SETTINGS[name], getattr(settings, name)
-        yield Adjustable(name.replace("_", "-"), setting.help, setting.wants, _shown(value))
+        yield Adjustable(name.replace("_", "-"), name, setting.help, setting.wants, _shown(value))
 
 
 def _shown(value: Value | float | None) -> str:

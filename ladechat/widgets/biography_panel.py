@@ -16,6 +16,8 @@ class BiographyPanel(Panel):
     """Of the token that was chosen, or else of the latest one that a draft foresaw."""
 
     NAME = "biography of a token"
+    SHOWS = "Where the latest accepted draft came from, and how often it was guessed before."
+    COMES = "F10 shows it alone; where there is room, it stands below the drafts."
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -1,6 +1,7 @@
 """Looking back: any step of an answer that is on the screen, with the panels and the conversation showing it."""
 
 from ladechat.widgets.answer_steps import AnswerSteps, KeptAnswers
+from ladechat.widgets.panel import LAST_TELLING
 from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
@@ -97,5 +98,11 @@ class Inspection:
         if looked_at is not None:
             steps = len(looked_at.answer)
             self._timeline.fraction = looked_at.place / max(steps - 1, 1)
-            which = "this" if looked_at.answer is self._side.answer else "an earlier"
-            self._status.mode = f"pass {looked_at.place + 1:,} of {steps:,} of {which} answer · {HOW_TO}"
+            answer = looked_at.answer
+            if answer is not self._side.answer:
+                which = " of an earlier answer"
+            elif answer.finished is not None and looked_at.place == answer.telling:
+                which = f", {LAST_TELLING}"
+            else:
+                which = " of this answer"
+            self._status.mode = f"pass {looked_at.place + 1:,} of {steps:,}{which} · {HOW_TO}"

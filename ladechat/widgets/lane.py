@@ -7,7 +7,7 @@ from typing import ClassVar
 from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Container, Vertical
 from textual.message import Message
 from textual.reactive import reactive
 
@@ -21,6 +21,8 @@ from ladechat.widgets.transcript import Transcript
 SEPARATOR = " · "
 BAR = 8
 """Cells of the bar in a head of one row."""
+GAP = 1
+"""Cells between lanes, as in app.tcss."""
 TALL = 4
 """Rows of a head that has its figures below each other."""
 
@@ -136,3 +138,16 @@ class LaneView(Vertical):
 
     def show_palette(self, palette: Palette) -> None:
         self.head.palette = self.transcript.palette = palette
+
+
+class Lanes(Container):
+    """The lanes: side by side where there is room, all equally wide, so that the same text is wrapped alike."""
+
+    def on_resize(self) -> None:
+        self.share_width()
+
+    def share_width(self) -> None:
+        """Leave the cells empty that are too few to give one to each lane."""
+        lanes, beside = self.query_children(LaneView), self.screen.has_class("-wide")
+        for lane in lanes:
+            lane.styles.max_width = (self.content_size.width + GAP) // len(lanes) - GAP if beside else None

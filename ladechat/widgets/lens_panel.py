@@ -9,6 +9,7 @@ from textual.message import Message
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
+from ladechat.widgets.chat_format import format_explained
 from ladechat.widgets.panel import Row, StepPanel
 
 LABEL = "layer"
@@ -27,6 +28,8 @@ class LensPanel(StepPanel):
     """
 
     NAME = "pseudo states"
+    SHOWS = "Hidden transfer: what each guess reads at every layer; the last one counts."
+    COMES = "It comes with hidden transfer."
 
     @dataclass
     class Seen(Message):
@@ -48,7 +51,7 @@ class LensPanel(StepPanel):
         top = view.row_ids[-1]
         right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
         settled = ", ".join(str(_settled_at(view, column)) for column in range(len(top)))
-        return (
+        text = (
             f"t+1 is the token that the pass before wrote, ‹{visible(view.after)}›. That pass also guessed at t+2 to "
             f"t+{len(top) + 1}, the {len(top)} tokens behind it: a column each. Half-way up the model, at layer "
             f"{view.layers[0]}, trained maps made a state for each, which went on through the layers. Read a column "
@@ -56,6 +59,7 @@ class LensPanel(StepPanel):
             f"guess. {SETTLED} marks layers that have the guess already: from layer {settled} on, column by column. "
             f"{right} of {len(top)} guesses came true (✓)."
         )
+        return " ".join(filter(None, [text, format_explained([piece for row in view.rows for piece in row])]))
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles("pseudo states, layer by layer", "pseudo states")

@@ -27,6 +27,8 @@ class MaskPanel(StepPanel):
     """
 
     NAME = "attention mask"
+    SHOWS = "Which slots of the pass see which: each its own branch alone."
+    COMES = "F10 shows it alone; where there is room, it stands beside the drafts."
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -30,6 +30,9 @@ SECONDS_TO_JOIN = 0.04
 """Extra delay, so that the panel is repainted together with the conversation's next frame instead of in one of its own.
 """
 
+LAST_TELLING = "the last that accepted drafts"
+"""What is said of the pass that a finished answer is left at."""
+
 Span = tuple[str, Style]
 """A printable text and its style."""
 Row = list[Span]
@@ -47,6 +50,10 @@ class Panel(Widget):
 
     NAME: ClassVar[str] = ""
     """What it is called on the screen and where it is explained."""
+    SHOWS: ClassVar[str] = ""
+    """What it shows, whatever is in it; "" for what needs no words."""
+    COMES: ClassVar[str] = ""
+    """When it is on the screen."""
 
     palette: reactive[Palette] = reactive(Palette)
 
@@ -58,6 +65,11 @@ class Panel(Widget):
     def title(self) -> str:
         """Its name, where that hangs on what it shows."""
         return self.NAME
+
+    @property
+    def moment(self) -> str:
+        """Which pass it shows, where that is not the newest; "" where it is."""
+        return ""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -170,28 +182,39 @@ class StepPanel(Panel):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: Step | None = None
-        self._stays = False
+        self._passes: int | None = None
+        """How many the answer has, where the step is not the last of them."""
+
+    @property
+    def moment(self) -> str:
+        return self._moments()[0] if self._moments() else ""
 
     def show_step(self, step: Step) -> None:
         """Draw the next step."""
-        self._step, self._stays = step, False
+        self._step, self._passes = step, None
         self.redraw()
 
-    def stay_at(self, step: Step) -> None:
-        """Draw a step again that was counted before, and say which it is: it is not the last."""
-        self._step, self._stays = step, True
+    def stay_at(self, step: Step, passes: int) -> None:
+        """Draw the last step that accepted drafts again, and say which of so many passes it is: it is not the last."""
+        self._step, self._passes = step, passes
         self.redraw()
 
     def clear(self) -> None:
         """Forget the step, and begin to count anew."""
-        self._step, self._stays = None, False
+        self._step, self._passes = None, None
         self.redraw()
 
     def titles(self, *titles: str) -> tuple[str, ...]:
         """Titles for the header; where the step is not the last one, they say which it is, if there is room."""
-        if self._step is None or not self._stays:
-            return titles
-        return (*(f"{title} · pass {self._step.index + 1}" for title in titles), *titles)
+        moments = [f" · {moment}" for moment in self._moments()]
+        return tuple(f"{title}{moment}" for moment in [*moments, ""] for title in titles)
+
+    def _moments(self) -> tuple[str, ...]:
+        """Which step it is, in ever fewer words; nothing for the last one."""
+        if self._step is None or self._passes is None:
+            return ()
+        place = f"pass {self._step.index + 1:,}"
+        return f"{place} of {self._passes:,}, {LAST_TELLING}", f"{place} of {self._passes:,}", place
 
 
 def longest(width: int, texts: Sequence[str]) -> str:

@@ -36,6 +36,8 @@ class PolicyPanel(StepPanel):
     """
 
     NAME = "how much to draft"
+    SHOWS = "What a pass costs by its slots, and how many tokens it should bring."
+    COMES = "It comes with auto."
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -7,6 +7,7 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
+from ladechat.widgets.chat_format import format_explained
 from ladechat.widgets.draft_sources import source_of, sources_explained
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
@@ -23,15 +24,9 @@ LEAST_TOKEN_CELLS = 4
 LEGEND_ROWS = 10
 """From this height on, there is a line that says what the marks mean."""
 LEGENDS = (
-    "✓ accepted · ✗ refused · · never judged",
-    "✓ accepted ✗ refused · not judged",
-    "✓ accepted ✗ refused",
-)
-LEGENDS_WITH_UNTRIED = (
-    "✓ accepted · ✗ refused · · never judged · – not tried",
-    "✓ accepted ✗ refused · not judged – not tried",
-    "✓ yes ✗ no · not judged – not tried",
-    "✓ yes ✗ no – not tried",
+    "✓ accepted · ✗ refused · – not judged",
+    "✓ accepted ✗ refused – not judged",
+    "✓ yes ✗ no – not judged",
 )
 WINDOW = "window"
 """The source of the window's own branches."""
@@ -47,6 +42,8 @@ class PoolPanel(StepPanel):
     """
 
     NAME = "drafts"
+    SHOWS = "Guesses for this pass: ✓ the model agreed, ✗ it did not, – it was not asked."
+    COMES = "It comes with any decoder that drafts."
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -104,8 +101,10 @@ class PoolPanel(StepPanel):
                 f"{pool.hits:,} of {counted(pool.lookups, 'pass')}: an n-gram that begins with the "
                 "last token."
             )
-        shown = [] if pool is None else [candidate.source for candidate in pool.candidates]
-        parts.append(sources_explained([*([] if draft is None else draft.sources), *shown]))
+        shown = [] if pool is None else pool.candidates
+        parts.append(sources_explained([*([] if draft is None else draft.sources), *(one.source for one in shown)]))
+        guesses = [*shown, *self._others(step)]
+        parts.append(format_explained([piece for guess in guesses for piece in guess.pieces]))
         tested, accepted = self._tested.total(), self._accepted.total()
         parts.append(
             f"In this answer the model judged {counted(tested, 'drafted token')} and agreed with {accepted:,}."
@@ -121,8 +120,7 @@ class PoolPanel(StepPanel):
         guesses = [*([] if pool is None else pool.candidates), *self._others(step)]
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
         if height >= LEGEND_ROWS and not plain:
-            legends = LEGENDS if all(guess.tried for guess in guesses) else LEGENDS_WITH_UNTRIED
-            footer.insert(0, [(longest(width, legends), self.muted)])
+            footer.insert(0, [(longest(width, LEGENDS), self.muted)])
         room = height - 1 - len(footer)
         if pool is None:
             header = self.header(width, self.titles(self.title), [_more(len(guesses) - room)])
@@ -197,8 +195,6 @@ class PoolPanel(StepPanel):
 
     def _marks(self, candidate: protocol.Candidate, shared: int, cells: int) -> Row:
         """What became of each token; those that are shared with the lines above have their marks there."""
-        if not candidate.tried:
-            return [("–" * min(cells, 1), self.muted), (" " * (cells - min(cells, 1) + 1), Style())]
         verdicts = self._verdicts(candidate)
         shown = verdicts if len(verdicts) <= cells else verdicts[: max(cells - 1, 0)]
         row: Row = [(VERDICT_MARKS[verdict], self.palette.verdict(verdict)) for verdict in shown]
@@ -208,9 +204,11 @@ class PoolPanel(StepPanel):
         return [*row, (" " * (cells - len(row) + 1), Style())]
 
     def _verdicts(self, candidate: protocol.Candidate) -> list[protocol.Verdict]:
-        """Token by token: after those that matched, what the draft tree says of the next; none further was judged."""
+        """Token by token: after those that matched, what the draft tree says of the next; none further was judged. Of
+        a guess that was not tried, none was.
+        """
         after_match: list[protocol.Verdict] = ["untested"] * (len(candidate.token_ids) - candidate.matched)
-        if after_match and self._step is not None and self._step.draft is not None:
+        if candidate.tried and after_match and self._step is not None and self._step.draft is not None:
             after_match[0] = verdict_of(self._step.draft, candidate.token_ids[: candidate.matched + 1])
         matched: list[protocol.Verdict] = ["accepted"] * candidate.matched
         return matched + after_match

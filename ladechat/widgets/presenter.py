@@ -50,6 +50,7 @@ from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.transcript import Transcript
 
 STARTING = "starting the engine …"
+ENDED = "the engine has ended"
 REOPENED = "reopened: how these answers were decoded is not kept"
 """Shown below a reopened conversation in place of the figures."""
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
@@ -291,6 +292,6 @@ class Presenter:
         self._transcript.notice(describe_failure(event), "alert")
         if event.fatal:
             self._in_turn = False
-            self.say("the engine has ended · F5 starts it again")
+            self.say(ENDED)
         elif event.turn is not None and not self._in_turn:  # else the end of the turn follows
             self.say("ready")

@@ -177,7 +177,7 @@ class SidePanels(Vertical):
         if answer.telling is not None and answer.telling < len(answer) - 1:
             step = answer.step(answer.telling)
             for panel in self.query(StepPanel):
-                panel.stay_at(step)
+                panel.stay_at(step, len(answer))
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,8 @@ class SidePanels(Vertical):
 
     def explanations(self) -> list[tuple[str, str]]:
         """Each panel and slider that is on the screen by its name, and what it says of itself."""
-        panels = [(panel.title, panel.explain()) for panel in self.query(Panel) if panel.region.area]
+        shown = [panel for panel in self.query(Panel) if panel.region.area]
+        panels = [(" · ".join(filter(None, (panel.title, panel.moment))), panel.explain()) for panel in shown]
         sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
         return [*panels, *(_explained(one.label.strip(), one.value, one.parameter.help) for one in sliders)]
 

@@ -38,6 +38,8 @@ class SpeedPanel(Panel):
     """
 
     NAME = "speed"
+    SHOWS = "Tokens a pass, passes saved, and how long it took; × compares with plain decoding."
+    COMES = "F2 shows the panels."
 
     context_length: reactive[int | None] = reactive(None)
     """Tokens that prompt and answer may have together; None while no model has said it."""

@@ -7,6 +7,7 @@ from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import fit, shorten, visible
+from ladechat.widgets.chat_format import format_explained
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panel import Row, StepPanel
 from ladechat.widgets.pool_panel import WINDOW
@@ -52,6 +53,10 @@ class WindowPanel(StepPanel):
     """
 
     NAME = "Jacobi window"
+    SHOWS = (
+        "Guesses at W positions ahead, of the last N − 1 passes; a column of the window runs slanted (↘): an n-gram."
+    )
+    COMES = "It comes with lookahead and Jacobi decoding."
 
     awaits_answer: reactive[bool] = reactive(False)
     """Will the next answer have another decoder than the last one, which had no use for a window?"""
@@ -83,6 +88,8 @@ class WindowPanel(StepPanel):
         cells = [(row + column, token) for row, ids in enumerate(view.row_ids) for column, token in enumerate(ids)]
         right = sum(self._came_true(position, token) is not None for position, token in cells)
         true = f"In this pass {right} of its {len(cells) - 1} guesses stood where the model then put the same token."
+        if tokens := format_explained([piece for row in (*view.rows, view.fresh) for piece in row]):
+            true += f" {tokens}"
         if _is_block(self._step, view):
             return (
                 f"A block of W = {width - 1} guesses behind the last token; 'new' is what the pass made of it. {true}"

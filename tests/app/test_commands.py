@@ -45,6 +45,8 @@ def test_every_name_is_that_of_one_command() -> None:
     assert len({command.name for command in COMMANDS}) == len(COMMANDS)
     assert all(find(command.name.upper()) is command for command in COMMANDS)
     assert sorted(command.name for command in matching("SE")) == ["seed", "set", "settings"]
+    assert [command.name for command in matching("window")] == ["set", "settings"], "/set W is what is looked for"
+    assert not matching("windowed")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -102,7 +104,7 @@ async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
-        for text in ("/set W 9", "/n 4", "/temperature 0.5", "/top-k 40", "/decoder suffix matching"):
+        for text in ("/window 9", "/n 4", "/temperature 0.5", "/top-k 40", "/decoder suffix matching"):
             await ask(pilot, text)
         await wait_until(pilot, lambda: len(stage.engine.commands) == 5)
         assert stage.engine.commands == [
@@ -162,7 +164,7 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
         await wait_until(pilot, lambda: "looking for owner/torn …" in stage.status)
         stage.engines[2].fail_fatally()
         await wait_until(pilot, lambda: stage.prompt == "/model owner/torn" and "looking" not in stage.status)
-        assert stage.notices[-1] == "The weights are torn. Mend them. owner/other goes on answering."
+        assert stage.notices[-1] == "The weights are torn. Mend them. other goes on answering."
         await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=4)
         assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 3
@@ -285,7 +287,8 @@ async def test_auto_in_the_palette_is_auto() -> None:
         commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
         commands["Decoder: auto"].callback()
         await wait_until(pilot, lambda: [one.decoder for one in stage.engine.commands] == ["suffix", "auto"])  # type: ignore[attr-defined]
-        assert {"Model …", "System prompt …", "Settings …", "Save settings"} <= commands.keys()
+        assert {"Model …", "System prompt …", "Save settings"} <= commands.keys()
+        assert [name for name in commands if "window" in name.casefold()], "a newcomer looks for it there"
 
 
 FENCED = "First:\n```python\na = 1\nb = 2\n```\nthen\n```\nlast\n```\n"

@@ -92,14 +92,20 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
         assert stage.activity == "answering …"
 
 
-async def test_a_reason_for_the_end_is_told_and_told_once() -> None:
-    stage = Stage(FakeEngine(hold_loading=True))
+async def test_a_reason_for_the_end_is_told_and_told_once_with_the_key_or_command_that_helps() -> None:
+    stage = Stage(FakeEngine(hold_loading=True), FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: bool(stage.started))
         stage.engine.fail_fatally()
         await wait_until(pilot, lambda: "The weights are torn. Mend them." in stage.text)
         assert "The engine has ended." not in stage.text
-        assert "F5" in stage.activity
+        assert stage.activity == "the engine has ended · F5 starts it again"
+        await pilot.press("f5")
+        await wait_until(pilot, lambda: len(stage.started) == 2)
+        stage.engine.fail_fatally("model_not_found")
+        await wait_until(pilot, lambda: stage.activity == "the engine has ended · /model NAME takes another model")
+        await ask(pilot, "Anyone there?")
+        await wait_until(pilot, lambda: stage.notices == ["The engine has ended. /model NAME takes another model."])
 
 
 async def test_restarting_in_the_middle_of_an_answer_says_so_and_gives_the_question_back() -> None:

@@ -5,7 +5,7 @@ from textual.widgets import Static
 
 from ladechat.app import LadechatApp
 from ladechat.keys import APP_KEYS, REPLAY_KEYS, key_names
-from ladechat.screens.help import ALWAYS, ELSEWHERE, PANELS, PASSES, HelpScreen
+from ladechat.screens.help import ALWAYS, PASSES, HelpScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
@@ -37,11 +37,12 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
         for name, explanation in (*PASSES, *ALWAYS):
             assert name in text and explanation in text
         here, _, away = text.partition("Not on the screen now")
-        on_screen = {panel.id for panel in stage.screen.query(Panel) if panel.region.area}
-        assert {"pool", "speed"} <= on_screen < set(ELSEWHERE)
-        for panel, name, explanation in PANELS:
-            assert name in text and explanation in (here if panel in on_screen else away)
-            assert (f"{explanation} {ELSEWHERE[panel]}" in away) == (panel not in on_screen)
+        panels = [panel for panel in stage.screen.query(Panel) if panel.explain()]
+        assert {panel.id for panel in panels if panel.region.area} >= {"pool", "speed"}
+        for panel in panels:
+            assert f"{panel.title} {panel.SHOWS}" in (here if panel.region.area else away)
+            assert (f"{panel.SHOWS} {panel.COMES}" in text) == (not panel.region.area)
+        assert text.index("What you see") < text.index("Keys: ") < text.index("Panels"), "most people come for keys"
         for key in APP_KEYS:
             assert f"{key_names(key)} {key.tooltip}" in text
         assert "Esc Stop the answer, a download, or a search. (/stop)" in text
@@ -72,6 +73,8 @@ async def test_a_replay_has_its_own_keys_in_it() -> None:
         await pilot.pause()
         text = shown(app)
         assert all(key.tooltip in text for key in REPLAY_KEYS)
+        here, _, away = text.partition("Not on the screen now")
+        assert "It comes with " in away and "In the chat" not in here
 
     async with app.run_test(size=(160, 200)) as pilot:
         await check(pilot)

@@ -146,6 +146,24 @@ async def test_a_scene_that_is_left_in_the_middle_of_an_answer_leaves_no_trace_i
         assert [step.index for step in lesson.runs[0].steps] == list(range(6))
 
 
+@pytest.mark.full
+async def test_a_key_that_skips_shows_the_result_of_a_prediction_first() -> None:
+    engine = FakeEngine(answers=(SHORT,), hold_steps=True)
+    room = Room(engine)
+    async with room.app.run_test(size=(80, 24)) as pilot:
+        await room.ready(pilot)
+        await pilot.press("enter", "enter")
+        engine.release(5)
+        await room.told(pilot)
+        await pilot.press("enter", "1", "left", "n", "n")
+        assert (room.place, room.screen.lesson.page.outcome) == (("one_token", 2), None)
+        engine.release()
+        await room.told(pilot)
+        assert room.screen.lesson.page.outcome is not None
+        await pilot.press("n")
+        assert room.place == ("jacobi", 0)
+
+
 async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
     file = ProgressFile(tmp_path / "learn.json")
     first = Room(file=file)

@@ -241,10 +241,17 @@ async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts(
         telling = max(place for place in range(len(steps)) if len(steps.step(place).token_ids) > 1)
         assert telling < len(steps) - 1, "else the last step says enough"
         window, speed = stage.app.query_one(WindowPanel), stage.app.query_one(SpeedPanel)
-        assert "".join(text for text, _ in window.rows(60, 8)[0]).startswith(f"Jacobi window · pass {telling + 1} ")
+        place = f"pass {telling + 1} of {len(steps)}"
+        whole = f"{place}, the last that accepted drafts"
+        for width, title in ((90, f"Jacobi window · {whole} "), (36, f"window · {place} ")):
+            assert "".join(text for text, _ in window.rows(width, 8)[0]).startswith(title)
+        assert f"Jacobi window · {whole}" in dict(stage.app.query_one(SidePanels).explanations())
         assert speed._steps == len(steps) and speed._finished is not None
         await pilot.press("left")
-        assert looked_at(stage) == (telling + 1, len(steps))
+        assert looked_at(stage) == (telling + 1, len(steps)) and whole in stage.status
+        assert "Jacobi window" in dict(stage.app.query_one(SidePanels).explanations()), "the status line says which"
+        await pilot.press("left")
+        assert f"pass {telling} of {len(steps)} of this answer" in stage.status
 
 
 @pytest.mark.full

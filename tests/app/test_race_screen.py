@@ -123,7 +123,8 @@ async def test_f1_explains_the_decoders_that_race_and_the_keys() -> None:
         await pilot.pause()
         text = shown(room.app)
         assert all(key.tooltip in text for key in RACE_KEYS) and "One token a pass, nothing guessed." in text
-        assert "What you can set" not in text, "there is no slider in a race"
+        for heading in ("What you can set", "Panels", "Not on the screen now"):
+            assert heading not in text, "there is neither a slider nor a panel in a race"
 
 
 async def test_c_changes_the_clock() -> None:
@@ -208,6 +209,7 @@ async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() 
             await pilot.press("end")
             views = list(room.screen.query(LaneView))
             assert len({view.region.x for view in views}) == columns
+            assert len({view.transcript.size.width for view in views}) == 1, "the same text is wrapped alike"
             for view in views:
                 assert room.screen.region.contains_region(view.region) and view.transcript.size.height >= 2
             assert room.screen.query_one("#race-remarks").region.bottom <= room.screen.query_one(Transport).region.y

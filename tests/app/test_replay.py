@@ -12,12 +12,13 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 from ladechat.app import LadechatApp
-from ladechat.protocol import Configure, Step, TurnFinished
+from ladechat.protocol import Configure, Failed, Step, TurnFinished
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.view import welcome
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
+from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.status_line import StatusLine
@@ -139,6 +140,9 @@ async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Pa
             screen.go(steps[number] + 1)
             await settled(pilot)
             assert screen_of(app) == session.screens[number], f"jumped to step {number}"
+        dies = next(place for place, event in enumerate(recording.events) if isinstance(event, Failed) and event.fatal)
+        screen.go(dies + 1)
+        assert app.query_one(StatusLine).activity == ENDED, "no key starts an engine here"
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses() -> 
     async with Host(panel, 60, 7).run_test():
         header, head, *grid, legend = lines(panel)
         assert header.startswith("pseudo states") and header.endswith("t+1 is ‹·pool›")
-        assert head.split() == ["layer", "t+2", "✓", "t+3", "✗", "t+4", "·"]
+        assert head.split() == ["layer", "t+2", "✓", "t+3", "✗", "t+4", "–"]
         assert [line.replace("│", " ").split() for line in grid] == [
             ["5", "·keeps", "·all", "·the"],
             ["4", "·keeps", "·all", "·all"],

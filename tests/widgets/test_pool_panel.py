@@ -5,6 +5,7 @@ import pytest
 
 from ladechat.palette import Palette
 from ladechat.protocol import DraftTree
+from ladechat.widgets.cells import SPACE
 from ladechat.widgets.draft_sources import SOURCES
 from ladechat.widgets.pool_panel import PoolPanel
 from tests.widgets.hosting import Host, drawn, lines, style_of
@@ -31,10 +32,10 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
         assert panel.title == "n-gram pool"
         assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams · hit 61 %"
         assert shown[1] == "after ‹·pool›:"
-        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"]
+        assert shown[2].split() == ["✓✓✗–", "·keeps", "·n", "-gram", "·s", "window"]
         assert shown[3].split() == ["✓", "└-grams", "answer"]
-        assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
-        assert shown[5].split() == ["–", "·was", "·full", "not", "tried", "·", "answer"]
+        assert shown[4].split() == ["✗––", "·is", "·a", "·dict", "prompt"]
+        assert shown[5].split() == ["––", "·was", "·full", "not", "tried", "·", "answer"]
 
 
 async def test_what_matched_wears_the_style_of_the_step_and_the_rest_does_not() -> None:
@@ -63,7 +64,7 @@ async def test_guesses_that_begin_alike_are_drawn_as_a_tree() -> None:
             "✓✓✓  a b c",
             "   ✗  │ │ └g",
             "  ✗   │ └d",
-            " ✗·   └e f",
+            " ✗–   └e f",
             "✗    x",
         ]
         assert shown[-2].startswith("✓ accepted"), "the marks are explained where there is room"
@@ -73,9 +74,9 @@ async def test_in_a_narrow_panel_tokens_give_way_to_the_source() -> None:
     panel = pool_step()
     async with Host(panel, 28, 6).run_test():
         shown = lines(panel)
-        assert shown[2].split() == ["✓✓✗·", "·keeps", "·n", "-gram…", "window"]
+        assert shown[2].split() == ["✓✓✗–", "·keeps", "·n", "-gram…", "window"]
         assert shown[3].split() == ["✓", "└-grams", "answer"]
-        assert shown[4].split() == ["✗··", "·is", "·a", "·dict", "prompt"]
+        assert shown[4].split() == ["✗––", "·is", "·a", "·dict", "prompt"]
 
 
 async def test_every_source_is_a_whole_word_at_any_width_and_explained_while_it_is_on_the_screen() -> None:
@@ -106,14 +107,13 @@ async def test_it_says_in_sound_english_what_was_drafted(tokens: list[str], matc
         assert panel.explain().startswith(words)
 
 
-async def test_what_the_dash_means_is_said_where_one_is_on_the_screen() -> None:
-    panel = PoolPanel()
+async def test_the_mark_of_a_token_that_was_not_judged_is_no_dot_as_a_space_is_and_is_explained_at_any_width() -> None:
+    panel = pool_step()
     async with Host(panel, 80, 14).run_test():
-        for untried in (True, False):
-            panel.show_step(step([" keeps", " n"], pool=pool_view(" pool", KNOWN if untried else KNOWN[:3])))
-            for width in (28, 36, 50, 80):
-                text = ["".join(part for part, _ in row) for row in panel.rows(width, 14)]
-                assert ("– not tried" in text[-2]) == untried
+        for width in (28, 36, 50, 80):
+            text = ["".join(part for part, _ in row) for row in panel.rows(width, 14)]
+            assert "– not judged" in text[-2]
+            assert not any(SPACE in line.split()[0] for line in text[2:6])
 
 
 async def test_a_token_that_was_never_in_the_tree_is_not_called_refused() -> None:
@@ -124,7 +124,7 @@ async def test_a_token_that_was_never_in_the_tree_is_not_called_refused() -> Non
     shown_step = step([" keeps", " n"], pool=pool_view(" pool", [cut]))
     panel.show_step(msgspec.structs.replace(shown_step, draft=tree))
     async with Host(panel, 50, 8).run_test():
-        assert lines(panel)[2].startswith("✓· ")
+        assert lines(panel)[2].startswith("✓– ")
 
 
 async def test_tested_and_accepted_drafts_are_counted_over_the_answer_each_node_once() -> None:
@@ -187,9 +187,9 @@ async def test_without_a_pool_the_branches_of_the_draft_tree_are_shown_and_count
         shown = [line.split() for line in lines(panel)]
         assert shown[:4] == [
             ["drafts"],
-            ["✓✓✗·", "·keeps", "·n", "-gram", "·s", "window"],
+            ["✓✓✗–", "·keeps", "·n", "-gram", "·s", "window"],
             ["✓", "└-grams", "answer"],
-            ["✗··", "·is", "·a", "·dict", "prompt"],
+            ["✗––", "·is", "·a", "·dict", "prompt"],
         ]
         assert lines(panel)[-1].startswith("3 of 5 tested draft tokens accepted")
 
