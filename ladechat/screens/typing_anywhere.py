@@ -15,7 +15,7 @@ class TypingAnywhere(SessionScreen):
         """
         prompt = self._prompt
         typed = event.is_printable and not prompt.passes_on(event.key)
-        if event is not prompt.last_key and (typed or self.focused is prompt):
+        if event not in prompt.seen and (typed or self.focused is prompt):
             event.stop()
             self.set_focus(prompt)
             passed_on = events.Key(event.key, event.character)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
+from weakref import WeakSet
 
 from textual import events, on
 from textual.actions import SkipAction
@@ -81,8 +82,8 @@ class Prompt(TextArea):
         """Monotonic time of the first frame. Keys typed before it were read in the shell's line mode, where Enter
         arrives as a line feed (ctrl+j).
         """
-        self.last_key: events.Key | None = None
-        """The last key that has come by here."""
+        self.seen: WeakSet[events.Key] = WeakSet()
+        """Keys that have come by here; in a burst, later ones do before the first has bubbled up to the screen."""
         self.passed_on: frozenset[str] = frozenset()
         """Keys that are the screen's while nothing is typed."""
         self.lent: frozenset[str] = frozenset()
@@ -115,7 +116,7 @@ class Prompt(TextArea):
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
         and inserted at once: with each insertion, all of the line is wrapped anew.
         """
-        self.last_key = event
+        self.seen.add(event)
         if self.passes_on(event.key):
             event.prevent_default()
             return

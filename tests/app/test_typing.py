@@ -5,6 +5,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.side import SidePanels
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Stage, ask, wait_until
 from tests.fake_engine import FakeEngine
@@ -69,3 +70,14 @@ async def test_a_question_typed_before_the_first_frame_is_asked() -> None:
         assert [message.content for message in stage.engine.questions[0].messages] == ["Why not"]
         await pilot.press("a", "ctrl+j", "b")
         await wait_until(pilot, lambda: stage.prompt == "a\nb")
+
+
+async def test_keys_with_letters_close_behind_them_do_what_they_are_for() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await wait_until(pilot, lambda: stage.activity == "ready")
+        for key in [events.Key("f6", None), *(events.Key(letter, letter) for letter in "Why"), events.Key("f2", None)]:
+            stage.app.post_message(key)
+        await wait_until(pilot, lambda: stage.prompt == "Why")
+        await wait_until(pilot, lambda: stage.session.pace.in_slow_motion)
+        await wait_until(pilot, lambda: not stage.app.query_one(SidePanels).display)
