@@ -15,6 +15,7 @@ from pathlib import Path
 import cairosvg
 
 from ladechat.app import LadechatApp
+from ladechat.catalog import BUNDLED, first_decoder
 from ladechat.protocol import Event, Settings, Step
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.view import welcome
@@ -39,8 +40,8 @@ SETTLE_SECONDS = 2.0
 """The steps that have come are all on the screen by then."""
 COLUMNS, ROWS = 80, 24
 NAME = f"screenshot-{COLUMNS}x{ROWS}"
-QUESTION = "What is the n-gram pool?"
-AT_STEP = 26
+QUESTION = "How does lookahead decoding work?"
+AT_STEP = 15
 """The step of the answer before which the picture is taken."""
 PIXELS_PER_UNIT = 1.5
 
@@ -65,9 +66,10 @@ class HeldEngine(LiveEngine):
 async def take() -> str:
     """The screen as SVG."""
     os.environ["COLORTERM"] = "truecolor"  # a picture has all colours, whatever terminal it is taken in
-    engine = HeldEngine(EngineOptions(), AT_STEP)
-    session = EngineSession(lambda _: engine, Settings(), Conversation())
-    app = LadechatApp(ChatScreen(session, "demo", welcome("demo")), session)
+    settings = Settings(decoder=first_decoder(BUNDLED).name)
+    engine = HeldEngine(EngineOptions(settings=settings), AT_STEP)
+    session = EngineSession(lambda _: engine, settings, Conversation())
+    app = LadechatApp(ChatScreen(session, BUNDLED, welcome(BUNDLED)), session)
     async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
         app.query_one(Prompt).insert(QUESTION)
         await pilot.press("enter")
