@@ -64,7 +64,7 @@ NAMES_OF_KEYS = {
 
 SHORT = {
     "temperature": "0 takes the likeliest token; above, drawn.",
-    "edit": "Edit the last question; its answer goes.",
+    "edit": "Edit the last question; sending replaces it.",
     "top_p": "Draw from tokens of this probability together.",
     "min_p": "Least probability of a token, by the highest.",
     "repetition_penalty": "Above 1, words come again less often.",

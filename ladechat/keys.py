@@ -105,6 +105,14 @@ LOOK_KEYS = (
 APP_KEYS = (
     LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
+    Binding(
+        "escape",
+        "leave_editing",
+        "Keep answer",
+        show=False,
+        id="leave_editing",
+        tooltip="Keep the last question, which is being edited, and its answer.",
+    ),
     PACE_KEYS[0],
     *LOOK_KEYS[1:],
     *PACE_KEYS[1:],
@@ -136,7 +144,7 @@ APP_KEYS = (
         "Edit question",
         show=False,
         id="edit",
-        tooltip="Take the last question back into the prompt, and its answer out of the conversation.",
+        tooltip="Edit the last question; its answer stays until you send it.",
     ),
     Binding(
         "ctrl+c",
@@ -153,7 +161,18 @@ APP_KEYS = (
 APP_KEY_GROUPS = (
     (
         "Keys: questions and answers",
-        ("stop", "again", "edit", "copy_answer", "take_back", "race", "new", "conversations", "record"),
+        (
+            "stop",
+            "again",
+            "edit",
+            "leave_editing",
+            "copy_answer",
+            "take_back",
+            "race",
+            "new",
+            "conversations",
+            "record",
+        ),
     ),
     ("Keys: while an answer is under way", ("pause", "take_step", "slower", "faster", "slow")),
     ("Keys: look back at an answer's passes", ("look_back", "look_on", "first_step", "last_step", "leave_steps")),

@@ -16,6 +16,7 @@ from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Event, Failed, Ready
+from ladechat.screens.editing_question import ENDS_EDITING, EditingQuestion
 from ladechat.screens.kept_conversations import KeptConversations
 from ladechat.screens.learn_from_chat import LearnFromChat
 from ladechat.screens.looking_back import LookingBack
@@ -44,6 +45,7 @@ QUIT_SECONDS = 2.0
 class ChatScreen(
     LookingBack,
     QuestionsInLine,
+    EditingQuestion,
     KeptConversations,
     Recordings,
     LearnFromChat,
@@ -136,6 +138,8 @@ class ChatScreen(
                     self._learn_limits(event)
                 elif isinstance(event, Failed) and event.fatal:
                     self._show_ended(event)
+                elif isinstance(event, ENDS_EDITING):
+                    self._leave_editing()
 
     def give_back(self, question: str) -> None:
         """Offer a question that got no answer, to be sent again."""
@@ -160,6 +164,9 @@ class ChatScreen(
         if self._session.asking:
             self._session.ask_later(event.text)
         else:
+            if self._editing.display:
+                self._editing.display = False
+                self._session.take_back()
             self._session.ask(event.text)
 
     def action_stop(self) -> None:
@@ -206,6 +213,7 @@ class ChatScreen(
         elif (measuring := self._session.race(text)) is None:
             self.notify("Type a question first: the race is about its answer.", severity="warning")
         else:
+            self._editing.display = False  # what is typed stays, as a question of its own
             self.app.push_screen(RaceScreen(measuring))
 
     # --- settings -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The conversations that are kept: begin one, open one, take the last question back."""
+"""The conversations that are kept: begin one, open one, have its last question answered again, or its answer go on."""
 
 from typing import Any
 
@@ -87,8 +87,11 @@ class KeptConversations(SessionScreen):
         if self._session.state is State.ENDED:
             self._refuse_without_engine()
             return
-        question = self._take_back()
-        if question is not None:
+        if self._session.asking:
+            self.notify(STOP_FIRST, severity="warning")
+        elif (question := self._session.take_back()) is None:
+            self.notify(NOTHING_ANSWERED, severity="warning")
+        else:
             self.view.transcript.anchor()
             self._session.ask(question)
             if not self._session.wished.temperature:
@@ -107,23 +110,3 @@ class KeptConversations(SessionScreen):
                 self.notify(str(refused), severity="warning")
             else:
                 self.view.transcript.anchor()
-
-    def action_edit_question(self) -> None:
-        """Take the last question back into the prompt, and its answer out of the conversation."""
-        if self._prompt.text:
-            self.notify("Send or clear what is in the prompt first.", severity="warning")
-            return
-        question = self._take_back()
-        if question is not None:
-            self._prompt.offer(question)
-            self._prompt.focus()
-
-    def _take_back(self) -> str | None:
-        """Take the last question and its answer out of the conversation; None, and a word why, if that cannot be."""
-        if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
-            return None
-        question = self._session.take_back()
-        if question is None:
-            self.notify(NOTHING_ANSWERED, severity="warning")
-        return question

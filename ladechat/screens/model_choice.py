@@ -56,6 +56,7 @@ class ModelChoice(SessionScreen):
         elif self._session.state in (State.ANSWERING, State.STOPPING):
             self.notify(STOP_FIRST, severity="warning")
         else:
+            self._leave_editing()
             self._session.use_model(name, self._engines(name))
 
     def _show_search(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from textual import on
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.widgets import TextArea
+from textual.widgets import Label, TextArea
 
 from ladechat.protocol import DecoderInfo, Failed
 from ladechat.screens.view import ConversationView
@@ -15,6 +15,7 @@ from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.prompt_size import PromptSize
 from ladechat.widgets.waiting_questions import WaitingQuestions
 
+EDITING = "Editing the last question; Esc keeps it and its answer."
 STOP_FIRST = "Stop the answer first (Esc)."
 START_AGAIN = "F5 starts it again"
 OTHER_MODEL = "/model NAME takes another model"
@@ -37,7 +38,11 @@ class SessionScreen(Screen[None]):
         self._prompt = Prompt(id="prompt")
         self._waiting = WaitingQuestions()
         self._prompt_size = PromptSize()
-        asking = Vertical(self._waiting, self._prompt_size, self._prompt.commands, self._prompt, id="asking")
+        self._editing = Label(EDITING, id="editing")
+        self._editing.display = False
+        asking = Vertical(
+            self._waiting, self._editing, self._prompt_size, self._prompt.commands, self._prompt, id="asking"
+        )
         self.view = ConversationView(asking, welcome)
 
     @property
@@ -53,6 +58,12 @@ class SessionScreen(Screen[None]):
     def _refuse_without_engine(self) -> None:
         """Say why nothing is asked now."""
         self.notify(f"The engine has ended. {self._way_on}.", severity="warning")
+
+    def _leave_editing(self) -> None:
+        """Edit the last question no longer: it stays as it was, and the prompt is empty again."""
+        if self._editing.display:
+            self._editing.display = False
+            self._prompt.clear()
 
     @on(TextArea.Changed, "#prompt")
     def _show_size(self) -> None:

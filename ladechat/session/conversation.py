@@ -81,6 +81,11 @@ class Conversation:
         """Has a question been answered?"""
         return bool(self._exchanges)
 
+    @property
+    def last_question(self) -> str | None:
+        """The last question that was answered; None if there is none."""
+        return self._exchanges[-1].question if self._exchanges else None
+
     def ask(self, text: str) -> Generate:
         """The command that has `text` answered."""
         self._turn += 1

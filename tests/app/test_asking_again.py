@@ -1,4 +1,4 @@
-"""The last question once more: answered again, or taken back to be edited."""
+"""The last question once more: answered again, or edited in the prompt."""
 
 from pathlib import Path
 
@@ -7,8 +7,9 @@ from textual.selection import Selection
 
 from ladechat.app import LadechatApp
 from ladechat.screens.replay import ReplayScreen
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
-from tests.app.stage import answered, ask, wait_until
+from tests.app.stage import Stage, answered, ask, wait_until
 from tests.app.test_conversations import (
     back_in_chat,
     kept,
@@ -16,6 +17,13 @@ from tests.app.test_conversations import (
     show_list,
     three,
 )
+from tests.app.test_race_from_chat import raced
+from tests.fake_engine import FakeEngine
+
+
+def editing(stage: Stage) -> bool:
+    """Does the line say so above the prompt?"""
+    return stage.app.query_one("#editing").display
 
 
 async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -> None:
@@ -32,24 +40,53 @@ async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -
     assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
 
 
-async def test_ctrl_t_takes_the_last_question_back_into_the_prompt(tmp_path: Path) -> None:
+async def test_the_last_question_is_edited_and_it_and_its_answer_stay_until_the_new_one_is_sent(tmp_path: Path) -> None:
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
         await pilot.press("x", "ctrl+t")
-        assert "in the prompt first" in stage.notices[-1] and "second answer" in stage.text
-        await pilot.press("backspace", "ctrl+t")
-        await wait_until(pilot, lambda: stage.prompt == "Two?")
-        assert "second answer" not in stage.text and "first answer" in stage.text
-        await pilot.press("backspace", *" now?", "enter")
+        assert "in the prompt first" in stage.notices[-1] and not editing(stage)
+        await pilot.press("backspace", "ctrl+t", "ctrl+b", "escape")
+        assert editing(stage) and stage.prompt == "One?"  # the look back was left first
+        await pilot.press("!", "escape")
+        assert not editing(stage) and stage.prompt == ""
+        await pilot.press("ctrl+z")
+        assert not editing(stage) and stage.prompt == "One?!"
+        await answered(pilot, stage, "Two?", times=2)
+        await pilot.press("ctrl+t", "backspace", *" now?")
+        assert editing(stage) and "first answer" in stage.text and "second answer" in stage.text
+        await pilot.press("enter")
         await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
-        assert [message.content for message in stage.engine.questions[2].messages] == [
-            "One?",
-            "first answer",
-            "Two now?",
-        ]
-    assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?", "Two now?"]
+        assert "second answer" not in stage.text and not editing(stage)
+        said = [message.content for message in stage.engine.questions[2].messages]
+        assert said == ["One?", "first answer", "Two now?"]
+        await pilot.press("ctrl+t")
+        assert editing(stage)  # and so the program ends
+    assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
+
+
+@pytest.mark.full
+async def test_what_else_is_begun_ends_the_editing_and_takes_nothing_away(tmp_path: Path) -> None:
+    chat = FakeEngine(answers=("an answer",))
+    stage = Stage(chat, FakeEngine(), store=ConversationStore(tmp_path / "talks"))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        for keys in (["ctrl+u", "shift+tab"], ["ctrl+u", *"/look", "enter"], ["!", "ctrl+r"]):
+            await pilot.press("ctrl+t")
+            assert editing(stage)
+            await pilot.press(*keys)
+            await wait_until(pilot, lambda: not editing(stage) and stage.prompt == "" and not stage.asking)
+        assert len(chat.questions) == 2 and stage.text.count("One?") == 1
+        await pilot.press("ctrl+t", "!")
+        await raced(pilot, stage)
+        await pilot.press("escape")
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        assert not editing(stage) and stage.prompt == "One?!"
+        await pilot.press("ctrl+u", "ctrl+t", "ctrl+u", *"Two?")  # cleared, and typed anew
+        assert editing(stage)
+        await pilot.press("ctrl+l")
+        await wait_until(pilot, lambda: not editing(stage) and stage.prompt == "")
+    assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?"]
 
 
 @pytest.mark.parametrize("key", ["ctrl+r", "ctrl+t"])
@@ -61,7 +98,7 @@ async def test_there_is_nothing_to_take_back_before_an_answer(tmp_path: Path, ke
         await wait_until(pilot, lambda: stage.notices == ["Nothing has been answered yet."])
 
 
-async def test_an_answered_question_is_taken_back_from_above_one_that_failed(tmp_path: Path) -> None:
+async def test_an_answered_question_is_edited_that_stands_above_one_that_failed(tmp_path: Path) -> None:
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
@@ -71,6 +108,8 @@ async def test_an_answered_question_is_taken_back_from_above_one_that_failed(tmp
         await wait_until(pilot, lambda: stage.prompt == "Three?")
         await pilot.press("ctrl+u", "ctrl+t")
         await wait_until(pilot, lambda: stage.prompt == "Two?")
+        await pilot.press("backspace", *" now?", "enter")
+        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
         assert "One?" in stage.text and "Two?" not in stage.text and "Three?" not in stage.text
 
 
@@ -87,10 +126,8 @@ async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> 
         await answered(pilot, stage, "Once?")
         await pilot.press("ctrl+r")
         await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
-        await pilot.press("ctrl+t", "ctrl+u", "ctrl+t")
-        await wait_until(pilot, lambda: stage.prompt == "What is the pool?")
-        await pilot.press("ctrl+u")
-        await answered(pilot, stage, "Last?")
+        await pilot.press("ctrl+t", "escape", "ctrl+t", "!", "enter")
+        await wait_until(pilot, lambda: "Once?!" in stage.text and not stage.asking)
         shown = stage.text
     recording = Recording.read(tmp_path / "talk.jsonl")
     assert recording.closed and recording.notices == []

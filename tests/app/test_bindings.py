@@ -111,6 +111,11 @@ async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
         seen |= acting(stage.screen)
         await pilot.press("left")
         seen |= acting(stage.screen)
+        stage.engine.release()
+        await pilot.press("escape", "space")
+        await wait_until(pilot, lambda: not stage.asking)
+        await pilot.press("ctrl+t")
+        seen |= acting(stage.screen)
         assert seen == set(meanings(ChatScreen))
 
 

@@ -47,8 +47,7 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
         assert "pass 1 of " in stage.screen.view.presenter._status.mode
         await pilot.press("escape", "f7")
         kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
-        await pilot.press("ctrl+t")
-        await wait_until(pilot, lambda: stage.prompt == "One?")
+        stage.session.take_back()
         assert all(kind == "notice" for kind, _ in blocks(stage.app)) and store.conversations() == []
     return shown, kept
 
