@@ -57,6 +57,7 @@ class PaceKeys(SessionScreen):
         if self._session.pace.paused:
             relabel(bindings, "pause", "Go on")
         if narrow:
+            relabel(bindings, "take_step", "Pass")
             leave_out(bindings, LEFT_OUT_WHERE_NARROW)
         if not self._prompt.is_blank:
             leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])
