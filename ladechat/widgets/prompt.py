@@ -167,9 +167,12 @@ class Prompt(TextArea):
         super().load_text(typed(text))
 
     def edit(self, edit: Edit) -> EditResult:
-        """Insert, or replace: whatever is typed or pasted comes through here."""
+        """Insert, or replace: whatever is typed or pasted comes through here. A prompt that gets empty is a new draft."""
         edit.text = typed(edit.text)
-        return super().edit(edit)
+        result = super().edit(edit)
+        if not self.document.text:
+            self._place = len(self._past)
+        return result
 
     def action_send(self) -> None:
         """Say what was typed, unless it is nothing; of a command that is typed in part, run the one that is marked.
