@@ -196,7 +196,7 @@ class ChatScreen(
 
     def action_race(self, question: str = "") -> None:
         """A question, what is typed, or else the last question, through several decoders side by side."""
-        text = question or self._prompt.text.strip()
+        text = question or self._prompt.question
         if self._session.asking:
             if question:
                 self._prompt.offer_command(f"/race {question}")
