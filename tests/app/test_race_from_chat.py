@@ -70,6 +70,11 @@ async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> N
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press("f9")
         assert "Type a question first" in stage.notices[-1]
+        options = "/race --decoders lookahead,suffix Why?"
+        await ask(pilot, options)
+        await wait_until(pilot, lambda: stage.prompt == options)
+        assert "ladechat race --decoders" in stage.notices[-1]
+        await pilot.press("ctrl+u")
         await pilot.press(*"Why", "enter", "f9")
         await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
         assert stage.app.screen is stage.screen
