@@ -141,11 +141,11 @@ COMMANDS = (
     SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
     SlashCommand(
         "replay",
-        "See a recording pass by pass: the one just made, or that in FILE.",
+        "See a recording pass by pass: the latest, or that in FILE.",
         "replay",
         "[FILE]",
         short="See a recording pass by pass.",
-        title="Replay the recording",
+        title="Replay the latest recording",
     ),
     SlashCommand(
         "export",
