@@ -63,6 +63,8 @@ NAMES_OF_KEYS = {
 
 
 SHORT = {
+    "new": "Begin a new conversation; keep this one.",
+    "conversations": "Find, open, rename or delete a conversation.",
     "temperature": "0 takes the likeliest token; above, drawn.",
     "edit": "Edit the last question; its answer goes.",
     "top_p": "Draw from tokens of this probability together.",
@@ -116,7 +118,7 @@ COMMANDS = (
     ),
     SlashCommand(
         "race",
-        "Decoders side by side, on QUESTION, or else on the last one.",
+        "Compare decoders side by side, on QUESTION, or else on the last one.",
         "race",
         "[QUESTION]",
         short="Decoders side by side, on one question.",
@@ -149,7 +151,7 @@ COMMANDS = (
     ),
     SlashCommand(
         "export",
-        "Make a page, film, picture or text of the conversation, as FILE ends; takes the options of ladechat export.",
+        "Make a page, film (.gif), picture or text of the conversation, as FILE ends; options as of ladechat export.",
         "export",
         "[FILE]",
         short="Make a file: .html .gif .cast .svg .md .json",

@@ -175,7 +175,7 @@ class Prompt(TextArea):
         super().load_text(typed(text))
 
     def edit(self, edit: Edit) -> EditResult:
-        """Insert, or replace: whatever is typed or pasted comes through here. A prompt that gets empty is a new draft."""
+        """Insert, or replace: all that is typed or pasted comes through here. An emptied prompt is a new draft."""
         edit.text = typed(edit.text)
         result = super().edit(edit)
         if not self.document.text:
