@@ -63,8 +63,8 @@ TITLES = {"record": "Record the session", "slow": "Slow motion"}
 
 
 def key_names(binding: Binding) -> str:
-    """The keys of a binding as they are written on keyboards: `left,ctrl+b` as ← , Ctrl+B."""
-    return " , ".join(_name(key) for key in binding.key.split(","))
+    """The keys of a binding as they are written on keyboards: `left,ctrl+b` as ←, Ctrl+B."""
+    return ", ".join(_name(key) for key in binding.key.split(","))
 
 
 def _name(key: str) -> str:
@@ -119,7 +119,14 @@ APP_KEYS = (
     Binding("f9", "race", "Race", show=False, id="race", tooltip="Compare decoders side by side, on one question."),
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     *(replace(key, show=key.show or key.id == "explain") for key in SHARED_KEYS[2:]),
-    Binding("up", "take_back", "Take back", show=False, id="take_back", tooltip="Edit the last question that waits."),
+    Binding(
+        "up",
+        "take_back",
+        "Take back",
+        show=False,
+        id="take_back",
+        tooltip="Bring back an earlier question; while questions wait, the last of them.",
+    ),
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
     Binding(
         "ctrl+l",
