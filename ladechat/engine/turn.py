@@ -321,7 +321,8 @@ class _Turn:
         return event
 
     def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:
-        """The closing event."""
+        """The closing event. No pass is cheaper than a plain one, so a speedup above the tokens a pass is none."""
+        tokens = len(self.token_ids) - len(self.prompt.answer)
         return protocol.TurnFinished(
             turn=self.number,
             reason=reason,
@@ -330,6 +331,6 @@ class _Turn:
             steps=self.steps,
             prefill_seconds=self.prefill_seconds,
             decode_seconds=self.decode_ms / 1000,
-            estimated_speedup=self.plain_ms / self.compared_ms if self.compared_ms else None,
+            estimated_speedup=min(self.plain_ms / self.compared_ms, tokens / self.steps) if self.compared_ms else None,
             memory=self.service.memory(),
         )

@@ -26,8 +26,8 @@ QUESTION = "How many tokens a pass will the whole answer come to?"
 TASK = "Now it is yours: find W, N and G with which the same answer takes fewer passes, and ask again."
 END = (
     "Fewer passes, but larger ones: what is best depends on what a slot costs on your machine. The decoder 'auto' "
-    "measures that, and puts as many drafts into a pass as pay. In the chat it is the default; moving W, N or G takes "
-    "over from it."
+    "measures that, and puts as many drafts into a pass as pay. With any model but this one, the chat begins with it; "
+    "moving W, N or G takes over from it."
 )
 
 

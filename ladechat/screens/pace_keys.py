@@ -54,7 +54,10 @@ class PaceKeys(SessionScreen):
         narrow = not self.has_class("-wide")
         if self._session.pace.in_slow_motion:
             relabel(bindings, "slow", "Fast" if narrow else "Full speed")
+        if self._session.pace.paused:
+            relabel(bindings, "pause", "Go on")
         if narrow:
+            relabel(bindings, "take_step", "Pass")
             leave_out(bindings, LEFT_OUT_WHERE_NARROW)
         if not self._prompt.is_blank:
             leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])

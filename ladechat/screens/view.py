@@ -27,8 +27,9 @@ from ladechat.widgets.transcript import Transcript
 FRAMES_PER_SECOND = 30
 WELCOME = (
     "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
-    "anyway. F6 slows an answer down to four passes a second. F1 explains the screen, ? its panels, /learn how it "
-    "works. Ask, for instance: How does lookahead decoding work?"
+    "anyway.\n"
+    "New here? /learn shows how, in seven scenes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
+    "Ask, for instance: How does lookahead decoding work?"
 )
 SEARCHING = "searching"
 IN_PALETTE_ALREADY = ("quit", "interrupt")
@@ -95,6 +96,7 @@ class ConversationView(Vertical):
         status, rate = self._status, steps_per_second
         status.rate = "" if rate is None else f"{rate:g} {plural(rate, 'pass')}/s"
         status.paused, status.waiting = paused, waiting
+        self.side.show_pace(slowed=rate is not None)
 
     def show_search(self, model: str) -> None:
         """Show which model is being looked for; "" where none is."""

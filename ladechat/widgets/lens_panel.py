@@ -47,7 +47,7 @@ class LensPanel(StepPanel):
         """What is read at which layer, and what came true."""
         view = None if self._step is None else self._step.lens
         if self._step is None or view is None:
-            return _why_none(self._step)
+            return self._why_none(self._step)
         top = view.row_ids[-1]
         right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
         settled = ", ".join(str(_settled_at(view, column)) for column in range(len(top)))
@@ -66,7 +66,7 @@ class LensPanel(StepPanel):
         step = self._step
         view = None if step is None else step.lens
         if step is None or view is None:
-            return [self.header(width, titles, [""]), *self.sentence(_why_none(step), width)]
+            return [self.header(width, titles, [""]), *self.sentence(self._why_none(step), width)]
         legend = height >= len(view.rows) + 3
         shown = spread(len(view.rows), max(height - 2 - legend, 0))
         columns, cells = _columns(len(view.rows[-1]), width - len(LABEL))
@@ -83,6 +83,15 @@ class LensPanel(StepPanel):
         )
         footer = [self.legend(texts, more, width)] if legend else []
         return [header, self._positions(step, view, columns, cells), *grid, *footer]
+
+    def _why_none(self, step: protocol.Step | None) -> str:
+        if self.awaits_answer:
+            return "Fills with the next answer: the last one was not decoded by hidden transfer."
+        if step is None or (step.index == 0 and step.draft is not None):
+            return "Fills with the second pass of an answer."
+        if step.draft is None:
+            return "Plain decoding: no pseudo states."
+        return "None for this pass: its last token carried no pseudo rows, or nobody looked at them."
 
     def _positions(self, step: protocol.Step, view: protocol.LensView, columns: int, cells: int) -> Row:
         """The head of each column: its position, and what became of the guess."""
@@ -136,11 +145,3 @@ def _verdict(step: protocol.Step, column: int, token: int) -> protocol.Verdict:
     if column >= len(step.token_ids):
         return "untested"
     return "accepted" if step.token_ids[column] == token else "rejected"
-
-
-def _why_none(step: protocol.Step | None) -> str:
-    if step is None or (step.index == 0 and step.draft is not None):
-        return "Fills with the second pass of an answer."
-    if step.draft is None:
-        return "Plain decoding: no pseudo states."
-    return "None for this pass: its last token carried no pseudo rows, or nobody looked."

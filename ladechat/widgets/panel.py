@@ -179,6 +179,9 @@ class Panel(Widget):
 class StepPanel(Panel):
     """A panel that draws one step, and may count all of them."""
 
+    awaits_answer: reactive[bool] = reactive(False)
+    """Will the next answer have another decoder than the last one, which may have had no use for this panel?"""
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: Step | None = None

@@ -113,6 +113,10 @@ class SidePanels(Vertical):
         """How many tokens prompt and answer may have together."""
         self.query_one(SpeedPanel).context_length = tokens
 
+    def show_pace(self, *, slowed: bool) -> None:
+        """Show whether passes are slowed down for the viewer."""
+        self.query_one(SpeedPanel).slowed = slowed
+
     def show_choice(self, choice: PolicyChoice) -> None:
         """How much the adaptive policy drafts."""
         self.answer.add_choice(choice)
@@ -227,8 +231,8 @@ class SidePanels(Vertical):
         window.display = panels and now.window
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
         ended = self.answer.finished is not None and looked_at is None
-        window.awaits_answer = ended and self.answer.decoder != self._decoder
         lens = self.query_one(LensPanel)
+        window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
         drafts = self.query_one(PoolPanel).display = panels and now.drafts

@@ -34,7 +34,7 @@ class SpeedPanel(Panel):
     """Figures above, one bar a step below. Every figure is a sum over events of this answer.
 
     The estimated speedup is the time that as many plain passes would have taken, as the engine measured them, divided
-    by the time that the steps took.
+    by the time that the steps took; at most the tokens a pass, for no pass is cheaper than a plain one.
     """
 
     NAME = "speed"
@@ -43,6 +43,8 @@ class SpeedPanel(Panel):
 
     context_length: reactive[int | None] = reactive(None)
     """Tokens that prompt and answer may have together; None while no model has said it."""
+    slowed: reactive[bool] = reactive(False)
+    """Is a pace set? A processor that waits between passes takes longer for each, so their times say little."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -91,6 +93,8 @@ class SpeedPanel(Panel):
 
     @property
     def tokens_per_second(self) -> float | None:
+        if (done := self._finished) is not None and done.decode_seconds:
+            return len(done.token_ids) / done.decode_seconds
         return self._recent_tokens / self._recent_ms * 1000 if self._recent_ms else None
 
     @property
@@ -99,12 +103,12 @@ class SpeedPanel(Panel):
 
     @property
     def estimated_speedup(self) -> float | None:
-        return self._plain_ms / self._compared_ms if self._compared_ms else None
+        return self._at_most_tokens_per_step(self._plain_ms / self._compared_ms) if self._compared_ms else None
 
     @property
     def step_price(self) -> float | None:
         """The mean cost of a step of this answer, in plain steps."""
-        return self._compared_ms / self._plain_step_ms if self._plain_step_ms else None
+        return max(1.0, self._compared_ms / self._plain_step_ms) if self._plain_step_ms else None
 
     @property
     def context_used(self) -> int | None:
@@ -116,6 +120,8 @@ class SpeedPanel(Panel):
         speedup, price, per_step = self._speedup, self.step_price, self.tokens_per_step
         if speedup is None or price is None or per_step is None or not self._looks_ahead:
             return []
+        if self.slowed:
+            return ["slow motion: the times of passes say little", "slow motion: times say little"]
         short = f"≈{speedup:.1f}× plain decoding"
         if speedup >= GAIN:
             return [f"{short} by the clock (estimated)", f"{short} (estimated)", short]
@@ -125,7 +131,7 @@ class SpeedPanel(Panel):
     def advice(self) -> list[str]:
         """What to try where there is no gain, in ever fewer words."""
         speedup, per_step = self._speedup, self.tokens_per_step
-        if speedup is None or per_step is None or speedup >= GAIN or not self._looks_ahead:
+        if speedup is None or per_step is None or speedup >= GAIN or not self._looks_ahead or self.slowed:
             return []
         if per_step < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
@@ -139,7 +145,7 @@ class SpeedPanel(Panel):
             return "Measures an answer from its first pass on."
         passes = f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}"
         text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
-        if self._speedup is not None and self.step_price is not None and self._looks_ahead:
+        if self._speedup is not None and self.step_price is not None and self._looks_ahead and not self.slowed:
             text += (
                 f" Here a pass took as long as {self.step_price:.1f} plain ones, so the answer came about "
                 f"{self._speedup:.1f} times as fast as by plain decoding."
@@ -150,7 +156,12 @@ class SpeedPanel(Panel):
     def _speedup(self) -> float | None:
         """The engine's own estimate for the whole answer, as soon as it is there."""
         finished = self._finished
-        return self.estimated_speedup if finished is None else finished.estimated_speedup or self.estimated_speedup
+        if finished is None or finished.estimated_speedup is None:
+            return self.estimated_speedup
+        return self._at_most_tokens_per_step(finished.estimated_speedup)
+
+    def _at_most_tokens_per_step(self, speedup: float) -> float:
+        return min(speedup, self.tokens_per_step or speedup)
 
     @property
     def _looks_ahead(self) -> bool:
@@ -186,7 +197,7 @@ class SpeedPanel(Panel):
         figures = [
             ("–" if per_step is None else f"{per_step:.2f}", " tokens a pass"),
             ("–" if rate is None else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}", " tok/s"),
-        ]
+        ][: 1 if self.slowed else 2]
         row: Row = []
         for number, unit in figures:
             gap = "   " if row else ""

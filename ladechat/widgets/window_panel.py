@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from rich.style import Style
-from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import fit, shorten, visible
@@ -58,9 +57,6 @@ class WindowPanel(StepPanel):
     )
     COMES = "It comes with lookahead and Jacobi decoding."
 
-    awaits_answer: reactive[bool] = reactive(False)
-    """Will the next answer have another decoder than the last one, which had no use for a window?"""
-
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -88,7 +84,8 @@ class WindowPanel(StepPanel):
         cells = [(row + column, token) for row, ids in enumerate(view.row_ids) for column, token in enumerate(ids)]
         right = sum(self._came_true(position, token) is not None for position, token in cells)
         true = f"In this pass {right} of its {len(cells) - 1} guesses stood where the model then put the same token."
-        if tokens := format_explained([piece for row in (*view.rows, view.fresh) for piece in row]):
+        shown = (*view.rows, view.fresh, self._paid_off.pieces if self._paid_off else ())
+        if tokens := format_explained([piece for row in shown for piece in row]):
             true += f" {tokens}"
         if _is_block(self._step, view):
             return (
@@ -109,7 +106,7 @@ class WindowPanel(StepPanel):
         if view is None or not view.rows:
             return [self.header(width, titles, [""]), *self.sentence(self._why_none(self._step), width)]
         shape = _Shape.of(view, width - LABEL_CELLS - 1)
-        more = f"+{shape.hidden} more" if shape.hidden else ""
+        more = f"+{counted(shape.hidden, 'column')}" if shape.hidden else ""
         block = _is_block(self._step, view)
         size = f"W {len(view.fresh) - 1}" if block else f"W {len(view.fresh)} · N {len(view.rows) + 1}"
         legend = height >= len(view.rows) + 4
@@ -235,7 +232,7 @@ def _legends(shifted: bool, block: bool) -> tuple[str, ...]:
     if block:
         return ("= as the pass before · marked: came true", "= as before · marked: came true", "marked: came true")
     arrow = "↘" if shifted else "↓"
-    column, short = f"{arrow} a column of the window: an n-gram", f"{arrow} a column: an n-gram"
+    column, short = f"read {arrow}: an n-gram of the window", f"read {arrow}: an n-gram"
     if not shifted:
         return (f"{column} · marked: came true", column, short, f"{arrow} n-grams")
     return (

@@ -135,3 +135,5 @@ async def test_without_pseudo_states_a_sentence_says_why() -> None:
         assert "nobody looked" in " ".join(await drawn(pilot, panel))
         panel.clear()
         assert "Fills with the second pass" in (await drawn(pilot, panel))[1]
+        panel.awaits_answer = True
+        assert "Fills with the next answer" in (await drawn(pilot, panel))[1]

@@ -47,6 +47,33 @@ async def test_tokens_per_second_are_those_of_the_last_two_seconds() -> None:
     assert panel.tokens_per_step == pytest.approx((50 + 40) / 60), "that one is of the whole answer"
 
 
+async def test_at_the_end_they_are_those_of_the_whole_answer() -> None:
+    steps = [*[look_ahead(1, 500)] * 10, *[look_ahead(1, 100)] * 50]
+    panel = shown(*steps)
+    assert panel.tokens_per_second == pytest.approx(10)
+    panel.show_finished(finished(steps))
+    assert panel.tokens_per_second == pytest.approx(6)
+
+
+async def test_no_estimate_is_above_the_tokens_a_pass_for_no_pass_is_cheaper_than_a_plain_one() -> None:
+    steps = [look_ahead(2, 5, plain_ms=8)]
+    panel = shown(*steps)
+    async with Host(panel, 60, 10).run_test():
+        assert panel.estimated_speedup == 2.0 and panel.step_price == 1.0
+        panel.show_finished(finished(steps, estimated_speedup=3.2))
+        assert panel.verdict()[-1] == "≈2.0× plain decoding"
+
+
+async def test_in_slow_motion_nothing_is_said_about_times() -> None:
+    panel = shown(look_ahead(2, 50, plain_ms=8))
+    async with Host(panel, 60, 12).run_test() as pilot:
+        assert "tok/s" in lines(panel)[1] and panel.advice()
+        panel.slowed = True
+        await pilot.pause()
+        text = "\n".join(lines(panel))
+        assert "tok/s" not in text and "×" not in text and "slow motion" in text and not panel.advice()
+
+
 async def test_a_single_slow_step_is_a_reading_too() -> None:
     assert shown(look_ahead(2, 8000)).tokens_per_second == pytest.approx(0.25)
 

@@ -43,14 +43,14 @@ async def test_columns_are_positions_and_ngrams_read_down_the_stairs() -> None:
 async def test_a_column_of_the_window_is_called_what_it_looks_like() -> None:
     panel = four_gram_step()
     async with Host(panel, 60, 8).run_test() as pilot:
-        assert lines(panel)[6].startswith("↘ a column of the window: an n-gram")
+        assert lines(panel)[6].startswith("read ↘: an n-gram of the window")
         assert "runs slanted here (↘)" in panel.explain() and "N = 4 tokens" in panel.explain()
         panel.styles.width = 40
         await until(pilot, lambda: panel.content_size.width == 40)
-        assert lines(panel)[6].split("  ")[0] == "↘ a column: an n-gram"
+        assert lines(panel)[6].split("  ")[0] == "read ↘: an n-gram"
         panel.styles.width = 30
         await until(pilot, lambda: panel.content_size.width == 30)
-        assert lines(panel)[6] == "↓ a column: an n-gram" and "is read downwards (↓)" in panel.explain()
+        assert lines(panel)[6] == "read ↓: an n-gram" and "is read downwards (↓)" in panel.explain()
 
 
 async def test_the_block_of_jacobi_decoding_has_the_w_of_its_slider_and_no_n_grams() -> None:
@@ -123,12 +123,12 @@ async def test_columns_that_do_not_fit_are_counted() -> None:
     panel = WindowPanel()
     panel.show_step(answer(15, 5)[0])
     async with Host(panel, 40, 10).run_test() as pilot:
-        assert "+10 more" in lines(panel)[-3]
+        assert "+10 columns" in lines(panel)[-3]
         assert lines(panel)[1].split() == ["from", "+0", "+1", "+2", "+3", "+4"]
         panel.styles.height = 6
         panel.styles.width = 34
         await until(pilot, lambda: panel.content_size.height == 6)
-        assert "+11 more" in lines(panel)[0], "where there is no line for the legend, the header says it"
+        assert "+11 columns" in lines(panel)[0], "where there is no line for the legend, the header says it"
 
 
 async def test_when_short_the_newest_rows_are_shown_and_the_cut_is_marked() -> None:
@@ -147,7 +147,7 @@ async def test_any_window_fits_any_size(size: tuple[int, int], settings: tuple[i
     async with Host(panel, *size).run_test():
         shown = lines(panel)
         if size[0] >= 28:
-            assert shown[0].endswith(f"W {settings[0]} · N {settings[1]}") or "more" in shown[0]
+            assert shown[0].endswith(f"W {settings[0]} · N {settings[1]}") or "column" in shown[0]
             assert any(line.split()[:1] == ["new"] for line in shown)
 
 
