@@ -81,7 +81,7 @@ class Recordings(SessionScreen):
         elif path := Path(file).expanduser() if file else self._recorded:
             self.run_worker(self._replay(path), group="replay", exclusive=True)
         elif latest := latest_recording(recordings_folder()):
-            which = f"The latest of your recordings: {latest}."
+            which = f"The latest of your recordings: {latest.name}"
             self.run_worker(self._replay(latest, which), group="replay", exclusive=True)
         else:
             self.notify("Nothing has been recorded yet: F7 begins and ends a recording.", severity="warning")

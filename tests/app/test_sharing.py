@@ -211,4 +211,4 @@ async def test_without_a_recording_of_its_own_a_session_replays_the_latest_and_s
         await ask(pilot, "/replay")
         await wait_until(pilot, lambda: isinstance(stage.app.screen, ReplayScreen))
         await wait_until(pilot, lambda: bool(stage.app.said))
-        assert str(latest) in stage.app.said[-1].text
+        assert latest.name in stage.app.said[-1].text
