@@ -26,6 +26,7 @@ from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
+from ladechat.screens.command_search import CommandSearch
 from ladechat.screens.explain import TOO_FAST, ExplainScreen
 from ladechat.screens.help import HelpScreen
 from ladechat.screens.learn import LearnScreen
@@ -72,6 +73,7 @@ class LadechatApp(App[int], inherit_bindings=False):
     CSS_PATH = "app.tcss"
     TITLE = "ladechat"
     ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {CommandSearch}  # noqa: RUF012 - as Textual declares it
     HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST_COLUMNS, "-tiny"), (70, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012 - as above
 

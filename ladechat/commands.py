@@ -63,6 +63,8 @@ NAMES_OF_KEYS = {
 
 
 SHORT = {
+    "new": "Begin a new conversation; keep this one.",
+    "conversations": "Find, open, rename or delete a conversation.",
     "temperature": "0 takes the likeliest token; above, drawn.",
     "edit": "Edit the last question; sending replaces it.",
     "top_p": "Draw from tokens of this probability together.",
@@ -116,7 +118,7 @@ COMMANDS = (
     ),
     SlashCommand(
         "race",
-        "Decoders side by side, on QUESTION, or else on the last one.",
+        "Compare decoders side by side, on QUESTION, or else on the last one.",
         "race",
         "[QUESTION]",
         short="Decoders side by side, on one question.",
@@ -141,15 +143,15 @@ COMMANDS = (
     SlashCommand("theme", "Another colour theme.", "theme", "NAME"),
     SlashCommand(
         "replay",
-        "See a recording pass by pass: the one just made, or that in FILE.",
+        "See a recording pass by pass: the latest, or that in FILE.",
         "replay",
         "[FILE]",
         short="See a recording pass by pass.",
-        title="Replay the recording",
+        title="Replay the latest recording",
     ),
     SlashCommand(
         "export",
-        "Make a page, film, picture or text of the conversation, as FILE ends; takes the options of ladechat export.",
+        "Make a page, film (.gif), picture or text of the conversation, as FILE ends; options as of ladechat export.",
         "export",
         "[FILE]",
         short="Make a file: .html .gif .cast .svg .md .json",

@@ -58,10 +58,13 @@ SHARED_KEYS = (
     ),
 )
 
+TITLES = {"record": "Record the session", "slow": "Slow motion"}
+"""Names in the command palette of keys whose names in the footer are shorter, by their ids."""
+
 
 def key_names(binding: Binding) -> str:
-    """The keys of a binding as they are written on keyboards: `left,ctrl+b` as ← , Ctrl+B."""
-    return " , ".join(_name(key) for key in binding.key.split(","))
+    """The keys of a binding as they are written on keyboards: `left,ctrl+b` as ←, Ctrl+B."""
+    return ", ".join(_name(key) for key in binding.key.split(","))
 
 
 def _name(key: str) -> str:
@@ -121,13 +124,25 @@ APP_KEYS = (
     SHARED_KEYS[1],
     Binding("f6", "slow_motion", "Slow", id="slow", tooltip="Four passes a second, or as many as it can."),
     Binding("f7", "record", "Rec", id="record", tooltip="Begin or end a recording of the session."),
-    Binding("f9", "race", "Race", show=False, id="race", tooltip="Decoders side by side, on one question."),
+    Binding("f9", "race", "Race", show=False, id="race", tooltip="Compare decoders side by side, on one question."),
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     *(replace(key, show=key.show or key.id == "explain") for key in SHARED_KEYS[2:]),
-    Binding("up", "take_back", "Take back", show=False, id="take_back", tooltip="Edit the last question that waits."),
+    Binding(
+        "up",
+        "take_back",
+        "Take back",
+        show=False,
+        id="take_back",
+        tooltip="Bring back an earlier question; while questions wait, the last of them.",
+    ),
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
     Binding(
-        "ctrl+l", "new_conversation", "New", show=False, id="new", tooltip="Begin a new conversation; keep this one."
+        "ctrl+l",
+        "new_conversation",
+        "New conversation",
+        show=False,
+        id="new",
+        tooltip="Begin a new conversation on a clear screen; keep this one.",
     ),
     Binding(
         "ctrl+o",
@@ -135,9 +150,16 @@ APP_KEYS = (
         "Conversations",
         show=False,
         id="conversations",
-        tooltip="Find, open, rename or delete a conversation.",
+        tooltip="Search the history: open, rename or delete a conversation.",
     ),
-    Binding("ctrl+r", "ask_again", "Ask again", show=False, id="again", tooltip="Answer the last question once more."),
+    Binding(
+        "ctrl+r",
+        "ask_again",
+        "Ask again",
+        show=False,
+        id="again",
+        tooltip="Regenerate the answer to the last question.",
+    ),
     Binding(
         "ctrl+t",
         "edit_question",

@@ -9,7 +9,7 @@ import typer
 from ladechat.checks import check_screen, in_terminal
 from ladechat.options import fail
 from ladechat.session.reading import UnreadableRecording
-from ladechat.session.recording import recordings, recordings_folder
+from ladechat.session.recording import latest_recording, recordings_folder
 from ladechat.session.replay import IDLE_SECONDS, Recording
 
 
@@ -57,8 +57,8 @@ def replay(
 def _where_they_are() -> str:
     """A sentence on the recordings without a name of the user's."""
     folder = recordings_folder()
-    if there := recordings(folder):
-        return f"Yours are in {folder}, the latest is {there[0].name}."
+    if latest := latest_recording(folder):
+        return f"Yours are in {folder}, the latest is {latest.name}."
     return f"F7 in the app makes one, in {folder}, where there is none yet."
 
 

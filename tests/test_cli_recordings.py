@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ladechat import cli
-from ladechat.session.recording import Recorder, recordings
+from ladechat.session.recording import Recorder, latest_recording
 
 
 @pytest.fixture
@@ -112,4 +112,4 @@ def test_a_folder_that_cannot_be_read_is_one_without_recordings(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "glob", refuse)
-    assert recordings(tmp_path) == []
+    assert latest_recording(tmp_path) is None

@@ -40,6 +40,10 @@ from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
+RACE_OPTIONS = (
+    "/race takes a question and no options. For those, type in the shell: "
+    'ladechat race --decoders lookahead,medusa "What is a token?"'
+)
 
 
 class ChatScreen(
@@ -203,18 +207,22 @@ class ChatScreen(
 
     def action_race(self, question: str = "") -> None:
         """A question, what is typed, or else the last question, through several decoders side by side."""
-        text = question or self._prompt.text.strip()
-        if self._session.asking:
-            if question:
-                self._prompt.offer_command(f"/race {question}")
-            self.notify(STOP_FIRST, severity="warning")
+        text = question or self._prompt.question
+        if question.startswith("--"):
+            why = RACE_OPTIONS
+        elif self._session.asking:
+            why = STOP_FIRST
         elif len(text) > MOST_TEXT:
-            self.notify(f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question.", severity="warning")
+            why = f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question."
         elif (measuring := self._session.race(text)) is None:
-            self.notify("Type a question first: the race is about its answer.", severity="warning")
+            why = "Type a question first: the race is about its answer."
         else:
             self._editing.display = False  # what is typed stays, as a question of its own
             self.app.push_screen(RaceScreen(measuring))
+            return
+        if question:
+            self._prompt.offer_command(f"/race {question}")
+        self.notify(why, severity="warning")
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.session_screen import SessionScreen
 from ladechat.session.exporting import ExportFailed, export
 from ladechat.session.reading import UnreadableRecording
-from ladechat.session.recording import default_path
+from ladechat.session.recording import default_path, latest_recording, recordings_folder
 from ladechat.session.replay import IDLE_SECONDS, Recording
 from ladechat.terminal import in_page
 
@@ -72,18 +72,22 @@ class Recordings(SessionScreen):
     # --- replay -------------------------------------------------------------------------------------------------------
 
     def action_replay(self, file: str = "") -> None:
-        """Show a recording; without a name, the one that has just been made. The chat behind it stays as it is."""
+        """Show a recording; without a name, the one that has just been made, or else the latest.
+
+        The chat behind it stays as it is.
+        """
         if not file and self._session.recorder.path is not None:
             self.notify("The recording is under way: F7 ends it, and then /replay shows it.", severity="warning")
-        elif file or self._recorded is not None:
-            path = Path(file).expanduser() if file else self._recorded
-            assert path is not None
+        elif path := Path(file).expanduser() if file else self._recorded:
             self.run_worker(self._replay(path), group="replay", exclusive=True)
+        elif latest := latest_recording(recordings_folder()):
+            which = f"The latest of your recordings: {latest.name}"
+            self.run_worker(self._replay(latest, which), group="replay", exclusive=True)
         else:
             self.notify("Nothing has been recorded yet: F7 begins and ends a recording.", severity="warning")
 
-    async def _replay(self, path: Path) -> None:
-        """Read it beside the screen: a long one takes a second."""
+    async def _replay(self, path: Path, which: str = "") -> None:
+        """Show a recording, and say which. It is read beside the screen: a long one takes a second."""
         try:
             recording = await asyncio.to_thread(Recording.read, path, IDLE_SECONDS)
         except UnreadableRecording as error:
@@ -92,6 +96,8 @@ class Recordings(SessionScreen):
             self.notify(f"{path} cannot be read: {error.strerror or error}.", severity="error")
         else:
             await self.app.push_screen(ReplayScreen(recording))
+            if which:
+                self.notify(which)
 
     # --- export -------------------------------------------------------------------------------------------------------
 

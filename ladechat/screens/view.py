@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Label
 
 from ladechat.catalog import BUNDLED
+from ladechat.keys import TITLES
 from ladechat.palette import Palette
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import plural
@@ -124,4 +125,5 @@ def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding]) -> It
     for binding in keys:
         if binding.id not in IN_PALETTE_ALREADY and screen.check_action(binding.action, ()):
             action = partial(app.run_action, binding.action, screen)
-            yield SystemCommand(binding.description, binding.tooltip, action)
+            title = TITLES.get(binding.id or "", binding.description)
+            yield SystemCommand(title, binding.tooltip, action)

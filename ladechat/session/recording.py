@@ -42,12 +42,12 @@ def default_path(model: str) -> Path:
     return recordings_folder() / f"{datetime.now():%Y-%m-%d-%H%M%S}-{name}{SUFFIX}"
 
 
-def recordings(folder: Path) -> list[Path]:
-    """The recordings of a folder, the latest first, by the time in their names; none where it cannot be read."""
+def latest_recording(folder: Path) -> Path | None:
+    """The latest recording of a folder, by the times in their names; None without any, and where it cannot be read."""
     try:
-        return sorted(folder.glob(f"*{SUFFIX}"), reverse=True)
+        return max(folder.glob(f"*{SUFFIX}"), default=None)
     except OSError:
-        return []
+        return None
 
 
 class Recorder:

@@ -90,6 +90,14 @@ class Prompt(TextArea):
         """Keys that are the screen's, whatever was typed before."""
 
     @property
+    def question(self) -> str:
+        """The question that is typed; "" where there is none, or a command.
+
+        What begins with a slash is a command, with two slashes, or a space before one, a question.
+        """
+        return "" if _is_command(self.text) else self.text.removeprefix("/").strip()
+
+    @property
     def is_blank(self) -> bool:
         """Is there nothing that was typed?"""
         return not (self._typed or self.document.text)
@@ -167,15 +175,15 @@ class Prompt(TextArea):
         super().load_text(typed(text))
 
     def edit(self, edit: Edit) -> EditResult:
-        """Insert, or replace: whatever is typed or pasted comes through here."""
+        """Insert, or replace: all that is typed or pasted comes through here. An emptied prompt is a new draft."""
         edit.text = typed(edit.text)
-        return super().edit(edit)
+        result = super().edit(edit)
+        if not self.document.text:
+            self._place = len(self._past)
+        return result
 
     def action_send(self) -> None:
-        """Say what was typed, unless it is nothing; of a command that is typed in part, run the one that is marked.
-
-        What begins with a slash is a command, with two slashes, or a space before one, a question.
-        """
+        """Say what was typed, unless it is nothing; of a command that is typed in part, run the one that is marked."""
         text = self.text.rstrip()
         if self.commands.display:  # word of the last keys may still be on its way to the list
             self.commands.offer(self.document.text)
@@ -184,8 +192,8 @@ class Prompt(TextArea):
             text = self.text.rstrip()
             if command.needs_argument:
                 return
-        is_command = text.startswith("/") and not text.startswith("//")
-        said = text if is_command else text.removeprefix("/").strip()
+        is_command = _is_command(text)
+        said = text if is_command else self.question
         if said:
             remembered = said if is_command else _as_question(said)
             if self._past[-1:] != [remembered]:
@@ -278,6 +286,10 @@ class Prompt(TextArea):
         self._place = min(max(place, 0), len(self._past))
         self.load_text(self._past[self._place] if self._place < len(self._past) else self._draft)
         self.move_cursor(self.document.end)
+
+
+def _is_command(text: str) -> bool:
+    return text.startswith("/") and not text.startswith("//")
 
 
 def _as_question(text: str) -> str:

@@ -295,7 +295,11 @@ async def test_every_slash_command_and_every_entry_of_the_palette_runs_its_actio
 
         asked.clear()
         now = [one for one in bindings_of(ChatScreen) if stage.screen.check_action(one.action, ())]
-        by_title = {one.description: one.action for one in now if one.id not in ("quit", "interrupt")}
+        by_title = {
+            keys.TITLES.get(one.id or "", one.description): one.action
+            for one in now
+            if one.id not in ("quit", "interrupt")
+        }
         by_title |= {one.title: one.action for one in COMMANDS if one.title}
         for entry in stage.app.get_system_commands(stage.app.screen):
             if entry.title in by_title:

@@ -145,6 +145,8 @@ async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
         assert said == ["/etc is what?", "/etc?"]
         await pilot.press("up", "up")
         assert stage.prompt == " /etc is what?"
+        await pilot.press("ctrl+u", "slash")  # what was emptied is nothing from the past any more
+        await wait_until(pilot, lambda: stage.app.query_one(SlashCommandList).display)
 
 
 async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_there_changes_nothing() -> None:

@@ -246,11 +246,20 @@ async def test_the_footer_names_the_keys_in_their_order_and_has_room_for_all(siz
         await wait_until(pilot, lambda: names() == looking_back)
 
 
+FOUND = {"record the": "Record the session", "gif": "Export conversation", "history": "Conversations"}
+"""What is typed into the palette, and what is found: by its title, and by what is said of it."""
+
+
+def lists(listed: palette.CommandList, title: str) -> bool:
+    """Is this all that is there?"""
+    return [str(option.prompt).partition("\n")[0] for option in listed.options] == [title]
+
+
 async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_behind_it() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
         names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert {"Panels", "Decoder", "Look", "Slow", "Rec", "Restart engine", "New"} <= names
+        assert {"Panels", "Decoder", "Look", "Slow motion", "Restart engine", "New conversation"} <= names
         assert "Stop" not in names, "there is nothing to stop"
         await ask(pilot, "One?")
         assert "Stop" in {command.title for command in stage.app.get_system_commands(stage.app.screen)}
@@ -258,6 +267,9 @@ async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_beh
         listed = stage.app.screen.query_one(palette.CommandList)
         await wait_until(pilot, lambda: listed.option_count > 3 and listed.region.height > 3)
         await pilot.press("pagedown", "pageup")
+        for query, title in FOUND.items():
+            stage.app.screen.query_one(palette.CommandInput).value = query
+            await wait_until(pilot, partial(lists, listed, title))
         stage.engine.release()
         await wait_until(pilot, lambda: not stage.asking)
         await pilot.press("escape")

@@ -22,6 +22,8 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
+        await ask(pilot, "/nosuch")
+        await wait_until(pilot, lambda: stage.prompt == "/nosuch")  # a command is not a question
         before, commands = stage.text, list(stage.engines[0].commands)
         screen = await raced(pilot, stage)
         asked = stage.engine.questions[-1].messages
@@ -33,6 +35,8 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
         assert len(asked) == 4 and screen.race.question == "Two?"
         await pilot.press("escape")
         await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
+        assert stage.prompt == "/nosuch"
+        await pilot.press("ctrl+u")
         assert stage.text == before and stage.engines[0].commands == commands
         await answered(pilot, stage, "Three?", times=3)
         assert isinstance(stage.engines[0].commands[-1], Generate)
@@ -66,6 +70,11 @@ async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> N
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press("f9")
         assert "Type a question first" in stage.notices[-1]
+        options = "/race --decoders lookahead,suffix Why?"
+        await ask(pilot, options)
+        await wait_until(pilot, lambda: stage.prompt == options)
+        assert "ladechat race --decoders" in stage.notices[-1]
+        await pilot.press("ctrl+u")
         await pilot.press(*"Why", "enter", "f9")
         await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
         assert stage.app.screen is stage.screen

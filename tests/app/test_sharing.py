@@ -5,6 +5,7 @@ import re
 import stat
 import sys
 from pathlib import Path
+from shutil import copy
 from tempfile import gettempdir
 
 import pytest
@@ -18,6 +19,7 @@ from ladechat.session.recording import Recorder
 from ladechat.widgets.status_line import ANSWERING, PAUSED, StatusLine
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import FakeEngine
+from tests.session.streams import GOLDEN
 
 WANTED = Wanted((80, 24), speed=1.0, idle_limit=None, step=None)
 
@@ -148,7 +150,10 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.full
-async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_was(recorded: Path) -> None:
+async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_was(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.screens.recordings.recordings_folder", lambda: recorded.parent / "recordings")
     stage = Stage(FakeEngine(answers=("An answer that is found.",)))
     async with stage.app.run_test(size=(100, 30)) as pilot:
         await ask(pilot, "/replay")
@@ -191,3 +196,19 @@ async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_w
         assert "No such file" in await said(pilot, stage, "cannot be read")
         await ask(pilot, f"/replay {__file__}")
         await said(pilot, stage, "is not a recording")
+
+
+@pytest.mark.full
+async def test_without_a_recording_of_its_own_a_session_replays_the_latest_and_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.screens.recordings.recordings_folder", lambda: tmp_path)
+    earlier, latest = (tmp_path / f"2026-01-0{day}-100000-demo.ladechat.jsonl" for day in (1, 2))
+    earlier.touch()
+    copy(GOLDEN[-1], latest)
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "/replay")
+        await wait_until(pilot, lambda: isinstance(stage.app.screen, ReplayScreen))
+        await wait_until(pilot, lambda: bool(stage.app.said))
+        assert latest.name in stage.app.said[-1].text
