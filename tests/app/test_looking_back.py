@@ -291,7 +291,7 @@ async def test_the_footer_has_room_for_the_keys_that_act(size: tuple[int, int]) 
 
         await paused(pilot, stage, 4)
         await pilot.press("left")
-        await wait_until(pilot, lambda: names()[:4] == ["Newest", "Pause", "Back", "On"])
+        await wait_until(pilot, lambda: names()[:4] == ["Newest", "Go on", "Back", "On"])
         await pilot.press("escape", "space")
         await wait_until(pilot, lambda: not stage.asking and "Back" in names() and "Stop" not in names())
         await pilot.press("x")
