@@ -26,7 +26,7 @@ from ladechat.session.state import State
 DOCS = Path(__file__).parent.parent / "docs"
 SIZE = Size(100, 30)
 """900 pixels wide, about what a page shows."""
-RACE_QUESTION, RACE_SPEED = "What is the n-gram pool?", 2.0
+RACE_QUESTION, RACE_SPEED = "How does verification work?", 2.0
 WINDOW_QUESTION, WINDOW_RATE, WINDOW_SPEED = "How does lookahead decoding work?", 8.0, 1.5
 IDLE_SECONDS = 0.5
 """Pauses are shortened to that: the film begins with the question."""
