@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60\U0001f300-\U0001faff\U00020000-\U0003ffff"
-"""Characters of two cells, between which a line may end: of Chinese, Japanese and Korean, and emoji."""
+"""Characters two cells wide (Chinese, Japanese, Korean, emoji): a line may be broken before and after each."""
 PARTS = re.compile(f"\n|[ \t]+|[{WIDE}]|[^ \n\t{WIDE}]+")
 
 

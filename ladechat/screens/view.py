@@ -103,7 +103,7 @@ class ConversationView(Vertical):
         self._status.looking_for = model
 
     def show_searching(self, searching: bool) -> None:
-        """Say in the status line that a text is being searched for, in the place of the keys of a pause."""
+        """Whether the status line says that a text is being searched for, instead of which keys act in a pause."""
         self._status.mode = SEARCHING if searching else ""
 
     def toggle_panels(self) -> None:

@@ -264,6 +264,8 @@ class SpeedPanel(Panel):
             return []
         timing = last.timing
         slots = counted(timing.slots, "slot")
+        if self.slowed:
+            return [f"pass of {slots}"]
         if not self._compared or not self._looks_ahead:
             return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
         mean, plain = self._compared_ms / self._compared, self._plain_step_ms / self._compared

@@ -71,7 +71,8 @@ async def test_in_slow_motion_nothing_is_said_about_times() -> None:
         panel.slowed = True
         await pilot.pause()
         text = "\n".join(lines(panel))
-        assert "tok/s" not in text and "×" not in text and "slow motion" in text and not panel.advice()
+        assert not any(unit in text for unit in ("tok/s", "×", " ms"))
+        assert "slow motion" in text and not panel.advice()
 
 
 async def test_a_single_slow_step_is_a_reading_too() -> None:
