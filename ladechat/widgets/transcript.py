@@ -12,6 +12,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.widget import Widget
 
 from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
@@ -156,13 +157,26 @@ class Transcript(ScrollView, can_focus=True):
         """Take over the lines of the last message, from the line `start` of the conversation on."""
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
-        if at_end and not self.is_vertical_scrollbar_grabbed and self._marked is None:
-            self.anchor()
         for y in range(start, len(self._lines)):
             self._strips.pop(y, None)
+        height = len(self._lines)
         self._lines[start:] = self._blocks[-1].lines[start - self._last_start :] if self._blocks else []
-        self.virtual_size = Size(self._wrapped_width, len(self._lines))
-        self.refresh()
+        if len(self._lines) == height:  # nothing scrolls, and no mark comes or goes
+            self.refresh_lines(start, height - start)
+        else:
+            self._grow()
+            self.refresh()
+        if at_end and not self.is_vertical_scrollbar_grabbed and self._marked is None:
+            self.anchor()
+
+    def _grow(self) -> None:
+        """Take over the number of lines. The whole screen is laid out anew only if a scrollbar comes or goes."""
+        size, room = Size(self._wrapped_width, len(self._lines)), self.container_size.height
+        if size.height >= self.virtual_size.height > room:
+            self.set_reactive(Widget.virtual_size, size)
+            self.vertical_scrollbar.window_virtual_size = size.height
+        else:
+            self.virtual_size = size
 
     # --- formatting and folding ---------------------------------------------------------------------------------------
 

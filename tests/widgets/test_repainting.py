@@ -29,6 +29,7 @@ class Terminal(Host):
         super().__init__(Transcript())
         self.widget.styles.width = self.widget.styles.height = "100%"
         self.screen_of_terminal = pyte.Screen(WIDTHS[1], ROWS)
+        self.written = ""
         self._steps = 0
 
     @property
@@ -39,8 +40,12 @@ class Terminal(Host):
     async def connect(self, pilot: Pilot[None]) -> None:
         """Write to the terminal from now on."""
         assert self._driver is not None
-        self._driver.write = pyte.Stream(self.screen_of_terminal).feed  # type: ignore[method-assign]
+        self._driver.write = self._write  # type: ignore[method-assign]
         await self.drawn_anew(pilot)
+
+    def _write(self, data: str) -> None:
+        self.written += data
+        pyte.Stream(self.screen_of_terminal).feed(data)
 
     async def do(self, pilot: Pilot[None], name: str, number: int) -> None:
         """One change of the conversation, or of how it is seen."""
@@ -102,6 +107,26 @@ async def go_through(operations: Sequence[Operation]) -> None:
 
 async def test_nothing_of_a_conversation_that_was_cleared_stays_on_the_terminal() -> None:
     await go_through(NEXT_SCENE)
+
+
+async def test_a_line_is_written_once_when_it_scrolls_and_not_at_all_when_only_others_change() -> None:
+    terminal = Terminal()
+    async with terminal.run_test(size=(WIDTHS[1], ROWS)) as pilot:
+        await terminal.connect(pilot)
+        transcript = terminal.widget
+        assert isinstance(transcript, Transcript)
+        transcript.start("model")
+        transcript.add("line of text\n" * ROWS + "lighthouse\nand")
+        await pilot.pause()
+        terminal.written = ""
+        transcript.add(" more")
+        await pilot.pause()
+        assert "and more" in terminal.written and "lighthouse" not in terminal.written
+        terminal.written = ""
+        transcript.add("\nthe next line")
+        await pilot.pause()
+        assert terminal.written.count("lighthouse") == terminal.written.count("the next line") == 1
+        assert terminal.shown() == await terminal.drawn_anew(pilot)
 
 
 @pytest.mark.full
