@@ -1,8 +1,9 @@
 """What the app takes, and how quickly it answers keys, while 300 steps a second come; and what it takes of the engine.
 
-Run as `python -m benchmarks.ui [--rounds 5] [--write]`, on Linux, on a machine that does nothing else; about three
-minutes. With `--write` the figures go into `benchmarks/results/ui.json`. Everything is seen from outside, on a pseudo
-terminal of 140 × 45 (`benchmarks.ui_terminal`):
+Run as `python -m benchmarks.ui [--rounds 5] [--model FOLDER] [--write]`, on Linux, on a machine that does nothing else;
+about five minutes, with a model of 135 M parameters twenty. With `--write` the figures go into
+`benchmarks/results/ui.json`. Everything is seen from outside, on a pseudo terminal of 140 × 45
+(`benchmarks.ui_terminal`):
 
 - The steps are recorded first, of the bundled model with lookahead decoding. A scripted engine in a process of its own
   repeats them (`benchmarks.ui_engine`). The rest of the app is as it always is.
@@ -10,7 +11,8 @@ terminal of 140 × 45 (`benchmarks.ui_terminal`):
 - The latency of a key runs from typing it to having read its echo: a letter that occurs nowhere else, in the prompt,
   while steps come; Page Up and Page Down by the next frame, while none do.
 - Both with a conversation of 5,000 tokens and with one of 100,000.
-- What the app takes of the engine: the same questions to the real engine, in the app and through a pipe, in turns.
+- What the app takes of the engine: the same questions to the real engine, in the app and through a pipe, in turns. The
+  engine computes on all cores, so the app takes its share of them; and then on all but one, which is the app's.
 """
 
 import argparse
@@ -32,15 +34,23 @@ from benchmarks.ui_terminal import COLUMNS, ROWS, Terminal, frames
 from ladechat.bench.machine import describe
 from ladechat.protocol import Generate, Message, Settings, encode
 from ladechat.session.launcher import EngineOptions
+from ladechat.widgets.formatting import counted
 
 RESULTS = Path(__file__).with_name("results") / "ui.json"
 QUESTION = "Write a long story about a lighthouse keeper and his dog."
 """Of some questions, the one with the longest answer of the bundled model: 161 tokens."""
-DECODER = "lookahead"
+DECODERS = {"demo": "lookahead"}
+"""What each model is asked with. Any other decodes plainly: what it drafts would hang on what it measured before."""
+PLAIN = "autoregressive"
 ANSWERS = 8
 """So many in one session, each behind the first; one alone takes half a second, too short to be compared."""
+SECONDS_BETWEEN_ANSWERS = 1.0
+"""In the app the screen comes to rest between two; an engine that goes on at once decodes faster."""
+MOST_TOKENS = 160
+"""Of each of these answers."""
 FINISHED = b'"turn_finished"'
 CLEAR = b"\x0c"
+CORES = os.cpu_count() or 1
 CONVERSATIONS = (5_000, 100_000)
 ANSWER_TOKENS = 2_500
 """Of each answer in these conversations."""
@@ -57,6 +67,7 @@ def main() -> None:
     """Measure, print a table, and write the figures if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5, help="of the real engine")
+    parser.add_argument("--model", help="the folder of a real model, to be measured beside the bundled one")
     parser.add_argument("--write", action="store_true", help=f"into {RESULTS.name}")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -65,8 +76,13 @@ def main() -> None:
         recording = home / "steps.jsonl"
         recording.write_bytes(ask(environment))
         conversations = [measure(tokens, recording, environment) for tokens in CONVERSATIONS]
-        engine = measure_engine(arguments.rounds, home, environment)
-    report = {"machine": describe(), "screen": [COLUMNS, ROWS], "conversations": conversations, "engine": engine}
+        models = ["demo", *([arguments.model] if arguments.model else [])]
+        engines = [
+            measure_engine(model, threads, arguments.rounds, home, environment)
+            for model in models
+            for threads in (CORES, max(CORES - 1, 1))
+        ]
+    report = {"machine": describe(), "screen": [COLUMNS, ROWS], "conversations": conversations, "engines": engines}
     show(report)
     if arguments.write:
         RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -154,27 +170,36 @@ def spread(milliseconds: list[float]) -> dict[str, float]:
 # --- with the real engine ---------------------------------------------------------------------------------------------
 
 
-def measure_engine(rounds: int, home: Path, environment: dict[str, str]) -> dict[str, Any]:
+def measure_engine(model: str, threads: int, rounds: int, home: Path, environment: dict[str, str]) -> dict[str, Any]:
     """Tokens a second of the real engine, with the app and with a pipe, in turns; and what the app takes of them."""
     rates: dict[str, list[float]] = {"app": [], "pipe": []}
+    environment = {**environment, "OMP_NUM_THREADS": str(threads)}
     for number in range(rounds):
-        rates["app"].append(tokens_per_second(in_app(home / f"{number}.jsonl", environment)))
-        rates["pipe"].append(tokens_per_second(through_pipe(environment)))
+        recording = home / f"{Path(model).name}-{threads}-{number}.jsonl"
+        rates["app"].append(tokens_per_second(in_app(model, recording, environment)))
+        rates["pipe"].append(tokens_per_second(through_pipe(model, environment)))
     losses = [1 - app / pipe for app, pipe in zip(rates["app"], rates["pipe"], strict=True)]
     every = {name: [round(rate, 1) for rate in found] for name, found in rates.items()}
-    return {"tokens_per_second": every, "losses": [round(loss, 3) for loss in losses]}
+    return {
+        "model": Path(model).name,
+        "decoder": DECODERS.get(model, PLAIN),
+        "threads": threads,
+        "tokens_per_second": every,
+        "losses": [round(loss, 3) for loss in losses],
+    }
 
 
 def ask(environment: dict[str, str]) -> bytes:
     """The events of one answer."""
-    command = [sys.executable, "-m", "ladechat", "ask", "--json", "--decoder", DECODER, QUESTION]
+    command = [sys.executable, "-m", "ladechat", "ask", "--json", "--decoder", DECODERS["demo"], QUESTION]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
 
 
-def through_pipe(environment: dict[str, str]) -> list[bytes]:
+def through_pipe(model: str, environment: dict[str, str]) -> list[bytes]:
     """The ends of all answers, as an engine writes them that nobody draws."""
+    options = EngineOptions(model=model, settings=Settings(decoder=DECODERS.get(model, PLAIN)))
     engine = subprocess.Popen(
-        EngineOptions(settings=Settings(decoder=DECODER)).command(),
+        options.command(),
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -184,18 +209,20 @@ def through_pipe(environment: dict[str, str]) -> list[bytes]:
     finished = []
     with engine:
         for turn in range(1, ANSWERS + 1):
-            command = Generate(turn=turn, messages=[Message(role="user", content=QUESTION)])
-            engine.stdin.write(encode(command))
+            messages = [Message(role="user", content=QUESTION)]
+            engine.stdin.write(encode(Generate(turn=turn, messages=messages, max_new_tokens=MOST_TOKENS)))
             engine.stdin.flush()
             finished.append(next(line for line in engine.stdout if FINISHED in line))
+            time.sleep(SECONDS_BETWEEN_ANSWERS)
         engine.stdin.close()
     return finished
 
 
-def in_app(recording: Path, environment: dict[str, str]) -> list[bytes]:
+def in_app(model: str, recording: Path, environment: dict[str, str]) -> list[bytes]:
     """The same of the app, each in a conversation of its own. It records them, which adds a little to its work."""
-    command = [sys.executable, "-m", "ladechat", "--no-save", "--record", str(recording), "--decoder", DECODER]
-    terminal = Terminal(command, environment)
+    options = {"--model": model, "--decoder": DECODERS.get(model, PLAIN), "--max-new-tokens": str(MOST_TOKENS)}
+    command = [sys.executable, "-m", "ladechat", "--no-save", "--record", str(recording)]
+    terminal = Terminal([*command, *(word for option in options.items() for word in option)], environment)
     try:
         terminal.wait_for("Ask something")
         terminal.settle()
@@ -229,10 +256,11 @@ def show(report: dict[str, Any]) -> None:
     for name, kind, bar in (("key to echo", "key_ms", "p99 ≤ 50 ms"), ("page up or down", "page_ms", "like the first")):
         cells = (f"p50 {one[kind]['p50']:.0f} ms, p99 {one[kind]['p99']:.0f} ms" for one in (short, long))
         table.add_row(name, *cells, bar)
-    engine = report["engine"]
-    lost = ", ".join(f"{loss:.1%}" for loss in sorted(engine["losses"]))
-    table.add_row("engine's throughput lost to the app", f"{statistics.median(engine['losses']):.1%}", "", "≤ 3 %")
-    table.add_row("… in each round", lost, "", "")
+    for engine in report["engines"]:
+        threads = counted(engine["threads"], "thread")
+        lost = ", ".join(f"{loss:.1%}" for loss in sorted(engine["losses"]))
+        name = f"lost to the app by {engine['model']}, {engine['decoder']}, {threads} of {CORES}"
+        table.add_row(name, f"{statistics.median(engine['losses']):.1%}", lost, "≤ 3 %")
     Console(width=None if sys.stdout.isatty() else 110).print(table)
 
 
