@@ -22,6 +22,7 @@ def test_a_conversation_goes_on_after_the_program_was_left(
     first.wait_for("The end of the answer", lambda screen: "8 tokens" in screen)
     first.press("C-q")
     assert first.wait_for_exit() == 0
+    assert "ladechat --continue goes on with this conversation." in first.screen()
 
     again = start((80, 24), "--max-new-tokens", "8", "--continue", first=QUESTION)
     again.type("And G?")
