@@ -8,8 +8,8 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-# Textual reads it when it is imported. At its 60 frames a second a key in the prompt may wait 33 ms, for two of them; at
-# 240 half of all letters are there after 8 ms. Nothing else is drawn more often than `FRAMES_PER_SECOND`.
+# Textual reads it when it is imported. At its 60 frames a second a key in the prompt may wait 33 ms, for two of them;
+# at 240 half of all letters are there after 8 ms. Nothing else is drawn more often than `FRAMES_PER_SECOND`.
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
 from textual.app import App, SystemCommand
