@@ -23,8 +23,8 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
 from ladechat.session.order import Order
 
-STEPS_PER_SECOND = 300
-WRITES_PER_SECOND = 30
+STEPS_PER_SECOND = 320
+WRITES_PER_SECOND = 32
 """Like the real engine, it writes the steps of one frame of the app together."""
 
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 # Textual reads it when it is imported. At its 60 frames a second a key in the prompt may wait 33 ms, for two of them;
-# at 240 half of all letters are there after 8 ms. Nothing else is drawn more often than `FRAMES_PER_SECOND`.
+# at 240 half of all letters are there after 8 ms. What an engine sends is drawn `FRAMES_PER_SECOND` times a second.
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
 from textual.app import App, SystemCommand
@@ -306,17 +306,10 @@ def run_chat(
         settings_file=settings_file,
     )
     code = _run(LadechatApp(screen, session, settings_file))
-    if store is not None:
-        _say_how_to_go_on(store, session.model)
-    return code
-
-
-def _say_how_to_go_on(store: ConversationStore, model: str) -> None:
-    """Name the command that opens the conversation again, where the latest one is the one that was left."""
-    latest = next(iter(store.conversations()), None)
-    if latest is not None and latest.path == store.path:
-        named = [] if model == BUNDLED else ["--model", model]
+    if not code and store is not None and store.latest:
+        named = [] if session.model == BUNDLED else ["--model", session.model]
         print(f"Kept. {shlex.join(['ladechat', *named, '--continue'])} goes on with this conversation.")
+    return code
 
 
 def _engines_of(options: EngineOptions, model: str) -> NewEngine:

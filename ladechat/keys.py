@@ -155,10 +155,10 @@ APP_KEYS = (
     Binding(
         "ctrl+r",
         "ask_again",
-        "Ask again",
+        "Regenerate",
         show=False,
         id="again",
-        tooltip="Regenerate the answer to the last question.",
+        tooltip="Have the last question answered again.",
     ),
     Binding(
         "ctrl+t",

@@ -101,7 +101,7 @@ class FakeEngine:
         self.pace: float | None = None
         self.watched = False
         self.fail_next: protocol.FailureCode | None = None
-        self.trim_next = False
+        self.trim_next = self.prompt_cached = False
         self.hold_end = False
         self.single_token: str | None = None
         self._answers = deque(answers)
@@ -297,7 +297,8 @@ class FakeEngine:
                 continued_tokens=len(continued),
             )
         )
-        self._say(protocol.Prefilling(turn=command.turn, done_tokens=len(prompt), total_tokens=len(prompt)))
+        if not self.prompt_cached:
+            self._say(protocol.Prefilling(turn=command.turn, done_tokens=len(prompt), total_tokens=len(prompt)))
         if self.settings.decoder == "auto":
             self._say(msgspec.structs.replace(POLICY_CHOICE, turn=command.turn))
 

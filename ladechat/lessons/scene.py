@@ -60,7 +60,13 @@ class Run:
 
     @property
     def ms_per_pass(self) -> float:
-        return sum(step.timing.forward_ms for step in self.steps) / max(self.passes, 1)
+        return sum(step.timing.step_ms for step in self.steps) / max(self.passes, 1)
+
+    @property
+    def plain_ms_per_pass(self) -> float | None:
+        """What a plain pass took meanwhile, as the engine measured it; None where it has not."""
+        measured = [step.timing.plain_ms for step in self.steps if step.timing.plain_ms]
+        return sum(measured) / len(measured) if measured else None
 
     @property
     def sum(self) -> str:
@@ -203,7 +209,7 @@ def share_of_single(run: Run) -> str:
 
 def measured(run: Run) -> str:
     """What a pass of this answer cost on this machine, beside a plain one."""
-    plain = run.last.timing.plain_ms
+    plain = run.plain_ms_per_pass
     beside = f", where a plain pass takes {plain:.1f} ms here" if plain is not None else ""
     return f"A pass had {run.slots_per_pass:.0f} slots on average and took {run.ms_per_pass:.1f} ms{beside}."
 

@@ -62,6 +62,8 @@ class KeptConversations(SessionScreen):
             transcript.anchor(False)
             transcript.scroll_to(y=max(place.start.y - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
             self.selections = {transcript: place}
+            if transcript.follows_end:
+                transcript.anchor()
 
     def _open(self, kept: Kept | None) -> bool:
         """Go on with a conversation, unless another is under way; is it there then?"""

@@ -25,7 +25,7 @@ from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 
 FRAMES_PER_SECOND = 32
-"""A little more than the engine writes steps, so that each of its writes has a frame of its own."""
+"""As often as the engine writes steps."""
 WELCOME = (
     "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
     "anyway.\n"

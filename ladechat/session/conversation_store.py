@@ -71,6 +71,16 @@ class ConversationStore:
         """Is all that was answered in the conversation under way on the disk?"""
         return not (self._added and self._unwritten)
 
+    @property
+    def latest(self) -> bool:
+        """Has the conversation under way been added to, all of it kept, and none that is kept later than it?"""
+        if self.path is None or not self._added or not self.kept:
+            return False
+        try:
+            return self.path == max(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+        except (OSError, ValueError):  # another program has taken one of them away, or all
+            return False
+
     def add(self, exchange: Exchange) -> None:
         """Keep an exchange of the conversation under way."""
         self._added = True

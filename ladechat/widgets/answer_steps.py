@@ -42,7 +42,7 @@ class AnswerSteps:
         decoder: the name of the one that took the latest step.
         finished: the sum of the answer, once it has ended.
         remembered: tokens that were drafted from what earlier answers had left.
-        telling: the place of the latest step that accepted drafts; None without any.
+        telling: the place of the latest step that gave several tokens; None without any.
         size: bytes of what is encoded.
     """
 

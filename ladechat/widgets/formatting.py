@@ -27,6 +27,7 @@ REASONS = {
     "context": "the model's context is full",
     "failed": "broken off",
 }
+MEANT = "as long as answers get in a lesson"
 
 
 def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False) -> str:
@@ -35,13 +36,14 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
     Args:
         event: the end.
         remembered: how many of its tokens were drafted from what earlier answers had left.
-        limit_meant: whether answers are to end at their length limit, as in a lesson: it is no news then.
+        limit_meant: whether answers are to end at their length limit, as in a lesson.
     """
     parts = figures(event)
     if remembered:
         parts.append(f"{counted(remembered, 'draft')} remembered from earlier answers")
-    if event.reason in REASONS and not (limit_meant and event.reason == "max_new_tokens"):
-        parts.append(REASONS[event.reason])
+    if event.reason in REASONS:
+        meant = limit_meant and event.reason == "max_new_tokens"
+        parts.append(MEANT if meant else REASONS[event.reason])
     return " · ".join(parts)
 
 

@@ -30,7 +30,7 @@ SECONDS_TO_JOIN = 0.04
 """Extra delay, so that the panel is repainted together with the conversation's next frame instead of in one of its own.
 """
 
-LAST_TELLING = "the last that accepted drafts"
+LAST_TELLING = "the last that gave several tokens"
 """What is said of the pass that a finished answer is left at."""
 
 Span = tuple[str, Style]
@@ -198,7 +198,7 @@ class StepPanel(Panel):
         self.redraw()
 
     def stay_at(self, step: Step, passes: int) -> None:
-        """Draw the last step that accepted drafts again, and say which of so many passes it is: it is not the last."""
+        """Draw the last step that gave several tokens again, and say which of so many passes it is, not the last."""
         self._step, self._passes = step, passes
         self.redraw()
 

@@ -1,6 +1,7 @@
 """The guesses of one step: those of the n-gram pool and of other drafters, and how far the model agreed with each."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rich.style import Style
 
@@ -87,13 +88,10 @@ class PoolPanel(StepPanel):
             return "Nothing was guessed for this pass: it took the last token alone."
         draft = step.draft
         nodes = 0 if draft is None else len(draft.token_ids)
-        kept = 0 if draft is None else draft.verdicts.count("accepted")
         cells = sum(slot.row is not None for slot in slots_of(step))
         own = f", {cells} of them in cells of the Jacobi window" if cells else ""
-        marked = ", marked ✓" if kept else ""
-        parts = [
-            f"This pass tried {counted(nodes, 'drafted token')}{own}; the model accepted {kept or 'none'}{marked}."
-        ]
+        judged = _judged([] if draft is None else draft.verdicts)
+        parts = [f"This pass tried {counted(nodes, 'drafted token')}{own}; the model {judged}."]
         pool = step.pool
         if pool is not None:
             parts.append(
@@ -101,6 +99,9 @@ class PoolPanel(StepPanel):
                 f"{pool.hits:,} of {counted(pool.lookups, 'pass')}: an n-gram that begins with the "
                 "last token."
             )
+            untried = sum(not one.tried for one in pool.candidates)
+            if untried:
+                parts.append(f"It knows {counted(untried, 'guess')} more, for which this pass had no room: see G.")
         shown = [] if pool is None else pool.candidates
         parts.append(sources_explained([*([] if draft is None else draft.sources), *(one.source for one in shown)]))
         guesses = [*shown, *self._others(step)]
@@ -118,6 +119,7 @@ class PoolPanel(StepPanel):
         plain = step.draft is None and step.pool is None and not self._tested
         pool = step.pool
         guesses = [*([] if pool is None else pool.candidates), *self._others(step)]
+        guesses.sort(key=lambda guess: not guess.matched)  # what was accepted is seen, however little room there is
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
         if height >= LEGEND_ROWS and not plain:
             footer.insert(0, [(longest(width, LEGENDS), self.muted)])
@@ -223,6 +225,15 @@ class PoolPanel(StepPanel):
             f"{source_of(name).name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
         ]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
+
+
+def _judged(verdicts: Sequence[protocol.Verdict]) -> str:
+    """What the model made of drafted tokens, each with its mark."""
+    found = Counter(verdicts)
+    parts = [f"accepted {found['accepted']} (✓)" if found["accepted"] else "accepted none"]
+    parts += [f"refused {found['rejected']} (✗)"] if found["rejected"] else []
+    parts += [f"did not judge {found['untested']} (–)"] if found["untested"] else []
+    return ", ".join(parts)
 
 
 def _more(hidden: int) -> str:

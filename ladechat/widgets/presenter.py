@@ -50,6 +50,7 @@ from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.transcript import Transcript
 
 STARTING = "starting the engine …"
+READING = "reading the question …"
 ENDED = "the engine has ended"
 REOPENED = "reopened: how these answers were decoded is not kept"
 """Shown below a reopened conversation in place of the figures."""
@@ -183,6 +184,8 @@ class Presenter:
             self._transcript.add_steps(steps)
             self._side.show_steps(steps)
             self.inspection.show_place()
+            if self._activity == READING:  # of a question that the cache holds nothing is read
+                self.say(ANSWERING)
 
     def _show(self, event: Event) -> None:
         match event:
@@ -208,7 +211,7 @@ class Presenter:
                     self._side.clear()
                     self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
                     self._transcript.start("model", self._model)
-                self.say("reading the question …")
+                self.say(READING)
             case Prefilling():
                 self.say(ANSWERING)
                 if event.done_tokens < event.total_tokens:

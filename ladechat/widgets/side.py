@@ -124,7 +124,7 @@ class SidePanels(Vertical):
             self.query_one(PolicyPanel).show(choice)
 
     def show_finished(self, event: TurnFinished) -> None:
-        """The sum of an answer. Its last step, the end of the text, says least: the last that accepted drafts stays."""
+        """The sum of an answer. Its last step, the end of the text, says least: the last that gave several stays."""
         self.answer.finished = event
         if self.looked_at is None:
             self._show_end()
@@ -179,9 +179,12 @@ class SidePanels(Vertical):
         if event is not None:
             self.query_one(SpeedPanel).show_finished(event)
         if answer.telling is not None and answer.telling < len(answer) - 1:
-            step = answer.step(answer.telling)
+            steps = [answer.step(place) for place in range(answer.telling + 1)]
             for panel in self.query(StepPanel):
-                panel.stay_at(step, len(answer))
+                panel.clear()
+                for step in steps:
+                    panel.show_step(step)
+                panel.stay_at(steps[-1], len(answer))
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

@@ -166,11 +166,11 @@ class Transcript(ScrollView, can_focus=True):
         else:
             self._grow()
             self.refresh()
-        if at_end and not self.is_vertical_scrollbar_grabbed and self._marked is None:
+        if at_end and not self.is_vertical_scrollbar_grabbed and (self._marked is None or self.is_anchored):
             self.anchor()
 
     def _grow(self) -> None:
-        """Take over the number of lines. The whole screen is laid out anew only if a scrollbar comes or goes."""
+        """Take over the number of lines. With a scrollbar there, more of them need no new layout of the screen."""
         size, room = Size(self._wrapped_width, len(self._lines)), self.container_size.height
         if size.height >= self.virtual_size.height > room:
             self.set_reactive(Widget.virtual_size, size)

@@ -26,6 +26,16 @@ def editing(stage: Stage) -> bool:
     return stage.app.query_one("#editing").display
 
 
+async def test_a_question_that_the_cache_holds_is_not_said_to_be_read_while_its_answer_comes() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    stage.engine.prompt_cached = True
+    async with stage.app.run_test() as pilot:
+        await ask(pilot, "One?")
+        await wait_until(pilot, lambda: stage.activity == "reading the question …")
+        stage.engine.release(2)
+        await wait_until(pilot, lambda: stage.activity == "answering …")
+
+
 async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -> None:
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:

@@ -302,6 +302,22 @@ def test_a_conversation_of_which_all_was_taken_back_leaves_no_file(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_whether_a_conversation_is_the_latest_is_known_without_reading_all(tmp_path: Path) -> None:
+    def latest() -> list[bool]:
+        return [store.latest for store in (one, other)]
+
+    one, other = ConversationStore(tmp_path), ConversationStore(tmp_path)
+    assert latest() == [False, False]
+    one.add(exchange("One?"))
+    assert latest() == [True, False]
+    for path in tmp_path.iterdir():
+        os.utime(path, (1, 1))
+    other.add(exchange("Two?"))
+    assert latest() == [False, True]
+    other.open(other.conversations()[0])
+    assert latest() == [False, False], "nothing was asked in it"
+
+
 def test_a_failure_is_told_once_and_what_was_not_written_follows_later(tmp_path: Path) -> None:
     folder = tmp_path / "talks"
     folder.write_text("in the way")

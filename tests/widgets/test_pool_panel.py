@@ -91,12 +91,22 @@ async def test_every_source_is_a_whole_word_at_any_width_and_explained_while_it_
             assert f"Where drafts come from: {words}, " in panel.explain()
 
 
+async def test_what_was_accepted_is_seen_however_little_room_there_is() -> None:
+    panel = PoolPanel()
+    others = [candidate([f"x{place}", "y"], "prompt") for place in range(9)]
+    known = [*others, candidate(["a", "b"], "prompt", matched=2)]
+    panel.show_step(step(["a", "b", "."], pool=pool_view("the", known)))
+    async with Host(panel, 50, 5).run_test():
+        assert lines(panel)[2].startswith("✓✓ a b")
+        assert lines(panel)[1].endswith("+8 more")
+
+
 @pytest.mark.parametrize(
     ("tokens", "matched", "words"),
     [
         ([], 0, "This pass tried 0 drafted tokens; the model accepted none."),
-        (["a"], 0, "This pass tried 1 drafted token; the model accepted none."),
-        (["a", "b"], 2, "This pass tried 2 drafted tokens; the model accepted 2, marked ✓."),
+        (["a"], 0, "This pass tried 1 drafted token; the model accepted none, refused 1 (✗)."),
+        (["a", "b"], 2, "This pass tried 2 drafted tokens; the model accepted 2 (✓)."),
     ],
 )
 async def test_it_says_in_sound_english_what_was_drafted(tokens: list[str], matched: int, words: str) -> None:
@@ -105,6 +115,13 @@ async def test_it_says_in_sound_english_what_was_drafted(tokens: list[str], matc
         known = [candidate(tokens, "suffix", matched=matched)] if tokens else []
         panel.show_step(step([*tokens[:matched], "."], pool=pool_view("x", known)))
         assert panel.explain().startswith(words)
+
+
+async def test_marks_are_explained_with_how_often_each_was_given_and_what_was_not_tried() -> None:
+    panel = pool_step()
+    async with Host(panel, 50, 8).run_test():
+        assert "the model accepted 3 (✓), refused 2 (✗), did not judge 3 (–)." in panel.explain()
+        assert "It knows 1 guess more, for which this pass had no room: see G." in panel.explain()
 
 
 async def test_the_mark_of_a_token_that_was_not_judged_is_no_dot_as_a_space_is_and_is_explained_at_any_width() -> None:

@@ -129,6 +129,22 @@ async def test_a_line_is_written_once_when_it_scrolls_and_not_at_all_when_only_o
         assert terminal.shown() == await terminal.drawn_anew(pilot)
 
 
+async def test_the_end_is_followed_again_from_the_key_on_that_goes_there_while_a_step_is_marked() -> None:
+    terminal = Terminal()
+    async with terminal.run_test(size=(WIDTHS[1], ROWS)) as pilot:
+        for _ in range(3):
+            await terminal.do(pilot, "steps", 12)
+        transcript = terminal.widget
+        assert isinstance(transcript, Transcript)
+        transcript.mark(1, 2)
+        await pilot.pause()
+        await terminal.do(pilot, "steps", 12)
+        assert not transcript.follows_end
+        transcript.action_scroll_to_end()
+        await terminal.do(pilot, "steps", 6)
+        assert transcript.scroll_offset.y == transcript.max_scroll_y
+
+
 @pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(
