@@ -56,7 +56,7 @@ def test_every_screen_comes_when_it_is_asked_for_and_goes_again(
 
     opened(terminal, "The explanations", ("?",), CLOSE, "Jacobi window")
     opened(terminal, "The help", ("F1",), CLOSE, "What you see", "One forward pass of the model")
-    opened(terminal, "The palette", ("C-p",), "Search for commands", "Ask again")
+    opened(terminal, "The palette", ("C-p",), "Search for commands", "Continue the answer")
     opened(terminal, "The conversations", ("C-o",), "Conversations · 1", "1 question")
     opened(terminal, "The settings", ("/", "s", "e", "t", "t", "i", "n", "g", "s", "Enter"), CLOSE, "top-k")
 

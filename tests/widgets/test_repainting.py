@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript import FORMATTING_SECONDS, Transcript
 from tests.widgets.hosting import Host
 from tests.widgets.sample_steps import TEXT, step
 
@@ -101,6 +101,9 @@ async def go_through(operations: Sequence[Operation]) -> None:
         await terminal.connect(pilot)
         for name, number in operations:
             await terminal.do(pilot, name, number)
+        assert isinstance(terminal.widget, Transcript)
+        if terminal.widget.formatted:  # an answer that came just now is formatted a little later
+            await pilot.pause(2 * FORMATTING_SECONDS)
         shown = terminal.shown()
         assert shown == await terminal.drawn_anew(pilot)
 
