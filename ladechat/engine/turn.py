@@ -33,7 +33,7 @@ DEFAULT_MAX_NEW_TOKENS = 512
 POLICY_SECONDS = 0.5
 """How long what the policy expects may be out of date on a screen."""
 FRAME_SECONDS = 1 / 32
-"""Steps that take less than this, a frame of the app, are emitted several together, which takes less time."""
+"""A frame of the app. Steps that take less are emitted several together, which takes less time."""
 SEED_BITS = 32
 SEEDS = 2**53
 """Numbers from here on are not exact in every language's JSON."""

@@ -179,12 +179,9 @@ class SidePanels(Vertical):
         if event is not None:
             self.query_one(SpeedPanel).show_finished(event)
         if answer.telling is not None and answer.telling < len(answer) - 1:
-            steps = [answer.step(place) for place in range(answer.telling + 1)]
+            step = answer.step(answer.telling)
             for panel in self.query(StepPanel):
-                panel.clear()
-                for step in steps:
-                    panel.show_step(step)
-                panel.stay_at(steps[-1], len(answer))
+                panel.stay_at(step, len(answer))
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
