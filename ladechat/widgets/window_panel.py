@@ -184,7 +184,7 @@ class WindowPanel(StepPanel):
     def _origin(self, width: int) -> Row:
         """The latest column that came true, for as long as there is no later one."""
         paid_off = self._paid_off
-        if paid_off is None:
+        if paid_off is None or self._step is None or paid_off.step > self._step.index:  # which stays at an earlier pass
             return []
         after = f" stood here from +{paid_off.column} on, {counted(paid_off.passes, 'pass')} ago"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))

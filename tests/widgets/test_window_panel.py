@@ -93,6 +93,8 @@ async def test_accepted_tokens_are_traced_to_the_column_that_they_were() -> None
         assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› stood here from +1 on, 2 passes ago"
         panel.show_step(step([" other"], index=7, window=view))
         assert (await drawn(pilot, panel))[-1].endswith("2 passes ago"), "until another one comes true"
+        panel.stay_at(step([" pool"], index=5, window=view), 8)
+        assert not any("ago" in line for line in await drawn(pilot, panel)), "at an earlier pass it is not yet so"
         elsewhere = pool_view(" pool", [candidate([" holds", " n", "-grams"], "prompt", 2)])
         panel.clear()
         panel.show_step(step([" holds", " n", " of"], index=8, window=view, pool=elsewhere))
