@@ -4,7 +4,7 @@ from textual.command import Hit, Hits
 from textual.system_commands import SystemCommandsProvider
 
 BY_HELP = 0.5
-"""Less than the score of any title that matches."""
+"""Below the score of any title that matches: commands found by their help come last."""
 
 
 class CommandSearch(SystemCommandsProvider):
