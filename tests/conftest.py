@@ -1,6 +1,7 @@
 """What every test runs with: no network, no settings of the person who runs them, no clock over hypothesis."""
 
 import os
+import random
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,24 @@ os.environ["COLORTERM"] = "truecolor"  # whatever terminal the tests run in; tho
 
 settings.register_profile("full", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("short", settings.get_profile("full"), max_examples=40)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--shuffle 7` runs the tests in an order of dice; the same number is the same order."""
+    parser.addoption("--shuffle", metavar="SEED", help="run folders, files and tests in this seed's random order")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.getoption("--shuffle")
+    return None if seed is None else f"random order: --shuffle {seed}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle folders, the files of each, and the tests of each: fixtures of a file are made once all the same."""
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        items.sort(key=lambda item: [random.Random(seed + node.nodeid).random() for node in item.listchain()])
 
 
 def pytest_configure(config: pytest.Config) -> None:
