@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+from ladechat.model.checkpoint.file_checks import check_files
 from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.generation_config import GenerationFile, SamplingDefaults, read_generation_config
 from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf
-from ladechat.model.checkpoint.sampling_defaults import SamplingDefaults, sampling_defaults
 from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.swap import use_kernels
 from ladechat.model.loading.config import read_config
+from ladechat.model.loading.end_tokens import end_tokens
 from ladechat.model.loading.gguf_config import gguf_config
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.model.loading.heap import freed_at_once
@@ -24,6 +26,7 @@ from ladechat.model.loading.memory import check_memory, useful_cache_bytes
 from ladechat.model.loading.quantization import check_quantization, described_parameters, quantization_method
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.loading.threads import kernel_threads
+from ladechat.model.loading.tokenizer import checkpoint_tokenizer
 from ladechat.model.loading.trained_maps import Maps, load_maps
 from ladechat.model.loading.weight_only import check_weight_only, weight_only_bytes
 from ladechat.model.loading.weights import FractionProgress, load_weights
@@ -53,6 +56,9 @@ class LoadedModel:
         runner: what a decoder uses.
         model: the model itself (of a shared one, the shard of this process), for what a runner does not tell. Its
             passes belong to the runner.
+        eos_ids: the tokens that end an answer, see `ladechat.model.loading.end_tokens`.
+        embeddings: the ids that it has embeddings for: 0 up to this number.
+        notices: what the user should know of the checkpoint, in a sentence each.
         maps: what was trained for it, as far as it is there.
     """
 
@@ -72,6 +78,8 @@ class LoadedModel:
     quantization: str | None
     sampling_defaults: SamplingDefaults | None
     eos_ids: frozenset[int]
+    embeddings: int
+    notices: tuple[str, ...]
     load_seconds: float
     maps: Maps
 
@@ -110,7 +118,9 @@ def load(
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     gguf = read_gguf(folder, name) if is_gguf(folder) else None
-    if gguf is not None:
+    if gguf is None:
+        check_files(folder, name)
+    else:
         _check_gguf_options(gguf, quantize, workers)
     config = _config(folder, name, gguf)
     text = config.get_text_config()  # of a model that also sees or hears, the part that writes
@@ -124,7 +134,8 @@ def load(
     else:
         _check_fits(folder, name, config, place, number_type, cache_bytes, quantize, gguf)
     report(WEIGHTS_STAGE)
-    tokenizer = _tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
+    tokenizer = checkpoint_tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
+    generation = read_generation_config(folder) if gguf is None else GenerationFile(None)
     mesh = first_shard(workers, folder, name, devices, number_type, context_length) if workers else None
     method = quantization_method(config)
     with freed_at_once():
@@ -138,6 +149,9 @@ def load(
     except UnsupportedModel as error:
         raise _unsupported(str(error)) from error
     shared = Rank0Runner(runner, workers) if workers else runner
+    named = [getattr(one, "eos_token_id", None) for one in (model.generation_config, model.config, tokenizer)]
+    vocabulary = int(text.vocab_size)
+    ends = end_tokens(named, tokenizer, vocabulary)
     return LoadedModel(
         runner=shared,
         model=model,
@@ -148,13 +162,15 @@ def load(
         tokenizer_fingerprint=(gguf.tokenizer_fingerprint if gguf else tokenizer_fingerprint(folder)) or "unknown",
         parameters=parameters,
         layers=int(text.num_hidden_layers),
-        vocabulary=int(text.vocab_size),
+        vocabulary=vocabulary,
         context_length=context_length,
         device=_device_name(place) if workers is None else f"{len(devices)} × {_device_name(place)}",
         dtype=str(model.dtype).removeprefix("torch."),
         quantization=gguf.quantization if gguf else method or quantize,
-        sampling_defaults=sampling_defaults(folder),
-        eos_ids=_eos_ids(name, model, tokenizer),
+        sampling_defaults=generation.sampling,
+        eos_ids=ends.ids,
+        embeddings=int(getattr(model.get_input_embeddings(), "num_embeddings", vocabulary)),
+        notices=(*generation.left_out, *ends.notices),
         maps=load_maps(shared, folder, name, model.dtype, maps),
         load_seconds=time.perf_counter() - started,
     )
@@ -248,37 +264,6 @@ def _context_length(config: Any) -> int:
     """The positions a model may use."""
     longest = getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT
     return stretched_context(config, int(longest))
-
-
-def _tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
-    try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
-    except Exception as error:  # reading what others wrote, the libraries raise anything
-        message = f"{name} has no tokenizer that can be read: {first_sentence(error)}"
-        raise LoadError("load_failed", message, "Put tokenizer.json or tokenizer.model beside the weights.") from error
-    return tokenizer
-
-
-def _eos_ids(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Every token id that any part of the checkpoint names as an end of text.
-
-    Raises:
-        LoadError: one of them is no id.
-    """
-    found: set[int] = set()
-    generation = getattr(model, "generation_config", None)
-    for owner in (generation, model.config, tokenizer):
-        named = getattr(owner, "eos_token_id", None)
-        for one in named if isinstance(named, list | tuple) else [named]:
-            if isinstance(one, int) and not isinstance(one, bool):
-                found.add(one)
-            elif one is not None:
-                message = f"{name} names {str(one)[:40]!r} as the token that ends an answer, which is no token id."
-                hint = "Put the number of that token into its config.json and generation_config.json as eos_token_id."
-                raise LoadError("load_failed", message, hint)
-    return frozenset(found)
 
 
 def _unsupported(message: str) -> LoadError:

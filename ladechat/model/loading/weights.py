@@ -18,6 +18,7 @@ from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf, 
 from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf, unreadable
 from ladechat.model.checkpoint.gguf_file import check_tensors as check_gguf_tensors
 from ladechat.model.loading.config import read_config
+from ladechat.model.loading.generation import generation_config
 from ladechat.model.loading.gguf_config import gguf_config
 from ladechat.model.loading.tensors import FILES_HINT, check_tensors
 from ladechat.model.loading.weight_only import weight_only_config
@@ -68,10 +69,11 @@ def load_weights(
     packed = is_gguf(folder)
     if packed:
         options |= _unpacking(read_gguf(folder, name))
-        folder = folder.parent
     else:
         weight_files(folder)  # refuses an index that leads elsewhere
         options["config"] = read_config(folder)
+    options["generation_config"] = generation_config(folder, options["config"])
+    folder = folder.parent if packed else folder
     # Straight to its device, which takes no main memory. transformers needs accelerate for that.
     placed = is_accelerate_available() and (quantised or quantize is not None or device.type != "cpu")
     if mesh is not None:

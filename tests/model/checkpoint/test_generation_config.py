@@ -1,10 +1,10 @@
-"""What a checkpoint says of its own sampling is read as it stands, and junk is nothing said."""
+"""What a checkpoint says of its own generation is read as far as it makes sense, and what is left out is said."""
 
 from pathlib import Path
 
 import pytest
 
-from ladechat.model.checkpoint.sampling_defaults import SamplingDefaults, sampling_defaults
+from ladechat.model.checkpoint.generation_config import SamplingDefaults, read_generation_config
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from ladechat.model.checkpoint.sampling_defaults import SamplingDefaults, sampli
         ('{"temperature": 1}', SamplingDefaults(False, 1.0, None, None)),
         (
             '{"do_sample": "yes", "temperature": "hot", "top_p": NaN, "top_k": true}',
-            SamplingDefaults(False, None, None, None),
+            None,
         ),
         ('{"eos_token_id": 2}', None),
         ("[]", None),
@@ -27,8 +27,8 @@ from ladechat.model.checkpoint.sampling_defaults import SamplingDefaults, sampli
 )
 def test_what_the_file_says_is_what_is_shown(tmp_path: Path, text: str, found: SamplingDefaults | None) -> None:
     (tmp_path / "generation_config.json").write_text(text)
-    assert sampling_defaults(tmp_path) == found
+    assert read_generation_config(tmp_path).sampling == found
 
 
 def test_a_checkpoint_without_the_file_says_nothing(tmp_path: Path) -> None:
-    assert sampling_defaults(tmp_path) is None
+    assert read_generation_config(tmp_path).sampling is None

@@ -1,0 +1,101 @@
+"""A checkpoint's generation_config.json as far as its values make sense, and how it would have its tokens drawn."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ladechat.model.checkpoint.file_checks import NoObject, read_object
+
+FILE = "generation_config.json"
+MOST_OF_A_VALUE = 40
+"""Characters of a value in a notice."""
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _ids(value: object) -> bool:
+    return all(map(_integer, value)) if isinstance(value, list) else _integer(value)
+
+
+RULES: Mapping[str, Callable[[Any], bool]] = {
+    "do_sample": lambda value: isinstance(value, bool),
+    "temperature": lambda value: _number(value) and value >= 0,
+    "top_p": lambda value: _number(value) and 0 < value <= 1,
+    "top_k": lambda value: _integer(value) and 0 <= value < 2**53,
+    "min_p": lambda value: _number(value) and 0 <= value < 1,
+    "repetition_penalty": lambda value: _number(value) and value > 0,
+    "eos_token_id": _ids,
+    "bos_token_id": _integer,
+    "pad_token_id": _ids,
+}
+"""What makes sense of the values that matter here; null always does."""
+
+
+@dataclass(frozen=True)
+class SamplingDefaults:
+    """How a checkpoint itself would have its tokens drawn. None where it does not say. For showing: what is asked for
+    decides.
+    """
+
+    do_sample: bool
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+
+
+@dataclass(frozen=True)
+class GenerationFile:
+    """What generation_config.json says.
+
+    Attributes:
+        values: those that make sense; None where there is no such file, or nothing in it that can be read.
+        left_out: in a sentence each, what is not used.
+    """
+
+    values: Mapping[str, Any] | None
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def sampling(self) -> SamplingDefaults | None:
+        """How tokens would be drawn; None where it says nothing on that."""
+        values = self.values or {}
+        if not values.keys() & {"do_sample", "temperature", "top_p", "top_k"}:
+            return None
+        temperature, top_p = values.get("temperature"), values.get("top_p")
+        return SamplingDefaults(
+            do_sample=values.get("do_sample") is True,
+            temperature=None if temperature is None else float(temperature),
+            top_p=None if top_p is None else float(top_p),
+            top_k=values.get("top_k"),
+        )
+
+
+def read_generation_config(folder: Path) -> GenerationFile:
+    """Read the generation_config.json of a checkpoint. What makes no sense in it is left out, and said."""
+    path = folder / FILE
+    if not path.exists():
+        return GenerationFile(None)
+    try:
+        found = read_object(path)
+    except NoObject as error:
+        return GenerationFile(None, (f"The checkpoint's {FILE} {error}; it is left out.",))
+    values, left_out = {}, []
+    for key, value in found.items():
+        rule = RULES.get(key)
+        sound = value is None or rule is None or rule(value)
+        if not sound and isinstance(value, list) and any(map(_integer, value)):
+            values[key] = [one for one in value if _integer(one)]
+        elif sound:
+            values[key] = value
+        if not sound:
+            shown = repr(value)[:MOST_OF_A_VALUE]
+            left_out.append(f"The checkpoint's {FILE} has {key} {shown}, which cannot be; it is left out.")
+    return GenerationFile(values, tuple(left_out))

@@ -1,0 +1,28 @@
+"""What transformers' `generate` takes from a checkpoint, without what cannot be read in it."""
+
+from pathlib import Path
+from typing import Any
+
+from transformers import GenerationConfig
+
+from ladechat.model.checkpoint.files import is_gguf
+from ladechat.model.checkpoint.generation_config import RULES, read_generation_config
+
+
+def generation_config(folder: Path, config: Any) -> GenerationConfig | None:
+    """The generation config of a model; None where there is no file of it, and transformers makes it of config.json.
+
+    Args:
+        folder: the checkpoint, a folder or a GGUF file. Beside the latter may lie the files of other models.
+        config: the model's.
+    """
+    if is_gguf(folder):
+        return GenerationConfig.from_model_config(config)
+    file = read_generation_config(folder)
+    values = file.values
+    if values is None:
+        return GenerationConfig.from_model_config(config) if file.left_out else None
+    try:
+        return GenerationConfig.from_dict(dict(values))
+    except Exception:  # some other value: those that matter here are checked
+        return GenerationConfig.from_dict({key: value for key, value in values.items() if key in RULES})

@@ -1,0 +1,143 @@
+"""The tokenizer of a checkpoint in a folder, held to its tokenizer.json.
+
+transformers 5 builds many tokenizers anew by the class that tokenizer_config.json names, and takes only the vocabulary
+from tokenizer.json. Where a checkpoint names another class than its own, as R1's distillations name Llama's over a
+byte-level vocabulary, spaces are lost in prompts and answers. The file says what the model was trained with.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from ladechat.model.checkpoint.files import LoadError, first_sentence
+
+FILE = "tokenizer.json"
+PARTS = ("normalizer", "pre_tokenizer", "decoder")
+"""What a tokenizer does besides merging. Its post-processor adds tokens that a chat template has already."""
+
+TRAITS = ("unk_token", "fuse_unk", "byte_fallback", "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix")
+"""Of a BPE model, besides its vocabulary and merges."""
+
+TELLING = (
+    *(
+        "Hello world, how are you?",
+        " leading",
+        "trailing ",
+        "two  spaces",
+        "a\n\nb\r\n\tc",
+        "1234567 3.14",
+        "I'll don't",
+    ),
+    *(
+        "Größe, naïve café – über",
+        "你好，世界",
+        "Привет, мир",
+        "😀🎉",
+        "e\u0301 ﬁ ① ｆｕｌｌ",
+        "def f(x):\n    return x+1",
+    ),
+)
+"""Texts that tokenizers of different kinds cut differently."""
+
+HINT = "Put tokenizer.json or tokenizer.model beside the weights."
+
+
+def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
+    """Read the tokenizer of a checkpoint: as transformers makes it, unless tokenizer.json says something else.
+
+    Args:
+        folder: the checkpoint's.
+        name: what it is called in messages.
+
+    Raises:
+        LoadError: there is none that can be read, or none that does what tokenizer.json says.
+    """
+    file = _file(folder / FILE, name)
+    try:
+        made: PreTrainedTokenizerBase | None = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    except Exception as error:  # reading what others wrote, the libraries raise anything
+        if file is None:
+            raise LoadError(
+                "load_failed", f"{name} has no tokenizer that can be read: {first_sentence(error)}", HINT
+            ) from error
+        made = None
+    if file is None:
+        assert made is not None
+        return made
+    return made if made is not None and same(made, file) else _of_file(folder, name, file)
+
+
+def same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
+    """Whether a tokenizer does what a tokenizer.json says. It may have tokens more, which other files name."""
+    backend = getattr(made, "backend_tokenizer", None)
+    if backend is not None and (_facts(backend) != _facts(file)):
+        return False
+    vocabulary = made.get_vocab()
+    if any(vocabulary.get(token) != token_id for token, token_id in file.get_vocab().items()):
+        return False
+    marks = [str(token) for token in file.get_added_tokens_decoder().values()]
+    return all(_agree(made, file, text) for text in (*TELLING, " ".join(f"a {mark} b{mark}c" for mark in marks)))
+
+
+def _agree(made: PreTrainedTokenizerBase, file: Tokenizer, text: str) -> bool:
+    """Whether both make the same tokens of a text, and the same text of these."""
+    token_ids = file.encode(text, add_special_tokens=False).ids
+    if list(made.encode(text, add_special_tokens=False)) != token_ids:
+        return False
+    back = made.decode(token_ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return bool(back == file.decode(token_ids, skip_special_tokens=False))
+
+
+def _facts(tokenizer: Tokenizer) -> list[Any]:
+    """How it treats a text, apart from its vocabulary."""
+    parts = [getattr(tokenizer, part) for part in PARTS]
+    states = [None if part is None else json.loads(part.__getstate__()) for part in parts]
+    return [*states, type(tokenizer.model), *(getattr(tokenizer.model, trait, None) for trait in TRAITS)]
+
+
+def _file(path: Path, name: str) -> Tokenizer | None:
+    """What tokenizer.json says, without what it cuts off or fills up; None where there is no such file."""
+    if not path.exists():
+        return None
+    try:
+        file = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing more special
+        message = f"The {FILE} of {name} cannot be read: {first_sentence(error)}"
+        raise LoadError("load_failed", message, "Copy it again, or use another copy of the model.") from error
+    file.no_truncation()
+    file.no_padding()
+    return file
+
+
+def _of_file(folder: Path, name: str, file: Tokenizer) -> PreTrainedTokenizerBase:
+    """The tokenizer of tokenizer.json, with the template, the roles and the further tokens that the other files name.
+
+    Raises:
+        LoadError: these files change what tokenizer.json says.
+    """
+    try:
+        named: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+        further = sorted(named.added_tokens_decoder.items())
+        known = file.get_vocab()
+        own = Tokenizer.from_str(file.to_str())
+        own.add_tokens([token for _, token in further if str(token) not in known])
+        roles = {role: str(token) for role, token in named.special_tokens_map.items() if isinstance(token, str)}
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_object=own,
+            chat_template=named.chat_template,
+            clean_up_tokenization_spaces=False,
+            **roles,
+        )
+        agrees = same(tokenizer, file)
+    except Exception as error:  # as above
+        message = f"The tokenizer of {name} cannot be built from its {FILE}: {first_sentence(error)}"
+        raise LoadError("load_failed", message, HINT) from error
+    if not agrees:
+        message = f"The tokenizer_config.json of {name} asks for another tokenizer than its {FILE} holds."
+        raise LoadError("load_failed", message, "Use another copy of the model, one as transformers saves it.")
+    return tokenizer
