@@ -51,7 +51,8 @@ def scripted_checkpoint(
     following = torch.full((size,), script[0])
     for token, after in pairwise(script):
         following[token] = after
-    shape = {**SHAPE, "vocab_size": size, "hidden_size": size, "num_hidden_layers": 2, "intermediate_size": 8}
+    width = size + -size % SHAPE["num_attention_heads"]
+    shape = {**SHAPE, "vocab_size": size, "hidden_size": width, "num_hidden_layers": 2, "intermediate_size": 8}
     eos_token_id = vocabulary[special[0]]
     model = LlamaForCausalLM(
         LlamaConfig(**{**shape, "bos_token_id": None, "pad_token_id": None, "eos_token_id": eos_token_id, **config})
@@ -60,7 +61,7 @@ def scripted_checkpoint(
         for layer in model.model.layers:
             layer.self_attn.o_proj.weight.zero_()
             layer.mlp.down_proj.weight.zero_()
-        model.model.embed_tokens.weight.copy_(torch.eye(size))
+        model.model.embed_tokens.weight.copy_(torch.eye(size, width))
         model.lm_head.weight.zero_()
         model.lm_head.weight[following, torch.arange(size)] = 1.0
     model.save_pretrained(folder)

@@ -12,6 +12,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
 from ladechat.model.checkpoint.template import rendered
 from ladechat.model.load import LoadedModel
+from ladechat.model.loading.known_ids import UnknownToken, check_ids
 from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS
 
 
@@ -33,8 +34,8 @@ def make_prompts(
     `tick` is called after every turn.
 
     Raises:
-        Refused: a prompt that leaves no room for the answer in the model's context, or that the model's chat template
-            does not take.
+        Refused: a prompt that leaves no room for the answer in the model's context, that the model's chat template
+            does not take, or with a token that the model has no embedding for.
     """
     prompts = []
     for question in questions:
@@ -42,7 +43,7 @@ def make_prompts(
         for number, turn in enumerate(question.turns, start=1):
             name = question.name if len(question.turns) == 1 else f"{question.name}, turn {number}"
             messages.append({"role": "user", "content": turn})
-            token_ids = _tokens(loaded.tokenizer, messages, name)
+            token_ids = _tokens(loaded, messages, name)
             _check_room(name, len(token_ids), max_new_tokens, loaded.context_length)
             answer = _plain_answer(loaded, token_ids, max_new_tokens)
             prompts.append(Prompt(question.kind, name, token_ids, answer))
@@ -59,13 +60,22 @@ def judged_prompt(loaded: LoadedModel) -> list[int]:
         Refused: as `make_prompts`.
     """
     name = "what layers are judged by"
-    token_ids = _tokens(loaded.tokenizer, [{"role": "user", "content": JUDGED_QUESTION}], name)
+    token_ids = _tokens(loaded, [{"role": "user", "content": JUDGED_QUESTION}], name)
     _check_room(name, len(token_ids), JUDGED_TOKENS, loaded.context_length)
     return token_ids
 
 
-def _tokens(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], name: str) -> list[int]:
+def _tokens(loaded: LoadedModel, messages: list[dict[str, str]], name: str) -> list[int]:
     """A conversation as the model's chat template writes it; as bare paragraphs where it has none."""
+    token_ids = _encoded(loaded.tokenizer, messages, name)
+    try:
+        check_ids(token_ids, loaded.embeddings, loaded.tokenizer)
+    except UnknownToken as error:
+        raise Refused(f"Of {name}: {error} {error.hint}") from error
+    return token_ids
+
+
+def _encoded(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], name: str) -> list[int]:
     if not tokenizer.chat_template:
         text = "\n\n".join(message["content"].strip() for message in messages) + "\n\n"
         return list(tokenizer.encode(text))

@@ -1,8 +1,13 @@
 """What could not be done, in words."""
 
+from typing import TYPE_CHECKING
+
 from ladechat import catalog
 from ladechat.model.parallel.workers import OUT_OF_MEMORY
 from ladechat.protocol import Failed, Settings
+
+if TYPE_CHECKING:
+    from ladechat.model.loading.known_ids import UnknownToken
 
 MOST_OF_AN_ERROR = 2000
 """Characters of what a library says that are shown; the log has the rest."""
@@ -20,6 +25,11 @@ def bad_command(reason: object, turn: int | None = None) -> Failed:
     message = f"A line on the engine's input is not a command it can carry out: {reason}."
     hint = "docs/protocol.md lists the commands and their fields."
     return Failed(code="bad_command", message=message, hint=hint, turn=turn)
+
+
+def unknown_token(error: "UnknownToken", turn: int) -> Failed:
+    """A prompt with a token that the model cannot read."""
+    return Failed(code="bad_command", message=str(error), hint=error.hint, turn=turn)
 
 
 def bad_settings(error: Exception) -> Failed:

@@ -9,6 +9,7 @@ from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.turn import Emit, Service, save_memory
 from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.loading.known_ids import UnknownToken, check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.registry import why_unusable
 from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS, budget
@@ -45,7 +46,8 @@ def search_layers(
     question = [protocol.Message(role="user", content=JUDGED_QUESTION)]
     try:
         prompt = service.chat.fit(question, service.loaded.context_length, JUDGED_TOKENS).token_ids
-    except (MessageTooLong, NothingToAnswer):  # every question will be told of it
+        check_ids(prompt, service.loaded.embeddings, service.loaded.tokenizer)
+    except (MessageTooLong, NothingToAnswer, UnknownToken):  # every question will be told of it
         return
     over = budget(seconds, report.fraction_done, stop_wanted)
     _attempt(lambda: service.decoders.search_layers(prompt, over), service, emit)

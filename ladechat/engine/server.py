@@ -20,6 +20,7 @@ from ladechat.engine.failures import (
     ends_the_process,
     pool_file,
     unexpected,
+    unknown_token,
     worker_ended,
 )
 from ladechat.engine.loading_events import STAGES, LoadingReport, ready
@@ -174,11 +175,17 @@ class Engine:
         """Serve for as long as the process lives: the inbox ends it."""
         while True:
             command = self._next()
-            if isinstance(command, Generate):
-                self._answer(command)
-            else:
-                self._take(command)
-            self._apply_changes(self._stream.emit)
+            try:
+                if isinstance(command, Generate):
+                    self._answer(command)
+                else:
+                    self._take(command)
+                self._apply_changes(self._stream.emit)
+            except BaseException as error:  # whatever a command provokes, the next one is carried out
+                if ends_the_process(error):
+                    raise
+                traceback.print_exc()
+                self._stream.emit(unexpected(error, turn=None, fatal=False))
 
     def _next(self) -> Command | ProtocolError:
         """The next command. Until it comes, what no step shall wait for is done: tokens get their texts."""
@@ -238,18 +245,19 @@ class Engine:
         """Carry out the changes of settings that have come, and emit them."""
         from ladechat.engine.decoders import RefusedSettings
 
-        for change in self._changes:
+        while self._changes:
+            change = self._changes.pop(0)  # first: whatever it provokes, it is not tried again
             try:
                 self._service.decoders.apply(_changed(self._service.decoders.settings, change))
             except RefusedSettings as error:
                 emit(bad_command(error))
             else:
                 emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
-        self._changes.clear()
 
     def _answer(self, command: Generate) -> None:
         from ladechat.engine.conversation import MessageTooLong, NothingToAnswer
         from ladechat.engine.turn import answer
+        from ladechat.model.loading.known_ids import UnknownToken
 
         self._stop = False
         self._pace.begin_answer()
@@ -260,6 +268,8 @@ class Engine:
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=error.hint, turn=command.turn))
         except NothingToAnswer as error:
             self._stream.emit(bad_command(error, turn=command.turn))
+        except UnknownToken as error:
+            self._stream.emit(unknown_token(error, command.turn))
         except BaseException as error:  # the conversation is not lost because one answer was
             if ends_the_process(error):
                 raise

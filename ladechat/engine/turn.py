@@ -20,6 +20,7 @@ from ladechat.engine.failures import ends_the_process, passes_made_smaller, unex
 from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.step_events import step_event
 from ladechat.model.load import LoadedModel
+from ladechat.model.loading.known_ids import check_ids
 from ladechat.model.loading.memory_use import memory_use
 from ladechat.model.loading.pass_facts import pass_facts
 from ladechat.model.runners.out_of_memory import memory_is_used_up
@@ -108,6 +109,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     Raises:
         MessageTooLong: before anything was emitted.
         NothingToAnswer: before anything was emitted.
+        UnknownToken: before anything was emitted.
     """
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
@@ -116,17 +118,15 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     if prompt is None:
         emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
         return
+    check_ids(prompt.all_ids, service.loaded.embeddings, service.loaded.tokenizer)
     seed = service.seed(command.turn) if command.seed is None else command.seed
     limits = Limits(limit_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
     _announce(command.turn, prompt, limits, seed, service, emit)
-    sampler = service.decoders.begin(prompt.token_ids, seed, prompt.answer)
-    detokenizer = Detokenizer(service.texts)
-    if prompt.answer:
-        detokenizer.resume(prompt.answer, command.messages[-1].content)
-    turn = _Turn(service, command, prompt, sampler, limits, emit, detokenizer, list(prompt.answer))
+    turn = _Turn(service, command, prompt, limits, emit, list(prompt.answer))
     reason: protocol.FinishReason = "failed"
     memory_used_up = False
     try:
+        turn.begin(seed)
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
     except BaseException as error:  # whatever a model raises: the stream has the reason, and then the end of the turn
         if ends_the_process(error):
@@ -171,16 +171,18 @@ class _Turn:
     """The state of one answer. Times are in milliseconds unless named otherwise; timing plain passes is left out.
 
     `token_ids` are those of the whole answer; the other sums leave out what it had before, where it goes on.
+    `emitted` are those of the steps that were emitted.
     """
 
     service: Service
     command: protocol.Generate
     prompt: Prompt
-    sampler: Sampler
     limits: Limits
     emit: Emit
-    detokenizer: Detokenizer
-    token_ids: list[int] = field(default_factory=list)
+    token_ids: list[int]
+    sampler: Sampler = field(init=False)
+    detokenizer: Detokenizer = field(init=False)
+    emitted: list[int] = field(default_factory=list)
     pending: deque[tuple[Step, float, protocol.Decision | None]] = field(default_factory=deque)
     emitted_at: float = 0.0
     text: str = ""
@@ -195,6 +197,13 @@ class _Turn:
     def number(self) -> int:
         """Of the turn."""
         return self.command.turn
+
+    def begin(self, seed: int) -> None:
+        """Go to where the answer begins, or goes on."""
+        self.sampler = self.service.decoders.begin(self.prompt.token_ids, seed, self.prompt.answer)
+        self.detokenizer = Detokenizer(self.service.texts)
+        if self.prompt.answer:
+            self.detokenizer.resume(self.prompt.answer, self.command.messages[-1].content)
 
     def prefill(self, listener: Listener) -> bool:
         """Run the prompt through the model. False if it was stopped on the way."""
@@ -296,7 +305,8 @@ class _Turn:
         try:
             while self.pending:
                 events.append(self._event_of(*self.pending.popleft(), reason))
-        finally:  # also where one has no text
+        finally:  # also where one has no text: then the answer ends before it
+            self.pending.clear()
             self.emit(*events)
 
     def _event_of(
@@ -317,20 +327,21 @@ class _Turn:
             decision=decision,
         )
         self.steps += 1
+        self.emitted += step.tokens
         self.text += "".join(pieces)
         return event
 
     def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:
         """The closing event. No pass is cheaper than a plain one, so a speedup above the tokens a pass is none."""
-        tokens = len(self.token_ids) - len(self.prompt.answer)
+        speedup = self.plain_ms / self.compared_ms if self.compared_ms and self.steps else None
         return protocol.TurnFinished(
             turn=self.number,
             reason=reason,
             text=self.text,
-            token_ids=self.token_ids[len(self.prompt.answer) :],
+            token_ids=self.emitted,
             steps=self.steps,
             prefill_seconds=self.prefill_seconds,
             decode_seconds=self.decode_ms / 1000,
-            estimated_speedup=min(self.plain_ms / self.compared_ms, tokens / self.steps) if self.compared_ms else None,
+            estimated_speedup=None if speedup is None else min(speedup, len(self.emitted) / self.steps),
             memory=self.service.memory(),
         )

@@ -12,16 +12,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from ladechat.model.checkpoint.file_checks import check_files
-from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.files import LoadError, is_gguf, tokenizer_fingerprint
 from ladechat.model.checkpoint.generation_config import GenerationFile, SamplingDefaults, read_generation_config
 from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf
 from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.swap import use_kernels
-from ladechat.model.loading.config import read_config
+from ladechat.model.loading.config import read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.end_tokens import end_tokens
 from ladechat.model.loading.gguf_config import gguf_config
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.model.loading.heap import freed_at_once
+from ladechat.model.loading.known_ids import beyond_embeddings
 from ladechat.model.loading.memory import check_memory, useful_cache_bytes
 from ladechat.model.loading.quantization import check_quantization, described_parameters, quantization_method
 from ladechat.model.loading.self_check import choose_runner
@@ -152,6 +153,8 @@ def load(
     named = [getattr(one, "eos_token_id", None) for one in (model.generation_config, model.config, tokenizer)]
     vocabulary = int(text.vocab_size)
     ends = end_tokens(named, tokenizer, vocabulary)
+    embeddings = int(getattr(model.get_input_embeddings(), "num_embeddings", vocabulary))
+    beyond = beyond_embeddings(embeddings, tokenizer)
     return LoadedModel(
         runner=shared,
         model=model,
@@ -169,8 +172,8 @@ def load(
         quantization=gguf.quantization if gguf else method or quantize,
         sampling_defaults=generation.sampling,
         eos_ids=ends.ids,
-        embeddings=int(getattr(model.get_input_embeddings(), "num_embeddings", vocabulary)),
-        notices=(*generation.left_out, *ends.notices),
+        embeddings=embeddings,
+        notices=(*generation.left_out, *ends.notices, *([beyond] if beyond else [])),
         maps=load_maps(shared, folder, name, model.dtype, maps),
         load_seconds=time.perf_counter() - started,
     )
@@ -249,14 +252,14 @@ def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
     except LoadError:
         raise
     except Exception as error:  # reading what others wrote, the libraries raise anything
-        message = f"transformers finds no model that it knows in the config.json of {name}: {first_sentence(error)}"
+        message = f"transformers finds no model that it knows in the config.json of {name}: {what_is_wrong(error)}"
         raise _unsupported(message) from error
     decoder_only = not config.is_encoder_decoder and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     if not decoder_only or not hasattr(config.get_text_config(), "num_hidden_layers"):
         raise _unsupported(f"{name} is of type {config.model_type!r}, which is not a decoder-only language model.")
-    layers = config.get_text_config().num_hidden_layers
-    if not isinstance(layers, int) or layers < 1:
-        raise _unsupported(f"The config.json of {name} says that it has {str(layers)[:80]} layers.")
+    wrong = unusable_size(config.get_text_config())
+    if wrong is not None:
+        raise _unsupported(f"The config.json of {name} says that it {wrong}.")
     return config
 
 

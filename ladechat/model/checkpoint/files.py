@@ -26,6 +26,9 @@ PLAIN_NAME = re.compile(r"[\w. +-]+\.safetensors")
 
 OTHER_COPY = "Use another copy of the model, one as transformers saves it."
 
+PYTHONS_OWN = (TypeError, AttributeError, LookupError, RecursionError, AssertionError, ArithmeticError)
+PYTHONS_WORDS = re.compile(r"invalid literal for|could not convert|<class |TypeError|Overflow when unpacking")
+
 LoadErrorCode = Literal[
     "model_not_found",
     "gated",
@@ -142,8 +145,15 @@ def in_words(count: int) -> str:
 
 
 def first_sentence(error: Exception) -> str:
-    """The first sentence of what a library says, as the end of a sentence of ours."""
+    """The first sentence of what a library says, as the end of a sentence of ours.
+
+    Python's own words are replaced: they are about a program, where the fault is an entry of a file.
+    """
     words = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, KeyError):
+        return f"nothing is known of {words[:80]}."
+    if isinstance(error, PYTHONS_OWN) or PYTHONS_WORDS.search(words):
+        return "an entry of its files is not of the kind that belongs there."
     return re.split(r"(?<=[.!?])\s", words)[0].rstrip(".") + "."
 
 

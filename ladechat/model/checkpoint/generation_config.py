@@ -1,5 +1,6 @@
 """A checkpoint's generation_config.json as far as its values make sense, and how it would have its tokens drawn."""
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -91,11 +92,12 @@ def read_generation_config(folder: Path) -> GenerationFile:
     for key, value in found.items():
         rule = RULES.get(key)
         sound = value is None or rule is None or rule(value)
-        if not sound and isinstance(value, list) and any(map(_integer, value)):
-            values[key] = [one for one in value if _integer(one)]
-        elif sound:
+        if sound:
             values[key] = value
-        if not sound:
-            shown = repr(value)[:MOST_OF_A_VALUE]
-            left_out.append(f"The checkpoint's {FILE} has {key} {shown}, which cannot be; it is left out.")
+            continue
+        if rule is _ids and isinstance(value, list):
+            values[key] = [one for one in value if _integer(one)]
+            value = next(one for one in value if not _integer(one))
+        shown = json.dumps(value)[:MOST_OF_A_VALUE]
+        left_out.append(f"The checkpoint's {FILE} has {key} {shown}, which cannot be; it is left out.")
     return GenerationFile(values, tuple(left_out))

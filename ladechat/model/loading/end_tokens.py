@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.model.checkpoint.template import rendered
@@ -78,7 +77,7 @@ def template_end(tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]) -
     for talk in ([QUESTION, ANSWER], [QUESTION, ANSWER, QUESTION]):
         try:
             text = rendered(tokenizer, talk, None, add_generation_prompt=False)
-        except TemplateError:  # every question will say so
+        except Exception:  # whatever a template raises: every question will say so
             continue
         _, found, after = text.rpartition(ANSWER["content"])
         marks = [token for token in added if token.strip() and after.lstrip().startswith(token)]

@@ -57,19 +57,16 @@ def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
     """
     file = _file(folder / FILE, name)
     try:
-        made: PreTrainedTokenizerBase | None = AutoTokenizer.from_pretrained(
+        made: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             folder, trust_remote_code=False, local_files_only=True
         )
+        if file is None or same(made, file):
+            return made
     except Exception as error:  # reading what others wrote, the libraries raise anything
         if file is None:
-            raise LoadError(
-                "load_failed", f"{name} has no tokenizer that can be read: {first_sentence(error)}", HINT
-            ) from error
-        made = None
-    if file is None:
-        assert made is not None
-        return made
-    return made if made is not None and same(made, file) else _of_file(folder, name, file)
+            message = f"{name} has no tokenizer that can be read: {first_sentence(error)}"
+            raise LoadError("load_failed", message, HINT) from error
+    return _of_file(folder, name, file)
 
 
 def same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
