@@ -79,10 +79,10 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
             answering = answering or isinstance(event, TurnStarted)
             if isinstance(event, Failed):
                 to_stderr(f"ladechat: {event.message} {event.hint}")
-                failed = True
+                failed = failed or event.fails(question.turn)
             if isinstance(event, TurnFinished):
                 exit_code = FAILED if failed else 0
-            if isinstance(event, TurnFinished) or (isinstance(event, Failed) and not answering):
+            if isinstance(event, TurnFinished) or (failed and not answering):
                 break
         else:
             if not failed and not interrupted.is_set():
@@ -136,6 +136,9 @@ class AnswerPrinter:
                 self._status.show(f"{event.doing} ({event.stage} of {event.stages})")
             case Ready():
                 self._ready = event
+                self._status.clear()
+                for notice in event.notices:
+                    to_stderr(f"ladechat: {notice}")
                 self._status.show("reading the question")
             case Prefilling():
                 self._status.show(f"reading the question: {event.done_tokens} of {event.total_tokens} tokens")

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ladechat import ask, protocol
@@ -20,6 +21,7 @@ from ladechat.protocol import (
     decode_event,
 )
 from ladechat.session.launcher import EngineOptions
+from tests.widgets.test_formatting import LLAMA
 
 
 def events_in(output: str) -> list[Event]:
@@ -114,6 +116,29 @@ def test_a_question_that_is_refused_exits_1_with_the_reason(
     refused = Failed(code="message_too_long", message="Too long.", hint="Shorten it.", turn=1)
     assert ask_scripted(monkeypatch, refused) == 1
     assert capsys.readouterr().err == "ladechat: Too long. Shorten it.\n"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("code", ["out_of_memory", "pool_file", "internal"])
+def test_a_failure_that_is_not_the_answers_is_said_and_the_answer_is_waited_for(
+    code: protocol.FailureCode, as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where the first passes were too large for the memory: the engine goes on with smaller ones."""
+    notice = Failed(code=code, message="Passes are smaller.", hint="Use less.")
+    events = (notice, BEGUN, step(0, "an", "swer"), notice, finished("eos", "answer"))
+    assert ask_scripted(monkeypatch, *events, as_json=as_json) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("Passes are smaller. Use less.") == 2
+    assert events_in(captured.out) == [*events, Closed()] if as_json else captured.out == "answer\n"
+
+
+def test_what_is_to_be_known_of_the_checkpoint_is_said_beside_the_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ready = msgspec.structs.replace(LLAMA, notices=["Answers also end at <|im_end|>."])
+    assert ask_scripted(monkeypatch, ready, BEGUN, step(0, "one"), finished("eos", "one")) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "one\n" and "ladechat: Answers also end at <|im_end|>.\n" in captured.err
 
 
 def test_an_engine_that_dies_is_said_with_its_log(

@@ -86,4 +86,5 @@ def ready(service: "Service") -> protocol.Ready:
         decoders=service.decoders.offered(),
         single_token=loaded.runner.capabilities.single_token,
         memory=service.memory(),
+        notices=list(loaded.notices),
     )

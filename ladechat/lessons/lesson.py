@@ -205,7 +205,7 @@ class Lesson:
                 self._under_way = False
             case TurnFinished() if run is not None:
                 run.finished = event
-            case Failed() if run is not None and (event.fatal or event.turn == run.turn):
+            case Failed() if run is not None and event.fails(run.turn):
                 run.broken = True
             case SettingsApplied():
                 self._take_settings(event.settings)

@@ -47,7 +47,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.3"
+VERSION = "3.4"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -174,6 +174,8 @@ class Ready(Event, frozen=True, tag="ready"):
     """The model is loaded: facts about it, as they were found, and the decoders that it can be run with.
 
     `single_token` says why each of its passes takes one token, in a sentence; None where they take a tree of them.
+    `notices` are what the user should know of the checkpoint, in a sentence each: what was left out of its files, or
+    found where they do not say it.
     """
 
     model: Text
@@ -194,6 +196,7 @@ class Ready(Event, frozen=True, tag="ready"):
     decoders: list[DecoderInfo] = []
     single_token: Text | None = None
     memory: Memory | None = None
+    notices: list[Text] = []
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):
@@ -331,6 +334,13 @@ class Failed(Event, frozen=True, tag="failed"):
     hint: Text
     turn: Number | None = None
     fatal: bool = False
+
+    def fails(self, turn: int) -> bool:
+        """Whether that turn has failed by it. It gets no answer then, or if it has started, its `TurnFinished` follows.
+
+        Any other failure is a notice: the engine goes on.
+        """
+        return self.fatal or self.turn == turn
 
 
 # --- what the user's side adds to a recording -----------------------------------------------------------------------

@@ -283,6 +283,8 @@ class Presenter:
         self._show_settings(event.settings)
         if event.model != BUNDLED:
             self._transcript.notice(introduce(event))
+        for notice in event.notices:
+            self._transcript.notice(notice)
         self.say("ready")
 
     def _show_settings(self, settings: Settings) -> None:

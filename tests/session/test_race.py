@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ladechat import catalog
 from ladechat.protocol import Configure, Event, Failed, Generate, Message, Ready, Settings, Step, TurnFinished
-from ladechat.protocol.messages import FinishReason
+from ladechat.protocol.messages import FailureCode, FinishReason
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import Clock, Lane, Track, first_difference, measured_time, passes_saved, seal, speedup
 from tests.fake_engine import FakeEngine
@@ -281,14 +281,26 @@ async def test_what_the_engine_says_of_its_failure_is_passed_on() -> None:
     assert not race.running and engine.closed
 
 
-async def test_a_line_that_was_left_out_does_not_end_the_race() -> None:
+@pytest.mark.parametrize("code", ["internal", "out_of_memory", "pool_file"])
+async def test_a_failure_that_is_not_an_answers_does_not_end_the_race(code: FailureCode) -> None:
+    """As a line that was left out, or first passes that were too large for the memory."""
     engine = FakeEngine(hold_loading=True)
     await engine.start()
-    engine._say(Failed(code="internal", message="A line was left out.", hint="Look."))
+    engine._say(Failed(code=code, message="Something.", hint="Look."))
     engine.finish_loading()
     race = measuring(engine)
     await race.run()
     assert race.failure is None and len(race.lanes) == 4
+
+
+async def test_settings_of_a_lane_that_are_refused_end_the_race() -> None:
+    engine = FakeEngine(hold_loading=True)
+    await engine.start()
+    engine._say(Failed(code="bad_command", message="No.", hint="Look."))
+    engine.finish_loading()
+    race = measuring(engine)
+    await race.run()
+    assert race.failure == "No. Look."
 
 
 @pytest.mark.parametrize(
