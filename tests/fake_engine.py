@@ -80,6 +80,7 @@ class FakeEngine:
         pace: steps a second that it was told; it takes none at 0, and as many as it can at any other.
         watched: whether it was told that somebody looks at pseudo states.
         fail_next: what the next question fails with, instead of an answer.
+        notices: what it says of its checkpoint.
         hold_end: leave an answer open behind its last step.
         steps_done: of the answer that was begun last.
         trim_next: leave out the oldest turn at the next question, and say so.
@@ -101,6 +102,7 @@ class FakeEngine:
         self.pace: float | None = None
         self.watched = False
         self.fail_next: protocol.FailureCode | None = None
+        self.notices: list[str] = []
         self.trim_next = self.prompt_cached = False
         self.hold_end = False
         self.single_token: str | None = None
@@ -198,6 +200,7 @@ class FakeEngine:
                 decoders=list(catalog.DECODERS.values()),
                 single_token=self.single_token,
                 memory=memory(2_097_152),
+                notices=self.notices,
             )
         )
         self._work()

@@ -27,6 +27,7 @@ def write_gguf(
     kind: Kind = Kind.F32,
     facts: Facts | None = None,
     tensors: Mapping[str, np.ndarray[Any, Any] | None] | None = None,
+    template: str = TEMPLATE,
 ) -> Path:
     """Write a Llama or Qwen and its tokenizer.
 
@@ -37,6 +38,7 @@ def write_gguf(
         kind: what its matrices are packed as.
         facts: further metadata.
         tensors: further tensors by name; None leaves one out.
+        template: its chat template.
     """
     config: Any = model.config
     writer = gguf.GGUFWriter(path, config.model_type)
@@ -51,7 +53,7 @@ def write_gguf(
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     if config.model_type == "llama":
         writer.add_rope_dimension_count(config.head_dim)
-    _add_tokenizer(writer, tokenizer)
+    _add_tokenizer(writer, tokenizer, template)
     for key, (method, value) in (facts or {}).items():
         getattr(writer, method)(key, value)
     changed = dict(tensors or {})
@@ -110,7 +112,7 @@ def _add_tensor(writer: Any, name: str, values: np.ndarray[Any, Any], kind: Kind
         writer.add_tensor(name, values)
 
 
-def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase) -> None:
+def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: str) -> None:
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     tokens = [str(tokenizer.convert_ids_to_tokens(index)) for index in range(len(tokenizer))]
     special = {token["content"] for token in backend["added_tokens"]}
@@ -130,4 +132,4 @@ def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase) -> None:
     writer.add_bos_token_id(tokenizer.bos_token_id)
     writer.add_eos_token_id(tokenizer.eos_token_id)
     writer.add_unk_token_id(tokenizer.unk_token_id)
-    writer.add_chat_template(TEMPLATE)
+    writer.add_chat_template(template)

@@ -9,6 +9,9 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from ladechat.engine.turn import Service
+from ladechat.model.load import load
+from ladechat.protocol import Settings
 from tests.tiny import SHAPE
 
 CHATML = (
@@ -72,6 +75,12 @@ def scripted_checkpoint(
         clean_up_tokenization_spaces=False,
     ).save_pretrained(folder)
     return folder
+
+
+def service_of(folder: Path, decoder: str = "lookahead") -> Service:
+    """The engine's service of a checkpoint, on a CPU."""
+    loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None)
+    return Service.of(loaded, Settings(decoder=decoder))
 
 
 def byte_tokenizer(text: str, special: tuple[str, ...] = SPECIAL) -> Tokenizer:

@@ -22,7 +22,15 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import GREEDY, Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.generate.fallback import run_own_loop, why_own_loop
-from ladechat.generate.request import Settings, refuse, refuse_assistance, refuse_lost_text, refuse_mode, rows_of
+from ladechat.generate.request import (
+    Settings,
+    refuse,
+    refuse_assistance,
+    refuse_lost_text,
+    refuse_mode,
+    refuse_unknown_ids,
+    rows_of,
+)
 from ladechat.generate.rows import Rows, decoder_of, positions_for
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel
@@ -129,6 +137,7 @@ def _carry_out(
         return run_own_loop(model, input_ids, processors, criteria, config, None, model_kwargs)
 
     refuse(model, config, model_kwargs)
+    refuse_unknown_ids(model, input_ids, model_kwargs.get("attention_mask"))
     refuse_lost_text(model, config, criteria, input_ids)
     if streamer is not None and len(input_ids) > 1:
         raise ValueError("A streamer takes one row, and there are several: they are decoded one after another.")
@@ -172,6 +181,7 @@ def lookahead_steps(
     """
     if input_ids.shape[0] != 1:
         raise ValueError(f"lookahead_steps decodes one row at a time, and input_ids has {input_ids.shape[0]}.")
+    refuse_unknown_ids(model, input_ids)
     ends = model.generation_config.eos_token_id if eos_token_id is None else eos_token_id
     eos_ids = frozenset() if ends is None else frozenset([ends] if isinstance(ends, int) else ends)
     prompt = input_ids[0].tolist()

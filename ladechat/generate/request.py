@@ -100,6 +100,23 @@ def refuse(model: PreTrainedModel, config: GenerationConfig, model_kwargs: dict[
             raise ValueError(f"{option} is not supported: a pass holds guesses besides the tokens that are kept.")
 
 
+def refuse_unknown_ids(model: PreTrainedModel, input_ids: Tensor, attention_mask: Tensor | None = None) -> None:
+    """Say which token id has no embedding: on a GPU, looking it up would end the process. Padding is not read.
+
+    Raises:
+        ValueError: an id is below 0, or beyond the model's embeddings.
+    """
+    embeddings = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    if embeddings is None:
+        return
+    read = input_ids if attention_mask is None else input_ids[attention_mask.bool()]
+    unknown = read[(read < 0) | (read >= embeddings)]
+    if unknown.numel():
+        raise ValueError(
+            f"input_ids has {int(unknown[0])}, and the model has embeddings for the ids 0 to {embeddings - 1:,} only."
+        )
+
+
 def refuse_assistance(
     config: GenerationConfig, processors: Iterable[object], criteria: Iterable[object], assistant: object
 ) -> None:

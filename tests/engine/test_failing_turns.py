@@ -14,7 +14,6 @@ from ladechat.engine.detokenizer import Detokenizer
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Service
-from ladechat.model.load import load
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
@@ -25,7 +24,6 @@ from ladechat.protocol import (
     Failed,
     Generate,
     Message,
-    Settings,
     Step,
     TurnFinished,
     TurnStarted,
@@ -33,7 +31,7 @@ from ladechat.protocol import (
 from ladechat.tuning.plain_cost import PlainStepCost
 from tests.engine.messages import user
 from tests.engine.tokenizers import byte_level
-from tests.scripted_checkpoint import SPECIAL, byte_tokenizer, scripted_checkpoint
+from tests.scripted_checkpoint import SPECIAL, byte_tokenizer, scripted_checkpoint, service_of
 from tests.tiny import random_model
 
 TEXT = "Hello world, how are you?"
@@ -97,11 +95,6 @@ def ends(events: list[Event]) -> list[TurnFinished]:
 
 def failures(events: list[Event]) -> list[Failed]:
     return [event for event in events if isinstance(event, Failed)]
-
-
-def service_of(folder: Path, decoder: str = "lookahead") -> Service:
-    loaded = load(folder, "tiny", "cpu", "float32", lambda _: None, lambda _: None)
-    return Service.of(loaded, Settings(decoder=decoder))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from transformers.cache_utils import DynamicCache
 
 from ladechat import lookahead_generate, lookahead_steps
 from tests.generate.requests import PAD, PROMPT, Collected, generate, lookahead
-from tests.tiny import random_model
+from tests.tiny import VOCABULARY, random_model
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,27 @@ def test_what_cannot_be_done_is_said_in_a_sentence(arguments: dict[str, Any], se
     request = {"max_new_tokens": 4, "pad_token_id": PAD, **arguments}
     with pytest.raises(ValueError, match=sentence):
         lookahead(random_model(1), PROMPT, **request)
+
+
+@pytest.mark.parametrize("unknown", [VOCABULARY, -1])
+def test_a_token_id_without_an_embedding_is_named(unknown: int) -> None:
+    prompt = PROMPT.clone()
+    prompt[0, 3] = unknown
+    model = random_model(1)
+    with pytest.raises(ValueError, match=f"input_ids has {unknown}, .* ids 0 to {VOCABULARY - 1} only"):
+        lookahead(model, prompt, max_new_tokens=4, pad_token_id=PAD)
+    with pytest.raises(ValueError, match=f"input_ids has {unknown}, "):
+        lookahead_steps(model, prompt, max_new_tokens=4)
+
+
+def test_padding_may_have_an_id_without_an_embedding() -> None:
+    padded = torch.cat([torch.full((1, 2), VOCABULARY), PROMPT], dim=1)
+    mask = (padded != VOCABULARY).long()
+    model = random_model(1)
+    plain = lookahead(model, PROMPT, max_new_tokens=4, pad_token_id=PAD)
+    found = lookahead_generate(model, padded, attention_mask=mask, max_new_tokens=4, pad_token_id=PAD)
+    assert isinstance(plain, torch.Tensor) and isinstance(found, torch.Tensor)
+    assert found[0, -4:].tolist() == plain[0, -4:].tolist()
 
 
 def prepared_config(model: PreTrainedModel) -> Any:

@@ -19,7 +19,7 @@ from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
 from ladechat.model.load import LoadedModel, load
 from ladechat.model.loading import memory
 from ladechat.registry import lookahead
-from tests.engine.tokenizers import TEXTS, byte_level, encoded, sentencepiece
+from tests.engine.tokenizers import RESERVED, TEXTS, byte_level, encoded, sentencepiece, token_id
 from tests.gguf_files import TEMPLATE, packed_and_unpacked, write_gguf
 from tests.model.refusals import assert_told
 from tests.tiny import random_model, run, tokens_of
@@ -112,6 +112,19 @@ def test_an_answer_ends_where_the_file_says_and_not_where_transformers_would_gue
     ends = {"tokenizer.ggml.eot_token_id": ("add_uint32", 300), "tokenizer.ggml.eom_token_id": ("add_uint32", 301)}
     model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece(), facts=ends))
     assert model.eos_ids == {sentencepiece().eos_token_id, 300, 301}
+
+
+def test_an_answer_of_a_file_ends_where_its_template_ends_a_turn(tmp_path: Path) -> None:
+    template = "{% for m in messages %}{{ m.role + m.content + '" + RESERVED + "' }}{% endfor %}"
+    model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), template=template))
+    assert model.eos_ids == {byte_level().eos_token_id, token_id(byte_level(), RESERVED)}
+    assert [notice for notice in model.notices if RESERVED in notice]
+
+
+def test_the_generation_config_of_another_model_beside_a_file_is_not_its_own(tmp_path: Path) -> None:
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": 5}')
+    model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece()))
+    assert model.eos_ids == {sentencepiece().eos_token_id}
 
 
 def test_a_file_of_the_same_name_where_the_program_was_started_is_another_one(

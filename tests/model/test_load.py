@@ -92,6 +92,48 @@ def test_every_end_of_text_that_a_part_of_the_checkpoint_names_counts(checkpoint
     assert loaded(checkpoint).eos_ids == {2, 9}
 
 
+@pytest.mark.parametrize("content", ["[]", "{", '{"eos_token_id": [2, "x"], "num_beams": "many"}'])
+def test_a_generation_config_that_makes_no_sense_is_used_as_far_as_it_does_and_that_is_said(
+    checkpoint: Path, content: str
+) -> None:
+    (checkpoint / "generation_config.json").write_text(content)
+    model = loaded(checkpoint)
+    assert model.eos_ids == {2}
+    assert [notice for notice in model.notices if "generation_config.json" in notice]
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "says"),
+    [
+        ("vocab_size", -1, "says that it has -1 tokens (vocab_size)"),
+        ("vocab_size", 10**30, "tokens (vocab_size)"),
+        ("hidden_size", 4 * 10**25, "numbers in a hidden state (hidden_size)"),
+        ("num_attention_heads", 0, "not of the kind that belongs there"),
+        ("max_position_embeddings", -4, "says that it has -4 positions (max_position_embeddings)"),
+        ("max_position_embeddings", "many", "its max_position_embeddings is not of the kind that belongs there"),
+        ("sliding_window", "x", "says that it has x positions in a sliding window (sliding_window)"),
+        ("quantization_config", [1], "not of the kind that belongs there"),
+        ("rope_parameters", "x", "its rope_parameters is not of the kind that belongs there"),
+    ],
+)
+def test_an_entry_of_config_json_that_no_model_has_is_named(
+    checkpoint: Path, entry: str, value: object, says: str
+) -> None:
+    change(checkpoint / "config.json", **{entry: value})
+    assert_told(refusal(checkpoint), "unsupported_architecture", says)
+
+
+def test_a_padding_token_beyond_the_vocabulary_is_no_reason_to_refuse_a_model(checkpoint: Path) -> None:
+    change(checkpoint / "config.json", pad_token_id=10**6)
+    assert loaded(checkpoint).eos_ids == {2, 7}
+
+
+@pytest.mark.parametrize("file", ["config.json", "special_tokens_map.json"])
+def test_a_file_that_is_no_object_is_refused_by_its_name(checkpoint: Path, file: str) -> None:
+    (checkpoint / file).write_text("[]")
+    assert_told(refusal(checkpoint), "load_failed", f"The {file} of the model holds a list")
+
+
 def test_a_loaded_model_writes_what_the_saved_one_writes(checkpoint: Path) -> None:
     model = loaded(checkpoint)
     prompt = ChatFormat(model.tokenizer).encode([Message(role="user", content="the cat")])
@@ -215,12 +257,6 @@ def test_an_architecture_that_transformers_does_not_know_is_refused(checkpoint: 
     assert_told(refusal(checkpoint), "unsupported_architecture", "the model")
 
 
-@pytest.mark.parametrize("text", ["{", "", "[]", "3"])
-def test_a_config_that_cannot_be_read_is_refused(checkpoint: Path, text: str) -> None:
-    (checkpoint / "config.json").write_text(text)
-    assert_told(refusal(checkpoint), "unsupported_architecture", "the model")
-
-
 @pytest.mark.parametrize("content", [b"", b"not safetensors at all", b"\xff" * 64], ids=["empty", "text", "junk"])
 def test_weights_that_cannot_be_read_are_refused(checkpoint: Path, content: bytes) -> None:
     (checkpoint / "model.safetensors").write_bytes(content)
@@ -264,7 +300,7 @@ def test_a_missing_tokenizer_is_refused(checkpoint: Path) -> None:
 
 def test_a_broken_tokenizer_is_refused(checkpoint: Path) -> None:
     (checkpoint / "tokenizer.json").write_text("{}")
-    assert_told(refusal(checkpoint), "load_failed", "no tokenizer")
+    assert_told(refusal(checkpoint), "load_failed", "The tokenizer.json of the model cannot be read")
 
 
 @pytest.mark.parametrize("device", ["abacus", "", "cpu:x", "cuda:99", "xpu", "meta:7:1"])

@@ -1,0 +1,127 @@
+"""An answer ends where the checkpoint says, and where its chat template ends a turn."""
+
+from typing import Any
+
+import pytest
+from transformers import PreTrainedTokenizerFast
+
+from ladechat.model.loading.end_tokens import KNOWN_ENDS, end_tokens
+from tests.scripted_checkpoint import CHATML, byte_tokenizer
+
+LLAMA_2 = (
+    "{% for m in messages %}{% if m['role'] == 'user' %}{{ '<s>[INST] ' + m['content'] + ' [/INST]' }}"
+    "{% else %}{{ ' ' + m['content'] + ' </s>' }}{% endif %}{% endfor %}"
+)
+LLAMA_3 = (
+    "{% for m in messages %}{{ '<|start_header_id|>' + m['role'] + '<|end_header_id|>\n\n' + m['content'] | trim"
+    " + '<|eot_id|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
+)
+GEMMA = (
+    "{% for m in messages %}{{ '<start_of_turn>' + m['role'] + '\n' + m['content'] + '<end_of_turn>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
+)
+PHI = (
+    "{% for m in messages %}{{ '<|' + m['role'] + '|>\n' + m['content'] + '<|end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% else %}{{ '<|endoftext|>' }}{% endif %}"
+)
+GLM = (
+    "{% for m in messages %}{{ '<|' + m['role'] + '|>\n' + m['content'] }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
+)
+"""Its turns end where the next one begins, and its models write that."""
+HARMONY = (
+    "{% for m in messages %}{{ '<|start|>' + m['role'] + '<|message|>' + m['content'] }}"
+    "{% if loop.last and m['role'] == 'assistant' %}<|return|>{% else %}<|end|>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}"
+)
+"""`<|end|>` ends a part of an answer there: behind its thinking, the answer follows."""
+THINKING = (
+    "{% for m in messages %}{% set said = m['content'].split('</think>')[-1] %}"
+    "{{ '<|User|>' + said if m['role'] == 'user' else '<|Assistant|>' + said + '<|end▁of▁sentence|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|Assistant|><think>\n' }}{% endif %}"
+)
+
+
+def tokenizer(template: str | None, *special: str, **options: Any) -> PreTrainedTokenizerFast:
+    return PreTrainedTokenizerFast(tokenizer_object=byte_tokenizer("", special), chat_template=template, **options)
+
+
+def ends(template: str | None, *special: str, named: object = ()) -> set[str]:
+    """The tokens that end an answer, where the checkpoint names these ids."""
+    made = tokenizer(template, *special)
+    found = end_tokens([named], made, len(made))
+    return {str(made.convert_ids_to_tokens(token_id)) for token_id in found.ids}
+
+
+@pytest.mark.parametrize(
+    ("template", "special", "end"),
+    [
+        (CHATML, ("<|endoftext|>", "<|im_start|>", "<|im_end|>"), "<|im_end|>"),
+        (LLAMA_2, ("<s>", "</s>"), "</s>"),
+        (LLAMA_3, ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"), "<|eot_id|>"),
+        (GEMMA, ("<eos>", "<start_of_turn>", "<end_of_turn>"), "<end_of_turn>"),
+        (PHI, ("<|endoftext|>", "<|user|>", "<|assistant|>", "<|end|>"), "<|end|>"),
+        (GLM, ("<|endoftext|>", "<|user|>", "<|assistant|>"), "<|user|>"),
+        (HARMONY, ("<|start|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"), "<|return|>"),
+        (THINKING, ("<|User|>", "<|Assistant|>", "<|end▁of▁sentence|>"), "<|end▁of▁sentence|>"),
+    ],
+    ids=["chatml", "llama 2", "llama 3", "gemma", "phi", "glm", "harmony", "thinking"],
+)
+def test_the_token_that_the_template_puts_behind_an_answer_ends_one(
+    template: str, special: tuple[str, ...], end: str
+) -> None:
+    assert ends(template, *special) == {end}
+
+
+def test_of_two_tokens_that_begin_alike_the_longer_one_is_meant() -> None:
+    template = "{% for m in messages %}{{ m['content'] + '<end><of>' }}{% endfor %}"
+    assert ends(template, "<end>", "<end><of>") == {"<end><of>"}
+
+
+@pytest.mark.parametrize(
+    "template",
+    [None, "", "{{ raise_exception('no') }}", "{{ messages[0]['content'] }}", "{{ 1 / 0 }}", "{% for %}"],
+    ids=["none", "empty", "it refuses", "it leaves answers out", "it fails", "it is no template"],
+)
+def test_where_no_template_tells_the_names_that_are_known_do(template: str | None) -> None:
+    assert ends(template, "<|im_start|>", "<|im_end|>", "<|eot_id|>") == {"<|im_end|>", "<|eot_id|>"}
+    assert ends(template, "<start>", "<stop>") == set()
+
+
+def test_the_end_of_a_part_of_an_answer_is_no_end_where_whole_turns_have_one() -> None:
+    assert ends(None, "<|end|>") == {"<|end|>"}
+    assert ends(None, "<|end|>", "<|return|>") == {"<|return|>"}
+
+
+def test_a_known_name_that_is_plain_text_to_the_tokenizer_is_none() -> None:
+    made = tokenizer(CHATML, "<|im_start|>")
+    assert all(name not in made.get_vocab() for name in KNOWN_ENDS)
+    assert end_tokens([], made, len(made)).ids == frozenset()
+
+
+def test_what_is_found_is_said_and_what_the_checkpoint_names_itself_is_not() -> None:
+    made = tokenizer(CHATML, "<|endoftext|>", "<|im_start|>", "<|im_end|>")
+    text, turn = (made.convert_tokens_to_ids(name) for name in ("<|endoftext|>", "<|im_end|>"))
+    found = end_tokens([text], made, len(made))
+    assert found.ids == {text, turn}
+    (notice,) = found.notices
+    assert "<|im_end|>" in notice and "<|endoftext|>" not in notice
+    assert end_tokens([text, [turn, text], None], made, len(made)).notices == ()
+
+
+@pytest.mark.parametrize("named", [10**6, -1, "</s>", 2.5, True, {"a": 1}], ids=str)
+def test_an_end_that_no_token_of_the_model_can_be_is_left_out_and_said(named: object) -> None:
+    made = tokenizer(CHATML, "<|endoftext|>", "<|im_start|>", "<|im_end|>")
+    turn = made.convert_tokens_to_ids("<|im_end|>")
+    found = end_tokens([[named, turn]], made, len(made))
+    assert found.ids == {turn}
+    (notice,) = found.notices
+    assert str(named) in notice
+
+
+def test_a_token_that_the_model_has_no_logit_for_ends_nothing() -> None:
+    made = tokenizer(CHATML, "<|endoftext|>", "<|im_start|>", "<|im_end|>")
+    turn = made.convert_tokens_to_ids("<|im_end|>")
+    assert isinstance(turn, int)
+    assert turn not in end_tokens([], made, turn).ids
