@@ -19,9 +19,11 @@ async def test_what_is_to_be_known_of_a_checkpoint_stands_on_the_screen() -> Non
     engine = FakeEngine(hold_loading=True)
     engine.notices = ["Its temperature is hot, which cannot be.", "Answers also end at <|im_end|>."]
     stage = Stage(engine)
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: all(notice in stage.text for notice in engine.notices), pilot):
-            engine.finish_loading()
+    async with (
+        stage.app.run_test() as pilot,
+        brings(lambda: all(notice in stage.text for notice in engine.notices), pilot),
+    ):
+        engine.finish_loading()
 
 
 async def test_a_failed_turn_gives_the_question_back_and_the_next_one_is_answered() -> None:
