@@ -71,6 +71,13 @@ def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
 
 def same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
     """Whether a tokenizer does what a tokenizer.json says. It may have tokens more, which other files name."""
+    try:
+        return _same(made, file)
+    except Exception:  # it can do nothing at all, as with a `model_max_length` that is no number
+        return False
+
+
+def _same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
     backend = getattr(made, "backend_tokenizer", None)
     if backend is not None and (_facts(backend) != _facts(file)):
         return False
@@ -119,6 +126,8 @@ def _of_file(folder: Path, name: str, file: Tokenizer) -> PreTrainedTokenizerBas
     """
     try:
         named: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+        if same(named, file):
+            return named
         further = sorted(named.added_tokens_decoder.items())
         known = file.get_vocab()
         own = Tokenizer.from_str(file.to_str())
