@@ -57,9 +57,9 @@ def test_an_input_that_does_not_block_is_waited_for(monkeypatch: pytest.MonkeyPa
     reader, writer = os.pipe()
     wait, waits = select.select, list[list[int]]()
 
-    def noted(*ends: list[int]) -> object:
-        waits.append(ends[0])
-        return wait(*ends)
+    def noted(read: list[int], write: list[int], other: list[int]) -> object:
+        waits.append(read)
+        return wait(read, write, other)
 
     monkeypatch.setattr("select.select", noted)
     os.set_blocking(reader, False)
