@@ -43,6 +43,6 @@ if __name__ == "__main__":
         asyncio.run(serve(held))
     else:
         program = [sys.executable, "-m", "tests.fake_engine_process", held, ENGINE]
-        EngineOptions.command = lambda options: program  # type: ignore[method-assign]  # in this process
+        EngineOptions.command = lambda options: program  # type: ignore[assignment, method-assign]
         sys.argv[1:] = arguments
         main()
