@@ -24,7 +24,8 @@ def running_engine() -> Iterator[Inside]:
 
 @pytest.fixture
 def engine(running_engine: Inside) -> Inside:
-    """An engine with settings that are always the same."""
+    """An engine at full speed, with settings that are always the same."""
+    running_engine.go_on()
     running_engine.send(Configure(decoder="lookahead", parameters={"window": 5, "ngram": 3, "guesses": 5}))
     running_engine.until(SettingsApplied)
     return running_engine

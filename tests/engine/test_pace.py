@@ -1,9 +1,7 @@
 """Time belongs to the viewer: an engine that is paused, single-stepped or slowed down computes nothing ahead."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -28,6 +26,7 @@ from ladechat.protocol import (
     encode,
 )
 from ladechat.session.replay import Player, Recording
+from tests.engine.clock import Clock
 from tests.engine.inside import Inside
 from tests.engine.wire import Line, started
 
@@ -113,21 +112,6 @@ def steps_of(engine: Line, turn: int) -> list[Step]:
     return engine.of_turn(Step, turn)
 
 
-class Clock:
-    """The time of the machine, which a test can put forward."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
-        self.forward = 0.0
-        for module in modules:
-            monkeypatch.setattr(module, "time", self)
-
-    def perf_counter(self) -> float:
-        return time.perf_counter() + self.forward
-
-    def monotonic(self) -> float:
-        return time.monotonic() + self.forward
-
-
 def test_paused_it_takes_no_step_and_one_for_each_that_is_asked_for(paced: Inside) -> None:
     paced.send(PAUSE)
     turn = paced.generate(QUESTION, max_new_tokens=60)
@@ -135,8 +119,7 @@ def test_paused_it_takes_no_step_and_one_for_each_that_is_asked_for(paced: Insid
     heard(paced)
     assert steps_of(paced, turn) == []
     for number in range(1, 4):
-        paced.send(ONE_STEP)
-        paced.until(Step)
+        paced.step()
         heard(paced)
         assert len(steps_of(paced, turn)) == number
     assert stopped(paced, turn).steps == 3
@@ -158,17 +141,13 @@ def test_pausing_stepping_and_going_on_leave_the_text_as_it_is(paced: Inside) ->
 
 
 def test_a_slider_moved_between_two_steps_changes_the_window_of_the_very_next_one(paced: Inside) -> None:
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    for seen, width in enumerate((7, 3, 9), start=1):
-        paced.send(ONE_STEP)
-        paced.until(Step, lambda step, last=2 * seen - 2: step.index == last)  # type: ignore[misc]  # of this round
+    turn = paced.begin(QUESTION, max_new_tokens=60)
+    for width in (7, 3, 9):
         paced.send(Configure(parameters={"window": width}))
         paced.until(SettingsApplied)
-        paced.send(ONE_STEP)
-        step = paced.until(Step)
+        step = paced.step()
         assert step.window is not None and len(step.window.rows[0]) == width
-    assert stopped(paced, turn).steps == 6
+    assert stopped(paced, turn).steps == 4
 
 
 @pytest.mark.parametrize(
@@ -210,8 +189,7 @@ def test_the_pace_holds_for_the_next_answer_and_another_question_is_refused_whil
         failed = paced.until(Failed)
         assert (failed.code, failed.turn) == ("busy", refused)
         while not paced.of_turn(TurnFinished, turn):
-            paced.send(ONE_STEP)
-            paced.until(Step)
+            paced.step()
             heard(paced)
         assert len(paced.of_turn(TurnFinished, turn)[0].token_ids) == 3
 
@@ -233,8 +211,7 @@ def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Inside, mon
     turn = paced.generate(QUESTION, max_new_tokens=4)
     paced.until(TurnStarted)
     while not paced.of_turn(TurnFinished, turn):
-        paced.send(ONE_STEP)
-        paced.until(Step)
+        paced.step()
         heard(paced)
     steps, finished = steps_of(paced, turn), paced.of_turn(TurnFinished, turn)[0]
     assert waits >= len(steps) > 1
@@ -246,11 +223,7 @@ def test_a_recording_of_a_pause_has_the_pause_and_is_played_with_it(
     paced: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch, stream)
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(TurnStarted)
-    paced.send(ONE_STEP)
-    paced.until(Step)
+    turn = paced.begin(QUESTION, max_new_tokens=60)
     heard(paced)
     before = len(steps_of(paced, turn))
     clock.forward += 5

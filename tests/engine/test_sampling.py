@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM, LogitsProcessorList
 
 from ladechat import catalog
 from ladechat.decoder.sampler import seed_of
-from ladechat.protocol import Configure, Generate, Message, Settings, Step, TurnFinished, TurnStarted
+from ladechat.protocol import Configure, Generate, Message, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
 from tests.engine.inside import Inside, inside
 from tests.made_up_maps import save_made_up
 from tests.tiny import DEMO
@@ -66,9 +66,11 @@ def test_a_temperature_of_nothing_is_greedy_and_may_be_set_in_the_middle_of_an_a
     _, greedy, _ = answer(wire, 6, Configure(decoder="lookahead", temperature=0.0, top_p=1.0))
     _, again, _ = answer(wire, 7, Configure(temperature=0.0))
     assert greedy == again
-    wire.send(Generate(turn=8, messages=ASKED, max_new_tokens=48))
-    first = wire.until(Step)
+    turn = wire.begin(*ASKED, max_new_tokens=48)
+    [first] = wire.of_turn(Step, turn)[-1:]
     wire.send(Configure(temperature=5.0))
-    finished = wire.until(TurnFinished)
+    wire.until(SettingsApplied)
+    wire.go_on()
+    _, finished = wire.finish(turn)
     assert finished.token_ids[: len(first.token_ids)] == greedy[: len(first.token_ids)]
     assert finished.token_ids != greedy

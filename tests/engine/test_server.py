@@ -15,7 +15,6 @@ from ladechat.protocol import (
     Failed,
     Header,
     Loading,
-    Pace,
     Ready,
     SettingsApplied,
     Step,
@@ -68,11 +67,7 @@ class Life:
         self.later = self.wire.generate(QUESTION, max_new_tokens=2)
         self.wire.finish(self.later)
         wait_for(lambda: "a print" in self.wire.log and "a write" in self.wire.log)
-        self.wire.send(Pace(steps_per_second=0))
-        self.last = self.wire.generate(QUESTION)
-        self.wire.until(TurnStarted, lambda event: event.turn == self.last)
-        self.wire.send(Pace(steps_per_second=0, step=True))
-        self.wire.until(Step)
+        self.last = self.wire.begin(QUESTION)
         self.exit_code = self.wire.end()
         self.wire.rest()  # every line decodes, or that says so
 

@@ -130,10 +130,10 @@ class Life:
         engine.send(Configure(decoder="autoregressive"))
         self.plainly = self._answered(QUESTION)
         engine.send(Configure(decoder="lookahead"))
-        turn = engine.generate(QUESTION, max_new_tokens=400)
-        engine.until(Step)
+        turn = engine.begin(QUESTION, steps=3)
         engine.send(Stop())
         self.stopped = Asked(last_start(engine), *engine.finish(turn))
+        engine.go_on()
         first = Message(role="user", content=QUESTION)
         end = self.stopped.finished
         answer = Message(role="assistant", content=end.text, token_ids=end.token_ids)

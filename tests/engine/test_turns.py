@@ -18,6 +18,7 @@ from ladechat.protocol import (
     Stop,
     TurnFinished,
     TurnStarted,
+    encode,
 )
 from tests.engine.inside import Inside, inside
 from tests.engine.messages import user
@@ -25,6 +26,8 @@ from tests.llama2 import save_checkpoint
 
 QUESTION = user("What is the n-gram pool?")
 LONG = user("Explain the Jacobi iteration in simple words.")
+LIMIT = 40
+"""Tokens of an answer whose end does not matter."""
 
 
 def test_what_the_engine_takes_is_told_behind_each_answer(engine: Inside) -> None:
@@ -58,17 +61,17 @@ def test_both_decoders_write_the_same(engine: Inside) -> None:
 
 
 def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an_answer(engine: Inside) -> None:
-    expected = engine.ask(LONG)[1].token_ids
+    expected = engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids
     engine.send(Configure(decoder="auto"))
     assert engine.until(SettingsApplied).settings.parameters == {}
-    steps, finished = engine.ask(LONG)
+    steps, finished = engine.ask(LONG, max_new_tokens=LIMIT)
     assert finished.token_ids == expected
     assert len({step.timing.slots for step in steps}) > 1
-    turn = engine.generate(LONG)
-    engine.until(Step)
+    turn = engine.begin(LONG, max_new_tokens=LIMIT)
     engine.send(Configure(decoder="lookahead"))
     applied = engine.until(SettingsApplied).settings.parameters
     assert (applied["window"], applied["ngram"], applied["guesses"]) == (5, 3, 5)
+    engine.go_on()
     assert engine.until(TurnFinished).token_ids == expected
     own = [step.window for step in engine.of_turn(Step, turn)][-3:]
     assert [len(view.fresh) for view in own if view] == [5, 5, 5]
@@ -93,7 +96,7 @@ def test_a_parameter_that_was_given_counts_for_all_decoders_and_a_default_for_it
 
 def test_why_auto_drafts_as_it_does_is_told_in_the_middle_and_at_the_end(engine: Inside) -> None:
     engine.send(Configure(decoder="auto"))
-    _, finished = engine.ask(LONG)
+    _, finished = engine.ask(LONG, max_new_tokens=LIMIT)
     told = engine.of_turn(PolicyChoice, finished.turn)
     assert told and isinstance(engine.seen[-2], PolicyChoice | Step)
     for event in told:
@@ -103,43 +106,45 @@ def test_why_auto_drafts_as_it_does_is_told_in_the_middle_and_at_the_end(engine:
         tokens = [one.tokens for one in event.expected]
         assert tokens == sorted(tokens)
     engine.send(Configure(decoder="suffix"))
-    _, finished = engine.ask(LONG)
+    _, finished = engine.ask(LONG, max_new_tokens=LIMIT)
     assert not engine.of_turn(PolicyChoice, finished.turn)
 
 
 def test_settings_change_between_two_steps_of_a_running_answer(engine: Inside) -> None:
-    expected = engine.ask(LONG)[1].token_ids
-    turn = engine.generate(LONG)
-    engine.until(Step)
-    larger = {"window": 9, "ngram": 4}
-    for change in (Configure(parameters=larger), Configure(parameters={"guesses": 2}), Configure(decoder="suffix")):
+    expected = engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids
+    turn = engine.begin(LONG, max_new_tokens=LIMIT)
+
+    def step_with(change: Configure) -> Step:
         engine.send(change)
-    engine.send(Configure(decoder="autoregressive"))
-    engine.until(SettingsApplied, lambda event: event.settings.decoder == "autoregressive")
-    engine.send(Configure(decoder="lookahead"))
-    assert engine.until(TurnFinished).token_ids == expected
-    steps = engine.of_turn(Step, turn)
-    sizes = {(len(step.window.fresh), len(step.window.rows) + 1) for step in steps if step.window}
-    assert {(5, 3), (9, 4)} <= sizes or any(step.window is None for step in steps)
+        engine.until(SettingsApplied)
+        return engine.step()
+
+    larger = step_with(Configure(parameters={"window": 9, "ngram": 4})).window
+    assert larger is not None and (len(larger.fresh), len(larger.rows) + 1) == (9, 4)
+    assert step_with(Configure(parameters={"guesses": 2})).window is not None
+    assert step_with(Configure(decoder="suffix")).window is None
+    assert step_with(Configure(decoder="autoregressive")).timing.slots == 1
+    assert step_with(Configure(decoder="lookahead")).window is not None
+    engine.go_on()
+    assert engine.finish(turn)[1].token_ids == expected
     applied = [event.settings for event in engine.seen if isinstance(event, SettingsApplied)]
     assert applied[-1].parameters == catalog.resolved("lookahead", {"window": 9, "ngram": 4, "guesses": 2})
 
 
 def test_a_stop_ends_the_answer_with_what_there_is(engine: Inside) -> None:
-    _, whole = engine.ask(LONG)
-    turn = engine.generate(LONG)
-    engine.until(Step)
+    _, whole = engine.ask(LONG, max_new_tokens=LIMIT)
+    turn = engine.begin(LONG, steps=3)
     engine.send(Stop())
-    finished = engine.until(TurnFinished)
+    _, finished = engine.finish(turn)
     assert finished.reason == "stopped"
     assert whole.text.startswith(finished.text)
     assert "".join(piece for step in engine.of_turn(Step, turn) for piece in step.pieces) == finished.text
-    assert engine.ask(LONG)[1].token_ids == whole.token_ids
+    engine.go_on()
+    assert engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids == whole.token_ids
 
 
 def test_a_stop_that_comes_with_the_question_is_not_lost(engine: Inside) -> None:
-    engine.generate(LONG)
-    engine.send(Stop())
+    engine.send(encode(Generate(turn=998, messages=[LONG])) + encode(Stop()))
     assert engine.until(TurnFinished).reason == "stopped"
 
 
@@ -183,11 +188,11 @@ def test_one_message_too_long_is_refused_with_the_numbers(engine: Inside) -> Non
 
 
 def test_a_second_question_in_the_middle_of_an_answer_is_refused(engine: Inside) -> None:
-    engine.generate(LONG)
-    engine.until(Step)
+    turn = engine.begin(LONG)
     engine.send(Generate(turn=999, messages=[QUESTION]))
     assert engine.until(Failed).code == "busy"
-    assert engine.until(TurnFinished).reason == "eos"
+    engine.go_on()
+    assert engine.finish(turn)[1].reason == "eos"
 
 
 def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Inside) -> None:

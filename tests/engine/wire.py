@@ -13,7 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeVar
 
-from ladechat.protocol import WHERE, Command, Event, Generate, Message, Ready, Step, TurnFinished, decode_event, encode
+from ladechat.protocol import (
+    WHERE,
+    Command,
+    Event,
+    Generate,
+    Message,
+    Pace,
+    Ready,
+    Step,
+    TurnFinished,
+    TurnStarted,
+    decode_event,
+    encode,
+)
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
@@ -105,6 +118,24 @@ class Line:
     def ask(self, *messages: Message | str, max_new_tokens: int | None = None) -> tuple[list[Step], TurnFinished]:
         """Ask, and read to the end of the answer."""
         return self.finish(self.generate(*messages, max_new_tokens=max_new_tokens))
+
+    def begin(self, *messages: Message | str, steps: int = 1, max_new_tokens: int | None = None) -> int:
+        """Ask, and have it wait in the middle of the answer, after so many steps: it ends before no test is ready."""
+        self.send(Pace(steps_per_second=0))
+        turn = self.generate(*messages, max_new_tokens=max_new_tokens)
+        self.until(TurnStarted, lambda event: event.turn == turn)
+        for _ in range(steps):
+            self.step()
+        return turn
+
+    def step(self) -> Step:
+        """One more step of an engine that waits."""
+        self.send(Pace(steps_per_second=0, step=True))
+        return self.until(Step)
+
+    def go_on(self) -> None:
+        """Have it write on, as fast as it can."""
+        self.send(Pace())
 
     def of_turn(self, kind: type[E], turn: int) -> list[E]:
         """What was read of a turn, of one kind."""
