@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -107,44 +109,48 @@ def test_a_folder_without_safetensors_is_refused(tmp_path: Path) -> None:
 # --- what is about the process, over an engine without torch ---------------------------------------------------------
 
 
-def over_a_fake(held: str, stdout: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
+@contextmanager
+def over_a_fake(held: str, stdout: int = subprocess.PIPE) -> Iterator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "tests.fake_engine_process", held, "ask", QUESTION, "--json"]
-    return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, cwd=ROOT)
+    process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130() -> None:
-    process = over_a_fake(held="2")
-    assert process.stdout and process.stderr
-    written = b""
-    for line in process.stdout:
-        written += line
-        if written.count(b'"event":"step"') == 2:
-            process.send_signal(signal.SIGINT)
-            break
-    written += process.stdout.read()
-    assert process.wait(PATIENCE_SECONDS) == 130
-    assert b"Traceback" not in process.stderr.read()
+    with over_a_fake(held="2") as process:
+        assert process.stdout and process.stderr
+        written = b""
+        while written.count(b'"event":"step"') < 2:
+            written += process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        written += process.stdout.read()
+        assert process.wait(PATIENCE_SECONDS) == 130
+        assert b"Traceback" not in process.stderr.read()
     finished = events_in(written)[-2]
     assert isinstance(finished, TurnFinished) and finished.reason == "stopped"
     assert "".join(p for e in events_in(written) if isinstance(e, Step) for p in e.pieces) == finished.text != ""
 
 
 def test_ctrl_c_while_it_loads_exits_with_130() -> None:
-    process = over_a_fake(held="loading")
-    assert process.stdout and process.stderr
-    process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE_SECONDS) == 130
-    assert b"Traceback" not in process.stderr.read()
+    with over_a_fake(held="loading") as process:
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == 130
+        assert b"Traceback" not in process.stderr.read()
 
 
 def test_a_reader_that_leaves_is_no_error_to_speak_of() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    process = over_a_fake(held="nowhere", stdout=writer)
-    os.close(writer)
-    assert process.wait(PATIENCE_SECONDS) == BROKEN_PIPE
-    assert process.stderr is not None and process.stderr.read() == b""
+    with over_a_fake(held="nowhere", stdout=writer) as process:
+        os.close(writer)
+        assert process.wait(PATIENCE_SECONDS) == BROKEN_PIPE
+        assert process.stderr is not None and process.stderr.read() == b""
 
 
 # --- on a terminal ----------------------------------------------------------------------------------------------------
