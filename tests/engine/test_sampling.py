@@ -26,7 +26,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
 def answer(wire: Inside, turn: int, change: Configure) -> tuple[TurnStarted, list[int], int]:
     """How the answer began, its tokens, and its steps."""
     wire.send(change)
-    wire.send(Generate(turn=turn, messages=ASKED, max_new_tokens=48))
+    wire.send(Generate(turn=turn, messages=ASKED, max_new_tokens=24))
     started = wire.until(TurnStarted)
     finished = wire.until(TurnFinished)
     return started, finished.token_ids, finished.steps
@@ -66,7 +66,7 @@ def test_a_temperature_of_nothing_is_greedy_and_may_be_set_in_the_middle_of_an_a
     _, greedy, _ = answer(wire, 6, Configure(decoder="lookahead", temperature=0.0, top_p=1.0))
     _, again, _ = answer(wire, 7, Configure(temperature=0.0))
     assert greedy == again
-    turn = wire.begin(*ASKED, max_new_tokens=48)
+    turn = wire.begin(*ASKED, max_new_tokens=24)
     [first] = wire.of_turn(Step, turn)[-1:]
     wire.send(Configure(temperature=5.0))
     wire.until(SettingsApplied)
