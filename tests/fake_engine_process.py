@@ -10,7 +10,7 @@ import asyncio
 import sys
 
 from ladechat.cli import main
-from ladechat.protocol import decode_command, encode
+from ladechat.protocol import Settings, decode_command, encode
 from ladechat.session.launcher import EngineOptions
 from tests.fake_engine import FakeEngine
 
@@ -19,7 +19,7 @@ ENGINE = "engine"
 
 async def serve(held: str) -> None:
     """Speak the protocol over the standard streams, until the input ends."""
-    engine = FakeEngine(hold_loading=held == "loading", hold_steps=held.isdecimal())
+    engine = FakeEngine(Settings(decoder="lookahead"), hold_loading=held == "loading", hold_steps=held.isdecimal())
     await engine.start()
     if held.isdecimal():
         engine.release(int(held))

@@ -34,29 +34,35 @@ def events_in(output: bytes) -> list[Event]:
     return [event for event in events if event is not None]
 
 
-@pytest.fixture(scope="module")
-def asked() -> subprocess.CompletedProcess[str]:
-    """A question through a pipe to the bundled model, answered as JSON."""
-    return ask("-", "--json", "--window", "7", "--max-new-tokens", "300", text=QUESTION)
-
-
-def test_the_json_stream_decodes_from_the_header_to_its_closing_line(
-    asked: subprocess.CompletedProcess[str],
-) -> None:
-    assert asked.returncode == 0, asked.stderr
-    events = events_in(asked.stdout.encode())
+def check_stream(output: bytes) -> list[Event]:
+    """It decodes, from the header to its closing line, and its pieces are the text; its events."""
+    events = events_in(output)
     assert isinstance(events[0], Header)
     finished, closed = events[-2:]
     assert isinstance(closed, Closed) and isinstance(finished, TurnFinished)
-    assert (
-        "".join(piece for event in events if isinstance(event, Step) for piece in event.pieces) == finished.text != ""
-    )
+    pieces = [piece for event in events if isinstance(event, Step) for piece in event.pieces]
+    assert "".join(pieces) == finished.text != ""
+    return events
 
 
-def test_a_pipe_gets_the_plain_answer_and_standard_error_the_summary(
-    asked: subprocess.CompletedProcess[str], capsys: pytest.CaptureFixture[str]
+def test_a_question_through_a_pipe_becomes_a_stream_or_a_plain_answer_and_a_summary(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    events = events_in(asked.stdout.encode())
+    command = [sys.executable, "-m", "tests.fake_engine_process", "nowhere", "ask", "-", "--json"]
+    done = subprocess.run(command, input=QUESTION.encode(), capture_output=True, check=True, cwd=ROOT)
+    events = check_stream(done.stdout)
+    check_printed(events, capsys, "W 5 N 3 G 5")
+
+
+@pytest.mark.full
+def test_the_bundled_model_answers_a_question_through_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    done = ask("-", "--json", "--window", "7", "--max-new-tokens", "300", text=QUESTION)
+    assert done.returncode == 0, done.stderr
+    check_printed(check_stream(done.stdout.encode()), capsys, "W 7 N 3 G 5")
+
+
+def check_printed(events: list[Event], capsys: pytest.CaptureFixture[str], settings: str) -> None:
+    """In a pipe the answer is plain, and the summary goes to standard error."""
     printer = AnswerPrinter()
     for event in events[:-1]:
         printer.show(event)
@@ -72,7 +78,7 @@ def test_a_pipe_gets_the_plain_answer_and_standard_error_the_summary(
         "tokens a pass",
         "tok/s",
         "as fast as plain decoding",
-        "W 7 N 3 G 5",
+        settings,
         "demo",
         "cpu",
         "float32",

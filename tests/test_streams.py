@@ -20,10 +20,12 @@ CLOSED = [closed for count in (1, 2, 3) for closed in itertools.combinations((0,
 class OnTerminal:
     """A command on a terminal of its own, with redirections as a shell makes them."""
 
-    def __init__(self, arguments: Sequence[str], redirections: str) -> None:
+    def __init__(
+        self, arguments: Sequence[str], redirections: str, program: Sequence[str] = ("-m", "ladechat")
+    ) -> None:
         self._terminal, child = pty.openpty()
         self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" {redirections}', "sh", sys.executable, "-m", "ladechat", *arguments],
+            ["sh", "-c", f'exec "$@" {redirections}', "sh", sys.executable, *program, *arguments],
             stdin=child,
             stdout=child,
             stderr=child,
@@ -57,10 +59,31 @@ APP: list[str] = []
 REPLAY = ["replay", str(GOLDEN[-1])]
 
 
+SPEAKS = """
+import os
+from ladechat.terminal import missing_streams, replace_missing_streams, say
+missing = sorted(missing_streams())
+replace_missing_streams()
+say(f"closed {missing}")
+print("an answer")
+raise SystemExit(3 if os.open(os.devnull, os.O_RDONLY) > 2 else 4)
+"""
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_whichever_streams_are_closed_nothing_else_gets_their_numbers_and_a_sentence_is_seen(
+    closed: tuple[int, ...],
+) -> None:
+    code, written = OnTerminal([], redirections(closed), ("-c", SPEAKS)).end()
+    assert code == 3 and "Traceback" not in written
+    assert (f"ladechat: closed {list(closed)}" in written) == (not {1, 2} <= set(closed))
+    assert ("an answer" in written) == (1 not in closed)
+
+
 @pytest.mark.parametrize(
     ("arguments", "needed", "closed"),
     [
-        *((ASK_FROM_A_PIPE, {0, 1}, closed) for closed in CLOSED),
+        (ASK_FROM_A_PIPE, {0, 1}, (0, 1)),
         (ASK, {1}, (0, 2)),
         (ENGINE, {0, 1}, (2,)),
         (BENCH, {1}, (0, 2)),
