@@ -1,5 +1,6 @@
 """One engine with the bundled model for all tests that ask it nothing special."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ladechat.protocol import Configure, SettingsApplied
 from tests.engine.inside import Inside, inside
 from tests.hostile_folder import HostileFolder
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="package")
@@ -23,9 +25,15 @@ def running_engine() -> Iterator[Inside]:
 
 
 @pytest.fixture
-def engine(running_engine: Inside) -> Inside:
+def engine(running_engine: Inside) -> Iterator[Inside]:
     """An engine at full speed, with settings that are always the same."""
     running_engine.go_on()
     running_engine.send(Configure(decoder="lookahead", parameters={"window": 5, "ngram": 3, "guesses": 5}))
     running_engine.until(SettingsApplied)
-    return running_engine
+    yield running_engine
+    wait_for(nothing_is_left_to_end)
+
+
+def nothing_is_left_to_end() -> bool:
+    """Whether work that was given up has ended: it would take processor and memory of the next test."""
+    return all(thread.name != "work" for thread in threading.enumerate())
