@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ladechat.checks import check_streams, refuse_more_words
-from ladechat.export.command import Refused, check_target, run_race
+from ladechat.export.command import Refused, check_painting, check_target, run_race
 from ladechat.export.commands import size_of
 from ladechat.formats import OF_A_RACE, ending
 from ladechat.options import USAGE_ERROR, check_length, fail, option_of, report, with_engine_options
@@ -95,6 +95,8 @@ def _check_export(out: Path | None, *, sized: bool, force: bool) -> None:
         fail(f"{out} is no name for a race; end it in .cast, .gif or .svg.")
     with _refusals():
         check_target(out, force=force)
+        if ending(out) == "gif":
+            check_painting()
 
 
 def _export(measuring: Measuring, out: Path, cells: tuple[int, int], force: bool) -> None:

@@ -2,67 +2,83 @@
 
 import io
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from ladechat.ask import AnswerPrinter
-from ladechat.protocol import Closed, Header, Loading, Step, TurnFinished, decode_event
+from ladechat import cli
+from ladechat.ask import BROKEN_PIPE, AnswerPrinter
+from ladechat.protocol import Closed, Event, Header, Loading, Step, TurnFinished, decode_event
+from tests.engine.wire import ROOT
+from tests.waiting import PATIENCE_SECONDS
 from tests.widgets.sample_steps import finished, step
 
-PATIENCE = 120
 QUESTION = "What is the n-gram pool?"
 
 
 def ask(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ladechat", "ask", *arguments]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
 
-@pytest.fixture(scope="module")
-def streams() -> dict[str, subprocess.CompletedProcess[str]]:
-    """The same question to both decoders, as JSON."""
-    return {name: ask(QUESTION, "--json", "--decoder", name) for name in ("lookahead", "autoregressive")}
+def events_in(output: bytes) -> list[Event]:
+    events = [decode_event(line) for line in output.split(b"\n") if line]
+    assert None not in events
+    return [event for event in events if event is not None]
 
 
-def test_the_json_stream_decodes_and_both_decoders_write_the_same(
-    streams: dict[str, subprocess.CompletedProcess[str]],
+def check_stream(output: bytes) -> list[Event]:
+    """It decodes, from the header to its closing line, and its pieces are the text; its events."""
+    events = events_in(output)
+    assert isinstance(events[0], Header)
+    finished, closed = events[-2:]
+    assert isinstance(closed, Closed) and isinstance(finished, TurnFinished)
+    pieces = [piece for event in events if isinstance(event, Step) for piece in event.pieces]
+    assert "".join(pieces) == finished.text != ""
+    return events
+
+
+def test_a_question_through_a_pipe_becomes_a_stream_or_a_plain_answer_and_a_summary(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    texts = {}
-    for name, done in streams.items():
-        assert done.returncode == 0, done.stderr
-        events = [decode_event(line) for line in done.stdout.encode().split(b"\n") if line]
-        assert isinstance(events[0], Header)
-        finished, closed = events[-2:]
-        assert isinstance(closed, Closed) and isinstance(finished, TurnFinished)
-        pieces = [piece for event in events if isinstance(event, Step) for piece in event.pieces]
-        assert "".join(pieces) == finished.text
-        texts[name] = "".join(pieces)
-    assert texts["lookahead"] == texts["autoregressive"] != ""
+    command = [sys.executable, "-m", "tests.fake_engine_process", "nowhere", "ask", "-", "--json"]
+    done = subprocess.run(command, input=QUESTION.encode(), capture_output=True, check=True, cwd=ROOT)
+    events = check_stream(done.stdout)
+    check_printed(events, capsys, "W 5 N 3 G 5")
 
 
-def test_a_pipe_gets_the_plain_answer_and_standard_error_the_summary(
-    streams: dict[str, subprocess.CompletedProcess[str]],
-) -> None:
-    done = ask("-", "--window", "7", "--max-new-tokens", "300", text=QUESTION)
-    finished = decode_event(streams["lookahead"].stdout.encode().strip().split(b"\n")[-2])
+@pytest.mark.full
+def test_the_bundled_model_answers_a_question_through_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    done = ask("-", "--json", "--window", "7", "--max-new-tokens", "300", text=QUESTION)
+    assert done.returncode == 0, done.stderr
+    check_printed(check_stream(done.stdout.encode()), capsys, "W 7 N 3 G 5")
+
+
+def check_printed(events: list[Event], capsys: pytest.CaptureFixture[str], settings: str) -> None:
+    """In a pipe the answer is plain, and the summary goes to standard error."""
+    printer = AnswerPrinter()
+    for event in events[:-1]:
+        printer.show(event)
+    printer.end()
+    finished = events[-2]
     assert isinstance(finished, TurnFinished)
-    assert done.stdout == finished.text.lstrip() + "\n"
-    assert done.returncode == 0
-    summary = done.stderr.strip()
-    assert "\n" not in summary
+    out, summary = capsys.readouterr()
+    assert out == finished.text.lstrip() + "\n"
+    assert summary.count("\n") == 1
     for part in (
         "tokens",
         "passes",
         "tokens a pass",
         "tok/s",
         "as fast as plain decoding",
-        "W 7 N 3 G 5",
+        settings,
         "demo",
         "cpu",
         "float32",
@@ -70,97 +86,80 @@ def test_a_pipe_gets_the_plain_answer_and_standard_error_the_summary(
         assert part in summary
 
 
-def test_a_terminal_gets_colours_and_with_no_color_only_cues() -> None:
-    for environment, colour in (({}, True), ({"NO_COLOR": "1"}, False)):
-        master, slave = pty.openpty()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ladechat", "ask", QUESTION, "--decoder", "lookahead"],  # whatever pays here now
-            stdout=slave,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **environment},
-        )
-        os.close(slave)
-        written = b""
-        while True:
-            try:
-                part = os.read(master, 65536)
-            except OSError:  # the other end was closed
-                break
-            if not part:
-                break
-            written += part
-        os.close(master)
-        assert process.wait(PATIENCE) == 0
-        assert (b"38;2;" in written) == colour
-        assert b"\x1b[4m" in written or b"\x1b[4;" in written
-
-
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "says"),
     [
-        ([QUESTION, "--window", "0"], 2, "W has to be from 1 to 64, not 0"),
-        ([QUESTION, "-N", "1"], 2, "N has to be from 2 to 16, not 1"),
-        ([QUESTION, "--guesses", "-1"], 2, "G has to be from 0 to 64, not -1"),
-        ([QUESTION, "--decoder", "magic"], 2, "no decoder 'magic'"),
-        ([QUESTION, "--max-new-tokens", "0"], 2, "at least 1"),
-        (["  "], 2, "question is empty"),
-        ([QUESTION, "--window", "many"], 2, "integer"),
-        ([QUESTION, "--model", "./no/such/folder"], 1, "There is no folder"),
+        ([QUESTION, "--window", "0"], "W has to be from 1 to 64, not 0"),
+        ([QUESTION, "-N", "1"], "N has to be from 2 to 16, not 1"),
+        ([QUESTION, "--guesses", "-1"], "G has to be from 0 to 64, not -1"),
+        ([QUESTION, "--decoder", "magic"], "no decoder 'magic'"),
+        ([QUESTION, "--max-new-tokens", "0"], "at least 1"),
+        (["  "], "question is empty"),
+        ([QUESTION, "--window", "many"], "integer"),
     ],
 )
-def test_bad_input_gets_a_sentence_and_an_exit_code(arguments: list[str], code: int, says: str) -> None:
-    done = ask(*arguments)
-    assert done.returncode == code
-    assert says in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+def test_bad_input_gets_a_sentence_and_an_exit_code(arguments: list[str], says: str) -> None:
+    result = CliRunner().invoke(cli.app, ["ask", *arguments])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr and "Traceback" not in result.stderr
 
 
 def test_a_folder_without_safetensors_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     done = ask(QUESTION, "--model", str(tmp_path))
-    assert done.returncode == 1
+    assert (done.returncode, done.stdout) == (1, "")
     assert "no *.safetensors" in done.stderr and "Traceback" not in done.stderr
 
 
+# --- what is about the process, over an engine without torch ---------------------------------------------------------
+
+
+@contextmanager
+def over_a_fake(held: str, stdout: int = subprocess.PIPE) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", "tests.fake_engine_process", held, "ask", QUESTION, "--json"]
+    process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ladechat", "ask", "Count from one to ninety, then tell me everything.", "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout and process.stderr
-    written = b""
-    interrupted = False
-    for line in process.stdout:
-        written += line
-        if b'"event":"step"' in line and not interrupted:
-            process.send_signal(signal.SIGINT)
-            interrupted = True
-    assert process.wait(PATIENCE) == 130
-    assert b"Traceback" not in process.stderr.read()
-    events = [decode_event(line) for line in written.split(b"\n") if line]
-    assert isinstance(events[-2], TurnFinished)
-    assert "".join(p for e in events if isinstance(e, Step) for p in e.pieces) == events[-2].text
+    with over_a_fake(held="2") as process:
+        assert process.stdout and process.stderr
+        written = b""
+        while written.count(b'"event":"step"') < 2:
+            written += process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        written += process.stdout.read()
+        assert process.wait(PATIENCE_SECONDS) == 130
+        assert b"Traceback" not in process.stderr.read()
+    finished = events_in(written)[-2]
+    assert isinstance(finished, TurnFinished) and finished.reason == "stopped"
+    assert "".join(p for e in events_in(written) if isinstance(e, Step) for p in e.pieces) == finished.text != ""
 
 
 def test_ctrl_c_while_it_loads_exits_with_130() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ladechat", "ask", QUESTION, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout and process.stderr
-    process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE) == 130
-    assert b"Traceback" not in process.stderr.read()
+    with over_a_fake(held="loading") as process:
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == 130
+        assert b"Traceback" not in process.stderr.read()
 
 
 def test_a_reader_that_leaves_is_no_error_to_speak_of() -> None:
-    command = f"{sys.executable} -m ladechat ask '{QUESTION}' --json | head -n 2"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert len(done.stdout.splitlines()) == 2
-    assert done.stderr == ""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with over_a_fake(held="nowhere", stdout=writer) as process:
+        os.close(writer)
+        assert process.wait(PATIENCE_SECONDS) == BROKEN_PIPE
+        assert process.stderr is not None and process.stderr.read() == b""
+
+
+# --- on a terminal ----------------------------------------------------------------------------------------------------
 
 
 class Screen(io.StringIO):
@@ -168,6 +167,23 @@ class Screen(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_terminal_gets_colours_and_with_no_color_only_cues(colour: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    if not colour:
+        monkeypatch.setenv("NO_COLOR", "1")
+    out = Screen()
+    monkeypatch.setattr(sys, "stdout", out)
+    steps = [step(["a"]), step([" pool", " of"], index=1), step([" n", "-grams"], index=2)]
+    printer = AnswerPrinter()
+    for event in (*steps, finished(steps)):
+        printer.show(event)
+    printer.end()
+    assert ("38;2;" in out.getvalue()) == colour
+    assert "\x1b[4m" in out.getvalue() or "\x1b[4;" in out.getvalue()
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -1,6 +1,6 @@
 """The command line: answers on standard output, everything else on standard error, and exit codes that tell."""
 
-import os
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -238,6 +238,7 @@ def test_what_starts_an_engine_is_what_it_is_started_with(served: list[Settings]
 
 
 REGISTERS_A_TOY = """
+import json, sys
 from ladechat import catalog
 from ladechat.protocol import DecoderInfo, Parameter
 
@@ -245,33 +246,41 @@ depth = Parameter("toy_depth", "D", "How deep it digs.", 4, 1, 9)
 clash = Parameter("turbo", "T", "Whether it is fast.", False)
 catalog.register(DecoderInfo(name="toy", label="a toy", help="Guesses wildly.", parameters=[depth, clash]))
 
-from ladechat.cli import main
+from typer.testing import CliRunner
+from ladechat.cli import app
 
-main()
+results = [CliRunner().invoke(app, line, env={"COLUMNS": "200"}) for line in json.loads(sys.argv[1])]
+print(json.dumps([(result.exit_code, result.output) for result in results]))
 """
 
 
-def with_toy(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    wide = {**os.environ, "COLUMNS": "200"}
-    command = [sys.executable, "-c", REGISTERS_A_TOY, *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=wide, cwd=Path(__file__).parent.parent, timeout=100
-    )
+@pytest.fixture(scope="module")
+def with_toy() -> dict[str, tuple[int, str]]:
+    """What lines come to in a process that has registered a decoder before it imports the options."""
+    lines = [[*command, "--help"] for command in ([], ["ask"], ["engine"], ["bench"])]
+    lines.append(["ask", "--decoder", "toy", "--toy-depth", "10"])
+    command = [sys.executable, "-c", REGISTERS_A_TOY, json.dumps(lines)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
+    return dict(zip(map(" ".join, lines), json.loads(done.stdout), strict=True))
 
 
-@pytest.mark.parametrize("command", [[], ["ask"], ["engine"]], ids=["app", "ask", "engine"])
-def test_a_decoder_of_the_catalog_has_its_options_with_no_edit_elsewhere(command: list[str]) -> None:
-    shown = " ".join(with_toy(*command, "--help").stdout.split())
+@pytest.mark.parametrize("command", ["--help", "ask --help", "engine --help"], ids=["app", "ask", "engine"])
+def test_a_decoder_of_the_catalog_has_its_options_with_no_edit_elsewhere(
+    command: str, with_toy: dict[str, tuple[int, str]]
+) -> None:
+    shown = " ".join(with_toy[command][1].split())
     assert "toy: Guesses wildly." in shown
     assert "-D, --toy-depth" in shown and "toy: How deep it digs (1 to 9, default: 4)." in shown
     assert "--turbo / --no-turbo" in shown and "toy: Whether it is fast (default: off)." in shown
     assert "-T, --temperature" in shown
 
 
-def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold() -> None:
-    assert "toy" in with_toy("bench", "--help").stdout
-    refused = with_toy("ask", "--decoder", "toy", "--toy-depth", "10", QUESTION)
-    assert refused.returncode == 2 and "D has to be from 1 to 9, not 10; set it with --toy-depth." in refused.stderr
+def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold(
+    with_toy: dict[str, tuple[int, str]],
+) -> None:
+    assert "toy" in with_toy["bench --help"][1]
+    exit_code, refused = with_toy["ask --decoder toy --toy-depth 10"]
+    assert exit_code == 2 and "D has to be from 1 to 9, not 10; set it with --toy-depth." in refused
 
 
 def test_a_parameter_that_several_decoders_have_is_one_option_that_names_them() -> None:

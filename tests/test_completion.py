@@ -1,24 +1,17 @@
 """The shell completes what ladechat offers, by the protocol of its completion script."""
 
-import os
-import subprocess
-import sys
+from typer.testing import CliRunner
 
-import pytest
+from ladechat import cli
 
 
 def completed(line: str) -> list[str]:
     """What bash is offered at the end of a line."""
     words = line.split(" ")
     asked = {"_LADECHAT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    told = subprocess.run(
-        [sys.executable, "-P", "-m", "ladechat"],
-        env={**os.environ, **asked},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return told.stdout.split()
+    result = CliRunner().invoke(cli.app, env=asked, prog_name="ladechat")
+    assert result.exit_code == 0, result.output
+    return result.stdout.split()
 
 
 def test_bash_completes_commands_and_their_options() -> None:
@@ -26,7 +19,6 @@ def test_bash_completes_commands_and_their_options() -> None:
     assert {"--speed", "--size"} <= set(completed("ladechat export --s"))
 
 
-@pytest.mark.full
 def test_bash_completes_the_options_of_the_app_and_of_a_command_within_a_command() -> None:
     assert {"--decoder", "--device"} <= set(completed("ladechat --de"))
     assert "--record" in completed("ladechat --rec")

@@ -1,6 +1,9 @@
 """What the command line refuses: in a sentence, whatever was typed, and with nothing that would steer a terminal."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +72,38 @@ def test_what_is_no_character_travels_as_a_mark_in_its_place() -> None:
     asked = protocol.Generate(turn=1, messages=[Message(role="user", content="\udc80")])
     command = decode_command(encode(asked))
     assert isinstance(command, protocol.Generate) and command.messages[0].content == "\ufffd"
+
+
+REFUSED = """
+import json, sys
+from typer.testing import CliRunner
+from ladechat.cli import app
+
+codes = [CliRunner().invoke(app, line).exit_code for line in json.loads(sys.argv[1])]
+print(json.dumps([codes, sorted({"torch", "transformers", "textual"} & sys.modules.keys())]))
+"""
+
+
+def test_what_is_refused_is_refused_before_torch_is_imported_or_a_screen(tmp_path: Path) -> None:
+    """A mistyped option is answered at once."""
+    lines = [
+        ["ask", "a", "--window", "0"],
+        ["engine", "--decoder", "magic"],
+        ["race", "a", "--decoders", "magic"],
+        ["replay", "nowhere"],
+        ["export", "nowhere", "a.md"],
+        ["learn", "--no-such"],
+        ["serve", "--tabs", "0"],
+        ["bench", "--questions", "nothing"],
+        ["bench", "--model", "./nowhere"],
+        ["tune", "--quantize", "int3"],
+        ["tune", "--model", "./nowhere"],
+        ["train", "transfer", "--out", "a.bin"],
+        ["train", "medusa", "--model", "./nowhere", "--out", "a.safetensors"],
+        ["train", "sweep", "--out", "a.json", "--layers", "a,b"],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", REFUSED, json.dumps(lines)], capture_output=True, text=True, cwd=tmp_path
+    )
+    codes, imported = json.loads(done.stdout)
+    assert all(codes) and imported == []

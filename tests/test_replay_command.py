@@ -12,8 +12,8 @@ from ladechat.session.comparing import Comparison
 from ladechat.session.race import Clock
 from ladechat.session.replay import Recording
 from ladechat.widgets.lane import LaneView
-from tests.app.stage import wait_until
 from tests.session.streams import recorded, turn
+from tests.waiting import brings, until
 
 
 def test_two_recordings_are_shown_side_by_side_or_it_is_said_why_not(
@@ -45,13 +45,14 @@ async def test_both_run_along_one_clock_with_the_keys_of_a_race(tmp_path: Path) 
     screen = RaceScreen(Comparison(recording, recording))
     app = LadechatApp(screen)
     async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until(pilot, lambda: screen.track is not None)
-        await pilot.press("home", "right", "right")
-        assert [len(view._shown) for view in screen.query(LaneView)] == [2, 2]
-        await pilot.press("c")
-        assert screen.track is not None and screen.track.clock is Clock.SECONDS
-        await pilot.press("end")
-        assert "identical" in screen.query_one("#race-remarks", Remarks).sentences[0]
+        await until(lambda: screen.track is not None, pilot)
+        await pilot.press("home")
+        async with brings(lambda: [len(view._shown) for view in screen.query(LaneView)] == [2, 2], pilot):
+            await pilot.press("right", "right")
+        async with brings(lambda: screen.track is not None and screen.track.clock is Clock.SECONDS, pilot):
+            await pilot.press("c")
+        async with brings(lambda: "identical" in screen.query_one("#race-remarks", Remarks).sentences[0], pilot):
+            await pilot.press("end")
         assert "Question 1?" in screen.query_one("#race-question", Remarks).sentences[0]
         await pilot.press("escape")
     assert app.return_code == 0

@@ -8,20 +8,24 @@ import sys
 from collections.abc import Sequence
 
 import pytest
+from typer.testing import CliRunner
 
+from ladechat import cli
 from tests.session.streams import GOLDEN
+from tests.waiting import PATIENCE_SECONDS
 
-SECONDS_TO_END = 120
 CLOSED = [closed for count in (1, 2, 3) for closed in itertools.combinations((0, 1, 2), count)]
 
 
 class OnTerminal:
     """A command on a terminal of its own, with redirections as a shell makes them."""
 
-    def __init__(self, arguments: Sequence[str], redirections: str) -> None:
+    def __init__(
+        self, arguments: Sequence[str], redirections: str, program: Sequence[str] = ("-m", "ladechat")
+    ) -> None:
         self._terminal, child = pty.openpty()
         self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" {redirections}', "sh", sys.executable, "-m", "ladechat", *arguments],
+            ["sh", "-c", f'exec "$@" {redirections}', "sh", sys.executable, *program, *arguments],
             stdin=child,
             stdout=child,
             stderr=child,
@@ -40,48 +44,95 @@ class OnTerminal:
             pass
         finally:
             os.close(self._terminal)
-        return self.process.wait(SECONDS_TO_END), written.decode(errors="replace")
+        return self.process.wait(PATIENCE_SECONDS), written.decode(errors="replace")
 
 
 def redirections(closed: Sequence[int]) -> str:
     return " ".join("<&-" if number == 0 else f"{number}>&-" for number in closed)
 
 
-@pytest.mark.timeout(SECONDS_TO_END)
+ASK = ["ask", "What is it?", "--model", "nowhere/none"]
+ASK_FROM_A_PIPE = ["ask"]
+ENGINE = ["engine", "--model", "nowhere/none"]
+BENCH = ["bench", "--questions", "nothing"]
+APP: list[str] = []
+REPLAY = ["replay", str(GOLDEN[-1])]
+
+
+SPEAKS = """
+import os
+from ladechat.terminal import missing_streams, replace_missing_streams, say
+missing = sorted(missing_streams())
+replace_missing_streams()
+say(f"closed {missing}")
+print("an answer")
+raise SystemExit(3 if os.open(os.devnull, os.O_RDONLY) > 2 else 4)
+"""
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_whichever_streams_are_closed_nothing_else_gets_their_numbers_and_a_sentence_is_seen(
+    closed: tuple[int, ...],
+) -> None:
+    code, written = OnTerminal([], redirections(closed), ("-c", SPEAKS)).end()
+    assert code == 3 and "Traceback" not in written
+    assert (f"ladechat: closed {list(closed)}" in written) == (not {1, 2} <= set(closed))
+    assert ("an answer" in written) == (1 not in closed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed", "closed"),
+    [
+        (ASK_FROM_A_PIPE, {0, 1}, (0, 1)),
+        (ASK, {1}, (0, 2)),
+        (ENGINE, {0, 1}, (2,)),
+        (BENCH, {1}, (0, 2)),
+        (APP, {0, 1, 2}, (2,)),
+        (APP, {0, 1, 2}, (0, 1, 2)),
+        (REPLAY, {0, 1, 2}, (0,)),
+    ],
+)
+def test_whichever_streams_are_closed_a_command_ends_and_says_why(
+    arguments: list[str], needed: set[int], closed: tuple[int, ...]
+) -> None:
+    code, written = OnTerminal(arguments, redirections(closed)).end()
+    assert "Traceback" not in written and "\x1b[?1049h" not in written
+    assert code in (1, 2)
+    if needed & set(closed):
+        assert code == 2
+        if not {1, 2} <= set(closed):
+            assert "ladechat: " in written
+
+
 @pytest.mark.parametrize(
     ("arguments", "needed"),
     [
-        ([], {0, 1, 2}),
-        (["replay", str(GOLDEN[-1])], {0, 1, 2}),
-        (["ask", "What is it?", "--model", "nowhere/none"], {1}),
-        (["ask"], {0, 1}),
-        (["engine", "--model", "nowhere/none"], {0, 1}),
-        (["bench", "--questions", "nothing"], {1}),
+        (ASK, {1}),
+        (ASK_FROM_A_PIPE, {1}),
+        (ENGINE, {0, 1}),
+        (BENCH, {1}),
+        (["tune"], {1}),
+        (["race", "What is it?"], {1}),
     ],
-    ids=["app", "replay", "ask", "ask from a pipe", "engine", "bench"],
+    ids=["ask", "ask from a pipe", "engine", "bench", "tune", "race"],
 )
-def test_whichever_streams_are_closed_a_command_ends_and_says_why(arguments: list[str], needed: set[int]) -> None:
-    runs = {closed: OnTerminal(arguments, redirections(closed)) for closed in CLOSED}
-    for closed, run in runs.items():
-        code, written = run.end()
-        assert "Traceback" not in written and "\x1b[?1049h" not in written, closed
-        assert code in (1, 2), closed
+def test_a_command_begins_nothing_without_the_streams_that_it_needs(
+    arguments: list[str], needed: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for closed in CLOSED:
+        monkeypatch.setattr("ladechat.checks.missing_streams", lambda closed=closed: frozenset(closed))
         if needed & set(closed):
-            assert code == 2, closed
-            if not {1, 2} <= set(closed):
-                assert "ladechat: " in written, closed
+            result = CliRunner().invoke(cli.app, arguments)
+            assert result.exit_code == 2, closed
+            assert "is closed, and this command needs it" in result.stderr, closed
 
 
-@pytest.mark.timeout(SECONDS_TO_END)
-def test_a_screen_that_would_be_drawn_elsewhere_is_refused_on_the_terminal() -> None:
-    runs = [
-        OnTerminal(arguments, target)
-        for arguments in ([], ["replay", str(GOLDEN[-1])])
-        for target in ("2>/dev/null", "2>&1 2>/dev/full")
-    ]
-    for run in runs:
-        code, written = run.end()
-        assert (code, "drawn on standard error" in written, "\x1b[?1049h" in written) == (2, True, False)
+@pytest.mark.parametrize(
+    ("arguments", "target"), [(APP, "2>/dev/null"), (REPLAY, "2>&1 2>/dev/full")], ids=["app", "replay"]
+)
+def test_a_screen_that_would_be_drawn_elsewhere_is_refused_on_the_terminal(arguments: list[str], target: str) -> None:
+    code, written = OnTerminal(arguments, target).end()
+    assert (code, "drawn on standard error" in written, "\x1b[?1049h" in written) == (2, True, False)
 
 
 @pytest.mark.full

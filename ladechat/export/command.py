@@ -146,16 +146,27 @@ def _film(format_name: str, speed: float, shoot: "Callable[[Progress], Reel]") -
 
 
 def _gif(speed: float, shoot: "Callable[[Progress], Reel]") -> bytes:
-    try:
-        from ladechat.export.gif import gif
-        from ladechat.export.glyphs import NoFont
-    except ImportError as error:
-        raise Refused("A GIF needs Pillow, which is not installed: pip install ladechat[gif] brings it.") from error
+    check_painting()
+    from ladechat.export.gif import gif
+
     with _told("drawing") as progress:
         frames = shoot(progress).frames
+    with _told("painting") as progress:
+        return gif(frames, speed, progress)
+
+
+def check_painting() -> None:
+    """Look whether a GIF can be painted here: drawing a film, or measuring a race, may take minutes.
+
+    Raises:
+        Refused: Pillow is missing, or a font.
+    """
     try:
-        with _told("painting") as progress:
-            return gif(frames, speed, progress)
+        from ladechat.export.glyphs import Glyphs, NoFont
+    except ImportError as error:
+        raise Refused("A GIF needs Pillow, which is not installed: pip install ladechat[gif] brings it.") from error
+    try:
+        Glyphs()
     except NoFont as error:
         raise Refused(
             "A GIF is painted in a monospaced font, and none was found here; install DejaVu Sans Mono "

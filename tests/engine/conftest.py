@@ -1,32 +1,39 @@
-"""One engine with the bundled model for all tests that ask it nothing special: starting one takes many seconds."""
+"""One engine with the bundled model for all tests that ask it nothing special."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from ladechat.protocol import Configure, Ready, SettingsApplied
-from tests.engine.wire import Wire
+from ladechat.protocol import Configure, SettingsApplied
+from tests.engine.inside import Inside, inside
 from tests.hostile_folder import HostileFolder
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="package")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> HostileFolder:
-    """The folder that the engine is started in."""
+    """A folder that engines are started in."""
     return HostileFolder(tmp_path_factory.mktemp("hostile"))
 
 
 @pytest.fixture(scope="package")
-def running_engine(hostile: HostileFolder) -> Iterator[Wire]:
+def running_engine() -> Iterator[Inside]:
     """The engine itself. Tests take `engine`."""
-    wire = Wire(folder=hostile.folder)
-    wire.until(Ready)
-    yield wire
-    assert wire.end() == 0
+    with inside() as engine:
+        yield engine
 
 
 @pytest.fixture
-def engine(running_engine: Wire) -> Wire:
-    """An engine with settings that are always the same."""
+def engine(running_engine: Inside) -> Iterator[Inside]:
+    """An engine at full speed, with settings that are always the same."""
+    running_engine.go_on()
     running_engine.send(Configure(decoder="lookahead", parameters={"window": 5, "ngram": 3, "guesses": 5}))
     running_engine.until(SettingsApplied)
-    return running_engine
+    yield running_engine
+    wait_for(nothing_is_left_to_end)
+
+
+def nothing_is_left_to_end() -> bool:
+    """Whether work that was given up has ended: it would take processor and memory of the next test."""
+    return all(thread.name != "work" for thread in threading.enumerate())

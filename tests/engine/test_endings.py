@@ -106,9 +106,9 @@ def test_a_name_that_no_path_can_have_is_that_of_no_local_model(find: Callable[[
     assert find(name) is None
 
 
-@pytest.mark.parametrize("name", [b"a" * 5000, b"caf\xe9", b"\x1b[31m"], ids=["long", "not UTF-8", "escape"])
-def test_an_engine_for_a_model_of_any_name_says_why_it_ends(name: bytes) -> None:
-    wire = Wire("--model", os.fsdecode(name))
+def test_an_engine_for_a_model_of_any_name_says_why_it_ends() -> None:
+    """As a process for bytes that are no UTF-8, and for those that a terminal would follow."""
+    wire = Wire("--model", os.fsdecode(b"caf\xe9\x1b[31m"))
     try:
         events = wire.rest()
         assert isinstance(events[0], Header) and isinstance(events[-1], Failed), wire.log
@@ -116,3 +116,10 @@ def test_an_engine_for_a_model_of_any_name_says_why_it_ends(name: bytes) -> None
         assert wire.wait_for_end() == 1
     finally:
         wire.close()
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, os.fsdecode(b"caf\xe9"), "\x1b[31m"], ids=["long", "not UTF-8", "escape"])
+def test_whatever_a_model_is_called_it_is_said_why_it_cannot_be_loaded(written: Written, name: str) -> None:
+    assert server.serve(name, "cpu", "float32", Settings()) == 1
+    header, *_, failed = written.events()
+    assert isinstance(header, Header) and isinstance(failed, Failed) and failed.fatal

@@ -3,25 +3,20 @@
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Failed, Generate, Header, Message, Ready, Step, Stop, TurnFinished, TurnStarted
-from tests.engine.wire import PATIENCE_SECONDS, Wire, started
+from tests.engine.inside import Inside
+from tests.engine.wire import Wire, started
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 QUESTION = "What is the n-gram pool?"
 LONG_QUESTION = "Tell me about the window, the pool and the guesses, and how they work together. " * 6
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Wire]:
-    """One engine for this module: starting one takes many seconds. Tests read whatever they caused to its end."""
-    wire, _ = started("--device", "cpu", "--dtype", "float32")
-    yield wire
-    wire.close()
 
 
 @pytest.mark.parametrize(
@@ -33,23 +28,22 @@ def engine() -> Iterator[Wire]:
     ],
     ids=["none", "only the system's", "an answer last"],
 )
-def test_a_conversation_with_nothing_to_answer_is_a_bad_command(engine: Wire, messages: list[Message]) -> None:
+def test_a_conversation_with_nothing_to_answer_is_a_bad_command(engine: Inside, messages: list[Message]) -> None:
     engine.send(Generate(turn=900, messages=messages))
     failed = engine.until(Failed)
     assert (failed.code, failed.turn, failed.fatal) == ("bad_command", 900, False)
     assert engine.ask(QUESTION, max_new_tokens=2)[1].reason == "max_new_tokens"
 
 
-def test_the_announced_limit_is_what_the_context_leaves_and_its_end_is_named(engine: Wire) -> None:
-    ready = next(event for event in engine.seen if isinstance(event, Ready))
-    turn = engine.generate(QUESTION, max_new_tokens=10 * ready.context_length)
+def test_the_announced_limit_is_what_the_context_leaves_and_its_end_is_named(engine: Inside) -> None:
+    turn = engine.generate(QUESTION, max_new_tokens=10 * engine.ready.context_length)
     began = engine.until(TurnStarted)
     engine.send(Stop())
     engine.finish(turn)
-    assert began.max_new_tokens == ready.context_length - len(began.prompt_ids)
+    assert began.max_new_tokens == engine.ready.context_length - len(began.prompt_ids)
 
 
-def test_a_stop_between_turns_does_nothing(engine: Wire) -> None:
+def test_a_stop_between_turns_does_nothing(engine: Inside) -> None:
     engine.send(Stop())
     assert engine.ask(QUESTION, max_new_tokens=3)[1].reason == "max_new_tokens"
 
@@ -66,24 +60,37 @@ def test_the_end_of_the_input_ends_the_engine_in_mid_answer() -> None:
 def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None:
     """A parent that hangs must not leave an engine, and with it a GPU's memory, behind."""
     code = (
-        "import sys, threading, os\n"
+        "import os, threading\n"
         "from ladechat.engine.stream import EventStream, Inbox\n"
         "from ladechat.protocol import Loading\n"
-        "stream = EventStream.take_over_stdout(); Inbox(0, stream)\n"
-        "while True: stream.emit(Loading(stage=1, stages=1, doing='x' * 4096))\n"
+        "stream = EventStream.take_over_stdout()\n"
+        "def emit():\n"
+        "    while True: stream.emit(Loading(stage=1, stages=1, doing='x' * 4096))\n"
+        "os.set_blocking(stream._descriptor, False)\n"
+        "try:\n"
+        "    while True: os.write(stream._descriptor, b'x')\n"
+        "except BlockingIOError:\n"
+        "    os.set_blocking(stream._descriptor, True)\n"
+        "threading.Thread(target=emit, daemon=True).start()\n"
+        "while not stream._lock.locked(): pass\n"
+        "Inbox(0, stream); os.write(2, b'full')\n"
+        "threading.Event().wait()\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
-        time.sleep(1)  # the pipe is full long before
-        assert process.stdin is not None and process.poll() is None
+        assert process.stdin is not None and process.stderr is not None
+        assert process.stderr.read(4) == b"full"
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=PATIENCE_SECONDS) == 0
     finally:
         process.kill()
         process.wait()
 
 
-def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_single_long_operation() -> None:
+@pytest.mark.full
+def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_one_computation_of_torch() -> None:
     """torch gives the interpreter lock away while it computes, so the thread that reads the input still runs."""
     code = (
         "import os, torch\n"
@@ -122,48 +129,35 @@ def test_the_end_of_the_input_ends_an_engine_whose_template_holds_the_interprete
     try:
         wire.until(Ready)
         wire.generate(QUESTION)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while "computing" not in wire.log and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(lambda: "computing" in wire.log)
         assert wire.end() == -signal.SIGKILL
     finally:
         wire.close()
 
 
-def test_a_failed_turn_says_why_before_it_finishes_and_the_engine_lives_on(tmp_path: Path) -> None:
-    """The model's second pass of the first answer raises, as an allocation that fails would."""
-    script = tmp_path / "engine_that_fails_once.py"
-    script.write_text(
-        "from ladechat.model.runners.tree import TreeRunner\n"
-        "from ladechat.engine.server import serve\n"
-        "from ladechat.protocol import Settings\n"
-        "import ladechat.engine.turn as turn\n"
-        "forward, calls = TreeRunner.forward, []\n"
-        "def failing(self, tree):\n"
-        "    calls.append(len(tree) > 1)\n"
-        "    if sum(calls) == 4:\n"
-        "        raise MemoryError('no memory left')\n"
-        "    return forward(self, tree)\n"
-        "decode = turn._Turn.decode\n"
-        "def patched(self, listener):\n"
-        "    TreeRunner.forward = failing\n"
-        "    return decode(self, listener)\n"
-        "turn._Turn.decode = patched\n"
-        "raise SystemExit(serve('demo', 'cpu', 'float32', Settings(decoder='lookahead')))\n"
-    )
-    wire = Wire(program=(str(script),))
-    try:
-        wire.until(Ready)
-        turn = wire.generate(QUESTION)
-        failed = wire.until(Failed)
-        assert (failed.code, failed.turn, failed.fatal) == ("out_of_memory", turn, False)
-        _, end = wire.finish(turn)
-        assert end.reason == "failed"
-        assert end.text == "".join(p for event in wire.seen if isinstance(event, Step) for p in event.pieces) != ""
-        assert wire.ask(QUESTION)[1].reason == "eos"
-        assert isinstance(wire.seen[-1], TurnFinished)
-    finally:
-        wire.close()
+def test_a_failed_turn_says_why_before_it_finishes_and_the_engine_lives_on(
+    engine: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later pass of the first answer raises, as an allocation that fails would."""
+    forward, larger = TreeRunner.forward, 0
+
+    def failing(runner: TreeRunner, tree: SlotTree) -> torch.Tensor:
+        nonlocal larger
+        larger += len(tree) > 1
+        if larger == 4:
+            raise RuntimeError("a kernel that fails")
+        return forward(runner, tree)
+
+    monkeypatch.setattr(TreeRunner, "forward", failing)
+    turn = engine.generate(QUESTION)
+    failed = engine.until(Failed)
+    assert (failed.code, failed.turn, failed.fatal) == ("internal", turn, False)
+    _, end = engine.finish(turn)
+    assert end.reason == "failed"
+    assert end.text == "".join(piece for step in engine.of_turn(Step, turn) for piece in step.pieces) != ""
+    monkeypatch.undo()
+    assert engine.ask(QUESTION)[1].reason == "eos"
+    assert isinstance(engine.seen[-1], TurnFinished)
 
 
 def test_an_engine_that_crashes_writes_into_its_log_where_it_was() -> None:

@@ -1,13 +1,13 @@
 """Generations with decoders that have learnt nothing, so that decoders can be compared on one question."""
 
 from ladechat.protocol import Generate, PoolView, Step, TurnFinished
+from tests.engine.inside import Inside
 from tests.engine.messages import user
-from tests.engine.wire import Wire
 
 QUESTION = user("What is the n-gram pool?")
 
 
-def pools(engine: Wire, turn: int, *, fresh: bool) -> tuple[list[PoolView], TurnFinished]:
+def pools(engine: Inside, turn: int, *, fresh: bool) -> tuple[list[PoolView], TurnFinished]:
     """What the pool held at each step of an answer."""
     engine.send(Generate(turn=turn, messages=[QUESTION], max_new_tokens=12, fresh=fresh))
     finished = engine.until(TurnFinished)
@@ -15,7 +15,7 @@ def pools(engine: Wire, turn: int, *, fresh: bool) -> tuple[list[PoolView], Turn
     return [step.pool for step in steps if step.pool is not None], finished
 
 
-def test_a_fresh_answer_knows_nothing_from_before_and_leaves_nothing_behind(engine: Wire) -> None:
+def test_a_fresh_answer_knows_nothing_from_before_and_leaves_nothing_behind(engine: Inside) -> None:
     first, expected = pools(engine, 9001, fresh=True)
     again, finished = pools(engine, 9002, fresh=True)
     assert [pool.ngrams for pool in again] == [pool.ngrams for pool in first]

@@ -2,17 +2,17 @@
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
 from ladechat.engine.stream import EventStream, Inbox
-from ladechat.protocol import ProtocolError, Stop, encode
-from tests.engine.wire import PATIENCE_SECONDS
+from ladechat.protocol import ProtocolError, Shutdown, Stop, encode
+from tests.waiting import PATIENCE_SECONDS, brings, wait_for
 
 DEEP = b'{"command":"generate","turn":1,"messages":' + b"[" * 100_000 + b"\n"
 
@@ -52,37 +52,70 @@ def test_whatever_a_line_provokes_the_next_one_is_heard(
     assert second == Stop()
 
 
-def test_an_input_that_does_not_block_is_waited_for() -> None:
+def test_an_input_that_does_not_block_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever starts an engine may have set that on the pipe that both share."""
     reader, writer = os.pipe()
+    wait, waits = select.select, list[list[int]]()
+
+    def noted(read: list[int], write: list[int], other: list[int]) -> object:
+        waits.append(read)
+        return wait(read, write, other)
+
+    monkeypatch.setattr("select.select", noted)
     os.set_blocking(reader, False)
     inbox = Inbox(reader, EventStream(os.open(os.devnull, os.O_WRONLY)))
-    threading.Timer(0.1, os.write, (writer, encode(Stop()))).start()
+    wait_for(lambda: [reader] in waits)
+    os.write(writer, encode(Stop()))
     assert inbox.wait() == Stop()
 
 
-HOLDS_THE_LOCK = """
+@pytest.mark.parametrize("says", [encode(Shutdown()), b""], ids=["a shutdown", "the end of the input"])
+def test_a_shutdown_and_the_end_of_the_input_end_the_process(says: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    stream = EventStream(os.open(os.devnull, os.O_WRONLY))
+    ended: list[str] = []
+    monkeypatch.setattr(stream, "end_process", lambda: ended.append("ended"))
+    inbox = Inbox(reader, stream)
+    os.write(writer, encode(Stop()))
+    assert inbox.wait() == Stop()
+    with brings(lambda: ended):
+        os.write(writer, says)
+        os.close(writer)
+    assert inbox.poll() is None
+
+
+LONG_OPERATION = """
 import os, ctypes
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
 from ladechat.protocol import Loading
 stream = EventStream.take_over_stdout(); Inbox(0, stream); watch_input(0, grace_seconds=0.2)
 stream.emit(Loading(stage=1, stages=1, doing='what takes minutes'))
-ctypes.PyDLL(None).{call}
+ctypes.{call}
 os._exit(5)
 """
 
 
-@pytest.mark.parametrize("call", ["sleep(600)", "kill(os.getpid(), 19)"], ids=["computing", "frozen"])
-def test_the_end_of_the_input_ends_an_engine_that_holds_the_interpreter_lock_or_is_frozen(call: str) -> None:
-    """No thread of Python runs while one call holds the lock, as a template that computes one huge number does."""
-    code = HOLDS_THE_LOCK.replace("{call}", call)
+@pytest.mark.parametrize(
+    ("call", "exit_code"),
+    [
+        ("PyDLL(None).sleep(600)", -signal.SIGKILL),
+        ("PyDLL(None).kill(os.getpid(), 19)", -signal.SIGKILL),
+        ("CDLL(None).sleep(600)", 0),
+    ],
+    ids=["holding the interpreter lock", "frozen", "computing without it"],
+)
+def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_one_long_operation(call: str, exit_code: int) -> None:
+    """No thread of Python runs while one call holds the lock, as a template that computes one huge number does. torch
+    gives it away while it computes.
+    """
+    code = LONG_OPERATION.replace("{call}", call)
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
         process.stdin.close()
-        assert process.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
+        assert process.wait(timeout=PATIENCE_SECONDS) == exit_code
     finally:
         process.kill()
         process.wait()
@@ -101,21 +134,18 @@ def test_what_watches_the_input_ends_with_the_engine() -> None:
     try:
         assert process.stdout is not None
         watcher = int(process.stdout.readline())
-        os.kill(watcher, 0)
-        os.write(writer, b"x")
-        assert process.wait(timeout=PATIENCE_SECONDS) == 3
-        wait_for_end_of(watcher)
+        with brings(lambda: is_gone(watcher)):
+            os.write(writer, b"x")
+            assert process.wait(timeout=PATIENCE_SECONDS) == 3
     finally:
         os.close(writer)
         process.kill()
         process.wait()
 
 
-def wait_for_end_of(process: int) -> None:
-    """Until a process that is no child of this one has ended."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def is_gone(process: int) -> bool:
+    """Whether a process that is no child of this one has ended."""
     with contextlib.suppress(ProcessLookupError):
-        while time.monotonic() < deadline:
-            os.kill(process, 0)
-            time.sleep(0.02)
-        raise AssertionError("it is still there")
+        os.kill(process, 0)
+        return False
+    return True

@@ -22,9 +22,10 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Event, Failed, Loading, Ready, Settings, Stop
 from ladechat.tuning import skip_search
 from ladechat.tuning.skip_search import read_skipped, write_skipped
-from tests.engine.wire import PATIENCE_SECONDS, Wire, started
+from tests.engine.wire import Wire, started
 from tests.llama2 import save_checkpoint
 from tests.tiny import layered_runner_for, random_model, runner_for
+from tests.waiting import PATIENCE_SECONDS
 
 NAME = "layer_skip"
 

@@ -1,16 +1,17 @@
 """Settings that change all the time while answers are written: the text stays that of plain decoding."""
 
 import random
-import time
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from ladechat import catalog
+from ladechat.engine import turn
 from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.load import load
 from ladechat.protocol import Event, Generate, Message, PolicyChoice, Settings, Step, TurnFinished, Value
+from tests.engine.clock import Clock
 from tests.engine.tokenizers import byte_level
 from tests.made_up_maps import save_made_up
 from tests.tiny import random_model
@@ -115,6 +116,7 @@ def test_passes_that_are_timed_in_mid_answer_count_for_no_step(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever turns to `auto` in the middle of an answer has passes timed, which takes long on a large model."""
+    clock = Clock(monkeypatch, turn)
     fresh = Service.of(service.loaded, Settings(decoder="lookahead"))
     costs = fresh.decoders._shared.costs
     monkeypatch.setattr(costs, "_file", None)
@@ -122,8 +124,8 @@ def test_passes_that_are_timed_in_mid_answer_count_for_no_step(
     def slowly() -> None:
         if not costs.measured:
             costs._set({1: 0.001, 64: 0.002})
-            time.sleep(1.0)
-            costs.timed_seconds += 1.0
+            clock.forward += 1000.0
+            costs.timed_seconds += 1000.0
 
     monkeypatch.setattr(costs, "refresh", slowly)
 
@@ -135,5 +137,5 @@ def test_passes_that_are_timed_in_mid_answer_count_for_no_step(
             return 0.0
 
     events = events_of(fresh, "again and again", ToAuto(fresh, 0))
-    assert costs.timed_seconds == 1.0
-    assert max(event.timing.step_ms for event in events if isinstance(event, Step)) < 500
+    assert costs.timed_seconds == 1000.0
+    assert max(event.timing.step_ms for event in events if isinstance(event, Step)) < 500_000

@@ -166,7 +166,8 @@ def test_a_message_larger_than_the_context_is_refused_and_the_next_one_answered(
     assert end_of(run(service, user("the cat"))).reason == "max_new_tokens"
 
 
-@pytest.mark.parametrize("where", [pytest.param("prefill", marks=pytest.mark.full), "step"])
+@pytest.mark.full
+@pytest.mark.parametrize("where", ["prefill", "step"])
 def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_pass(where: str, tmp_path: Path) -> None:
     """The pass takes for ever, as one of a large model on a small machine all but does."""
     script = tmp_path / "engine_that_takes_its_time.py"

@@ -1,6 +1,5 @@
 """Time belongs to the viewer: an engine that is paused, single-stepped or slowed down computes nothing ahead."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,11 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat import protocol
+from ladechat.engine import server, stream
+from ladechat.engine import turn as turn_module
 from ladechat.engine.pace import Pace
 from ladechat.protocol import (
     Closed,
+    Command,
     Configure,
     Failed,
+    ProtocolError,
     SettingsApplied,
     Shutdown,
     Step,
@@ -23,17 +26,17 @@ from ladechat.protocol import (
     encode,
 )
 from ladechat.session.replay import Player, Recording
-from tests.engine.wire import Wire, started
+from tests.engine.clock import Clock
+from tests.engine.inside import Inside
+from tests.engine.wire import Line, started
 
 QUESTION = "What is the n-gram pool?"
 PAUSE = protocol.Pace(steps_per_second=0)
 ONE_STEP = protocol.Pace(steps_per_second=0, step=True)
 FULL_SPEED = protocol.Pace()
-SECONDS_OF_SILENCE = 0.5
-"""In this time the bundled model takes dozens of steps."""
 
 
-class Clock:
+class Ticks:
     now = 0.0
 
     def __call__(self) -> float:
@@ -42,7 +45,7 @@ class Clock:
 
 @given(st.floats(0.001, 1000), st.lists(st.floats(0, 10), max_size=5))
 def test_steps_begin_so_many_a_second_whatever_they_take(rate: float, took: list[float]) -> None:
-    clock = Clock()
+    clock = Ticks()
     pace = Pace(clock)
     pace.change(protocol.Pace(steps_per_second=rate))
     assert pace.seconds_left() == 0, "nothing comes before the first step"
@@ -54,7 +57,7 @@ def test_steps_begin_so_many_a_second_whatever_they_take(rate: float, took: list
 
 
 def test_while_it_is_paused_as_many_steps_are_due_as_were_asked_for() -> None:
-    pace = Pace(Clock())
+    pace = Pace(Ticks())
     for command in (ONE_STEP, ONE_STEP):
         pace.change(command)
     for left in (0, 0, None):
@@ -71,7 +74,7 @@ def test_while_it_is_paused_as_many_steps_are_due_as_were_asked_for() -> None:
 
 
 def test_another_pace_counts_from_the_step_before() -> None:
-    clock = Clock()
+    clock = Ticks()
     pace = Pace(clock)
     pace.begin_step()
     clock.now = 0.2
@@ -84,7 +87,7 @@ def test_another_pace_counts_from_the_step_before() -> None:
 
 
 @pytest.fixture
-def paced(engine: Wire) -> Iterator[Wire]:
+def paced(engine: Inside) -> Iterator[Inside]:
     """An engine that goes at full speed again when the test has ended."""
     yield engine
     engine.send(Stop())
@@ -93,72 +96,79 @@ def paced(engine: Wire) -> Iterator[Wire]:
     engine.until(SettingsApplied)
 
 
-def settled(engine: Wire) -> None:
-    """It has heard all that it was sent, and has said all that it says by itself: what is no command is answered."""
-    time.sleep(SECONDS_OF_SILENCE)
+def heard(engine: Line) -> None:
+    """It has carried out all that it was sent before: what is no command is answered in its turn."""
     engine.send(b"no command\n")
     engine.until(Failed)
 
 
-def steps_of(engine: Wire, turn: int) -> list[Step]:
+def stopped(engine: Line, turn: int) -> TurnFinished:
+    """The end of an answer that is stopped. It counts every step that was taken, seen or not."""
+    engine.send(Stop())
+    return engine.finish(turn)[1]
+
+
+def steps_of(engine: Line, turn: int) -> list[Step]:
     return engine.of_turn(Step, turn)
 
 
-def test_paused_it_takes_no_step_and_one_for_each_that_is_asked_for(paced: Wire) -> None:
+def test_paused_it_takes_no_step_and_one_for_each_that_is_asked_for(paced: Inside) -> None:
     paced.send(PAUSE)
     turn = paced.generate(QUESTION, max_new_tokens=60)
     paced.until(TurnStarted)
-    settled(paced)
+    heard(paced)
     assert steps_of(paced, turn) == []
     for number in range(1, 4):
-        paced.send(ONE_STEP)
-        settled(paced)
+        paced.step()
+        heard(paced)
         assert len(steps_of(paced, turn)) == number
+    assert stopped(paced, turn).steps == 3
 
 
-def test_pausing_stepping_and_going_on_leave_the_text_as_it_is(paced: Wire) -> None:
+def test_pausing_stepping_and_going_on_leave_the_text_as_it_is(paced: Inside) -> None:
     _, undisturbed = paced.ask(QUESTION, max_new_tokens=60)
     paced.send(PAUSE)
     turn = paced.generate(QUESTION, max_new_tokens=60)
     for pace in (ONE_STEP, ONE_STEP, protocol.Pace(steps_per_second=8), PAUSE, ONE_STEP):
         paced.send(pace)
-        settled(paced)
+        if pace is not PAUSE:
+            paced.until(Step)
+        heard(paced)
     paced.send(FULL_SPEED)
     _, finished = paced.finish(turn)
     assert (finished.token_ids, finished.text) == (undisturbed.token_ids, undisturbed.text)
     assert finished.text == "".join(piece for step in steps_of(paced, turn) for piece in step.pieces)
 
 
-def test_a_slider_moved_between_two_steps_changes_the_window_of_the_very_next_one(paced: Wire) -> None:
-    paced.send(protocol.Pace(steps_per_second=4))
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    seen = 0
+def test_a_slider_moved_between_two_steps_changes_the_window_of_the_very_next_one(paced: Inside) -> None:
+    turn = paced.begin(QUESTION, max_new_tokens=60)
     for width in (7, 3, 9):
-        paced.until(Step)
         paced.send(Configure(parameters={"window": width}))
         paced.until(SettingsApplied)
-        seen = len(steps_of(paced, turn))
-        step = paced.until(Step)
+        step = paced.step()
         assert step.window is not None and len(step.window.rows[0]) == width
-        assert step.index == seen, "it is the very next one"
+    assert stopped(paced, turn).steps == 4
 
 
-def test_a_stop_while_it_waits_leaves_exactly_the_tokens_that_were_seen(paced: Wire) -> None:
-    for slow in (protocol.Pace(steps_per_second=0.01), ONE_STEP):
-        paced.send(PAUSE)
-        turn = paced.generate(QUESTION, max_new_tokens=60)
-        paced.until(TurnStarted)
-        paced.send(slow)
-        paced.until(Step)
-        settled(paced)
-        seen = [token for step in steps_of(paced, turn) for token in step.token_ids]
-        paced.send(Stop())
-        rest, finished = paced.finish(turn)
-        assert rest == [] and finished.reason == "stopped"
-        assert finished.token_ids == seen and seen
+@pytest.mark.parametrize(
+    "slow", [protocol.Pace(steps_per_second=0.01), protocol.Pace(steps_per_second=5e-324), ONE_STEP]
+)
+def test_a_stop_while_it_waits_leaves_exactly_the_tokens_that_were_seen(paced: Inside, slow: protocol.Pace) -> None:
+    """Also at the slowest pace that there is."""
+    paced.send(PAUSE)
+    turn = paced.generate(QUESTION, max_new_tokens=60)
+    paced.until(TurnStarted)
+    paced.send(slow)
+    paced.until(Step)
+    heard(paced)
+    seen = [token for step in steps_of(paced, turn) for token in step.token_ids]
+    paced.send(Stop())
+    rest, finished = paced.finish(turn)
+    assert rest == [] and finished.reason == "stopped"
+    assert finished.token_ids == seen and finished.steps == 1
 
 
-def test_a_stop_and_the_pace_of_the_next_answer_come_together(paced: Wire) -> None:
+def test_a_stop_and_the_pace_of_the_next_answer_come_together(paced: Inside) -> None:
     """Esc in a pause sends a stop and then the usual pace: no step is taken between the two."""
     paced.send(PAUSE)
     turn = paced.generate(QUESTION, max_new_tokens=60)
@@ -170,7 +180,7 @@ def test_a_stop_and_the_pace_of_the_next_answer_come_together(paced: Wire) -> No
     assert paced.ask(QUESTION, max_new_tokens=5)[1].reason == "max_new_tokens"
 
 
-def test_the_pace_holds_for_the_next_answer_and_another_question_is_refused_while_it_waits(paced: Wire) -> None:
+def test_the_pace_holds_for_the_next_answer_and_another_question_is_refused_while_it_waits(paced: Inside) -> None:
     paced.send(PAUSE)
     for _ in range(2):
         turn = paced.generate(QUESTION, max_new_tokens=3)
@@ -179,35 +189,44 @@ def test_the_pace_holds_for_the_next_answer_and_another_question_is_refused_whil
         failed = paced.until(Failed)
         assert (failed.code, failed.turn) == ("busy", refused)
         while not paced.of_turn(TurnFinished, turn):
-            paced.send(ONE_STEP)
-            paced.until(Step)
-            settled(paced)
+            paced.step()
+            heard(paced)
         assert len(paced.of_turn(TurnFinished, turn)[0].token_ids) == 3
 
 
-def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Wire) -> None:
+def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, server, turn_module)
+    poll, waits = paced.inbox.poll, 0
+
+    def poll_for_an_hour(seconds: float | None = 0.0) -> Command | ProtocolError | None:
+        nonlocal waits
+        command = poll(seconds)
+        if seconds != 0:
+            clock.forward += 3600
+            waits += 1
+        return command
+
+    monkeypatch.setattr(paced.inbox, "poll", poll_for_an_hour)
     paced.send(PAUSE)
     turn = paced.generate(QUESTION, max_new_tokens=4)
     paced.until(TurnStarted)
     while not paced.of_turn(TurnFinished, turn):
-        time.sleep(SECONDS_OF_SILENCE)
-        paced.send(ONE_STEP)
-        paced.until(Step)
-        settled(paced)
+        paced.step()
+        heard(paced)
     steps, finished = steps_of(paced, turn), paced.of_turn(TurnFinished, turn)[0]
-    assert all(step.timing.step_ms < 1000 * SECONDS_OF_SILENCE for step in steps)
-    assert finished.decode_seconds < SECONDS_OF_SILENCE * len(steps)
+    assert waits >= len(steps) > 1
+    assert all(0 < step.timing.step_ms < 1000 * 1800 for step in steps)
+    assert finished.decode_seconds < 1800
 
 
-def test_a_recording_of_a_pause_has_the_pause_and_is_played_with_it(paced: Wire, tmp_path: Path) -> None:
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(TurnStarted)
-    paced.send(ONE_STEP)
-    paced.until(Step)
-    settled(paced)
+def test_a_recording_of_a_pause_has_the_pause_and_is_played_with_it(
+    paced: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, stream)
+    turn = paced.begin(QUESTION, max_new_tokens=60)
+    heard(paced)
     before = len(steps_of(paced, turn))
-    settled(paced)
+    clock.forward += 5
     paced.send(FULL_SPEED)
     _, finished = paced.finish(turn)
     path = tmp_path / "talk.ladechat.jsonl"
@@ -216,34 +235,25 @@ def test_a_recording_of_a_pause_has_the_pause_and_is_played_with_it(paced: Wire,
     assert recording.notices == [] and recording.events[-1] == finished
     steps = [place for place, event in enumerate(recording.events) if event in steps_of(paced, turn)]
     last, next_one = steps[before - 1 : before + 1]
-    assert recording.times[next_one] - recording.times[last] > SECONDS_OF_SILENCE
+    assert recording.times[next_one] - recording.times[last] > 5
     player = Player(recording)
     player.seek(last + 1)
     player.due(0.0)
-    assert not any(isinstance(event, Step) for event in player.due(SECONDS_OF_SILENCE))
+    assert not any(isinstance(event, Step) for event in player.due(4.9))
     assert player.due(recording.seconds)[-1] == finished
 
 
 @pytest.mark.parametrize(
     "fields", [b'"steps_per_second":-1', b'"steps_per_second":1001', b'"steps_per_second":"4"', b'"step":1']
 )
-def test_a_pace_that_is_none_is_refused_and_changes_nothing(paced: Wire, fields: bytes) -> None:
+def test_a_pace_that_is_none_is_refused_and_changes_nothing(paced: Inside, fields: bytes) -> None:
     paced.send(PAUSE)
-    paced.generate(QUESTION, max_new_tokens=60)
+    turn = paced.generate(QUESTION, max_new_tokens=60)
     paced.until(TurnStarted)
     paced.send(b'{"command":"pace",' + fields + b"}\n")
     assert paced.until(Failed).code == "bad_command"
-    settled(paced)
-    assert not isinstance(paced.seen[-2], Step)
-
-
-def test_the_slowest_pace_that_there_is_can_be_waited_for(paced: Wire) -> None:
-    paced.send(protocol.Pace(steps_per_second=5e-324))
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(Step)
-    settled(paced)
-    paced.send(Stop())
-    assert paced.finish(turn)[1].reason == "stopped" and len(steps_of(paced, turn)) == 1
+    heard(paced)
+    assert steps_of(paced, turn) == [] and stopped(paced, turn).steps == 0
 
 
 @pytest.mark.full
@@ -253,7 +263,7 @@ def test_a_shutdown_and_the_end_of_the_input_end_an_engine_that_is_paused(by_com
     wire.send(PAUSE)
     wire.generate(QUESTION)
     wire.until(TurnStarted)
-    settled(wire)
+    heard(wire)
     if by_command:
         wire.send(Shutdown())
     assert (wire.wait_for_end() if by_command else wire.end()) == 0

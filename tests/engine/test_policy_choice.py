@@ -1,17 +1,18 @@
 """What is told of `auto` is what it does, and the time that it takes to time passes belongs to no step."""
 
-import time
 from pathlib import Path
 
 import pytest
 
+from ladechat.engine import turn
 from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.load import load
 from ladechat.protocol import Event, Generate, Message, PolicyChoice, Settings, Step
+from tests.engine.clock import Clock
 from tests.engine.tokenizers import byte_level
 from tests.tiny import random_model
 
-TIMING_SECONDS = 1.0
+TIMING_SECONDS = 1000.0
 
 
 class ToAuto:
@@ -40,14 +41,15 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """A runner whose larger passes cost hardly more than small ones, and whose timing takes a second."""
+    """A runner whose larger passes cost hardly more than small ones, and whose timing takes long."""
+    clock = Clock(monkeypatch, turn)
     loaded = load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None)
     service = Service.of(loaded, Settings(decoder="lookahead"))
     costs = service.decoders._shared.costs
 
     def refresh() -> None:
         if not costs.measured:
-            time.sleep(TIMING_SECONDS)
+            clock.forward += TIMING_SECONDS
             costs.timed_seconds += TIMING_SECONDS
             costs._set({1: 0.001, 64: 0.0011})
 

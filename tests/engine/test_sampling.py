@@ -8,9 +8,8 @@ from transformers import AutoModelForCausalLM, LogitsProcessorList
 
 from ladechat import catalog
 from ladechat.decoder.sampler import seed_of
-from ladechat.protocol import Configure, Generate, Message, Step, TurnFinished, TurnStarted
-from tests.engine.wire import Wire
-from tests.engine.wire import started as running
+from ladechat.protocol import Configure, Generate, Message, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
+from tests.engine.inside import Inside, inside
 from tests.made_up_maps import save_made_up
 from tests.tiny import DEMO
 
@@ -18,23 +17,22 @@ ASKED = [Message(role="user", content="Tell me a short story.")]
 
 
 @pytest.fixture(scope="module")
-def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
     files = save_made_up(DEMO, tmp_path_factory.mktemp("maps"))
-    wire, _ = running("--model", "demo", "--seed", "7", *(word for file in files for word in ("--maps", str(file))))
-    yield wire
-    wire.close()
+    with inside(settings=Settings(decoder="lookahead", seed=7), maps=files) as wire:
+        yield wire
 
 
-def answer(wire: Wire, turn: int, change: Configure) -> tuple[TurnStarted, list[int], int]:
+def answer(wire: Inside, turn: int, change: Configure) -> tuple[TurnStarted, list[int], int]:
     """How the answer began, its tokens, and its steps."""
     wire.send(change)
-    wire.send(Generate(turn=turn, messages=ASKED, max_new_tokens=48))
+    wire.send(Generate(turn=turn, messages=ASKED, max_new_tokens=24))
     started = wire.until(TurnStarted)
     finished = wire.until(TurnFinished)
     return started, finished.token_ids, finished.steps
 
 
-def test_one_seed_gives_one_text_whatever_the_decoder(wire: Wire) -> None:
+def test_one_seed_gives_one_text_whatever_the_decoder(wire: Inside) -> None:
     texts = set()
     for name in catalog.DECODERS:
         change = Configure(decoder=name, temperature=1.2, top_k=40, top_p=0.95)
@@ -47,7 +45,7 @@ def test_one_seed_gives_one_text_whatever_the_decoder(wire: Wire) -> None:
     assert tuple(other) not in texts
 
 
-def test_the_text_is_the_one_that_transformers_samples_with_the_same_random_numbers(wire: Wire) -> None:
+def test_the_text_is_the_one_that_transformers_samples_with_the_same_random_numbers(wire: Inside) -> None:
     started, token_ids, _ = answer(wire, 5, Configure(decoder="lookahead", temperature=0.9, top_k=0, top_p=0.9))
     model = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
     assert started.seed is not None
@@ -64,13 +62,15 @@ def test_the_text_is_the_one_that_transformers_samples_with_the_same_random_numb
     assert output[0, len(started.prompt_ids) :].tolist() == token_ids
 
 
-def test_a_temperature_of_nothing_is_greedy_and_may_be_set_in_the_middle_of_an_answer(wire: Wire) -> None:
+def test_a_temperature_of_nothing_is_greedy_and_may_be_set_in_the_middle_of_an_answer(wire: Inside) -> None:
     _, greedy, _ = answer(wire, 6, Configure(decoder="lookahead", temperature=0.0, top_p=1.0))
     _, again, _ = answer(wire, 7, Configure(temperature=0.0))
     assert greedy == again
-    wire.send(Generate(turn=8, messages=ASKED, max_new_tokens=48))
-    first = wire.until(Step)
+    turn = wire.begin(*ASKED, max_new_tokens=24)
+    [first] = wire.of_turn(Step, turn)[-1:]
     wire.send(Configure(temperature=5.0))
-    finished = wire.until(TurnFinished)
+    wire.until(SettingsApplied)
+    wire.go_on()
+    _, finished = wire.finish(turn)
     assert finished.token_ids[: len(first.token_ids)] == greedy[: len(first.token_ids)]
     assert finished.token_ids != greedy

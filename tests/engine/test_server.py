@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,76 @@ from ladechat.protocol import (
     Loading,
     Ready,
     SettingsApplied,
-    Shutdown,
     Step,
     TurnFinished,
+    TurnStarted,
 )
-from tests.engine.wire import PATIENCE_SECONDS, Wire
+from tests.engine.inside import Inside
+from tests.engine.wire import Wire
 from tests.hostile_folder import NAMES, HostileFolder
 from tests.tiny import DEMO
+from tests.waiting import wait_for
 
 QUESTION = "What is the n-gram pool?"
 
 
-def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded() -> None:
-    engine = Wire("--window", "4")
-    ready = engine.until(Ready)
-    header = engine.seen[0]
+CHATTERS = """
+import os, sys, threading, time
+
+def chatter():
+    while True:
+        time.sleep(0.05)
+        if 'torch' in sys.modules:
+            print('a print'); os.write(1, b'a write\\n'); sys.stdout.flush()
+
+if 'engine' in sys.orig_argv:
+    threading.Thread(target=chatter, daemon=True).start()
+"""
+"""A library that writes on standard output, from the first moment on."""
+
+
+class Life:
+    """One engine as a process, from its first byte to its end, in a hostile folder and with a library that chatters.
+
+    Attributes:
+        wire: the process, which has ended.
+        ready: what it said when it was.
+        early, later, last: the turns of a question that it got while it loaded, of one that came after it was asked
+            where it is, and of one in the middle of which its input ended.
+        exit_code: of its end.
+    """
+
+    def __init__(self, chattering: Path, hostile: HostileFolder) -> None:
+        path = os.pathsep.join([str(chattering), os.environ.get("PYTHONPATH", "")])
+        self.wire = Wire("--window", "4", environment={"PYTHONPATH": path}, folder=hostile.folder)
+        self.wire.send(Configure(decoder="lookahead", parameters={"window": 8}))
+        self.early = self.wire.generate(QUESTION, max_new_tokens=5)
+        self.ready = self.wire.until(Ready)
+        self.wire.finish(self.early)
+        wait_for(self._says_where_it_is)
+        self.later = self.wire.generate(QUESTION, max_new_tokens=2)
+        self.wire.finish(self.later)
+        wait_for(lambda: "a print" in self.wire.log and "a write" in self.wire.log)
+        self.last = self.wire.begin(QUESTION)
+        self.exit_code = self.wire.end()
+        self.wire.rest()  # every line decodes, or that says so
+
+    def _says_where_it_is(self) -> bool:
+        """Ask it. It may have been about something else before it waited for commands."""
+        self.wire.process.send_signal(WHERE)
+        return all(place in self.wire.log for place in ("in _read", "in wait"))  # of the commands, and for one
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory, hostile: HostileFolder) -> Life:
+    folder = tmp_path_factory.mktemp("chattering")
+    (folder / "sitecustomize.py").write_text(CHATTERS)
+    return Life(folder, hostile)
+
+
+def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded(life: Life) -> None:
+    ready, seen = life.ready, life.wire.seen
+    header = seen[0]
     assert isinstance(header, Header)
     assert (header.format, header.version, header.model) == ("ladechat", VERSION, "demo")
     assert (header.settings.decoder, header.settings.parameters) == ("lookahead", {"window": 4})
@@ -40,22 +94,46 @@ def test_the_stream_begins_with_its_header_and_says_what_is_being_loaded() -> No
     trained = {None, *(file.stem for file in DEMO.glob("*.safetensors"))}
     assert ready.decoders == [info for info in catalog.DECODERS.values() if info.needs in trained]
     assert ready.single_token is None
-    stages = [event for event in engine.seen if isinstance(event, Loading)]
+    stages = [event for event in seen if isinstance(event, Loading)]
     assert list(dict.fromkeys(event.stage for event in stages)) == list(range(1, stages[0].stages + 1))
-    assert [event.seq for event in engine.seen] == list(range(len(engine.seen)))
+    assert [event.seq for event in seen] == list(range(len(seen)))
     assert ready.tokenizer == header.tokenizer
     assert (ready.device, ready.dtype, ready.context_length) == ("cpu", "float32", 2048)
     assert ready.memory is not None
     assert (ready.memory.resident_bytes or ready.memory.peak_bytes or 0) > ready.parameters
-    engine.send(Shutdown())
-    assert engine.wait_for_end() == 0
 
 
-def test_an_engine_that_has_loaded_a_model_has_imported_nothing_from_its_working_directory(
-    engine: Wire, hostile: HostileFolder
-) -> None:
+def test_an_engine_has_imported_nothing_from_its_working_directory(life: Life, hostile: HostileFolder) -> None:
     assert {"torch", "transformers"} <= set(NAMES)
-    assert engine.process.poll() is None and hostile.imported == []
+    assert life.ready and hostile.imported == []
+
+
+def test_commands_sent_while_it_loads_are_carried_out_when_it_has_loaded(life: Life) -> None:
+    [finished] = life.wire.of_turn(TurnFinished, life.early)
+    assert (finished.reason, len(finished.token_ids)) == ("max_new_tokens", 5)
+    [began] = life.wire.of_turn(TurnStarted, life.early)
+    assert began.settings.parameters["window"] == 8
+
+
+def test_it_tells_where_it_is_and_goes_on(life: Life) -> None:
+    assert "in _read" in life.wire.log
+    assert [finished.reason for finished in life.wire.of_turn(TurnFinished, life.later)] == ["max_new_tokens"]
+
+
+def test_what_libraries_print_does_not_break_the_stream(life: Life) -> None:
+    assert "a print" in life.wire.log and life.wire.of_turn(Step, life.last)
+
+
+def test_the_end_of_the_input_ends_it_in_mid_answer(life: Life) -> None:
+    assert life.exit_code == 0 and "Traceback" not in life.wire.log
+    assert not life.wire.of_turn(TurnFinished, life.last)
+
+
+def test_the_end_of_the_input_ends_it_while_it_loads() -> None:
+    engine = Wire()
+    engine.until(Loading)
+    assert engine.end() == 0
+    assert not any(isinstance(event, Ready) for event in engine.rest())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +152,7 @@ def test_an_engine_that_has_loaded_a_model_has_imported_nothing_from_its_working
         b"[]\n",
     ],
 )
-def test_a_line_that_is_no_command_is_refused_and_the_engine_lives_on(engine: Wire, line: bytes) -> None:
+def test_a_line_that_is_no_command_is_refused_and_the_engine_lives_on(engine: Inside, line: bytes) -> None:
     before = next(event for event in reversed(engine.seen) if isinstance(event, SettingsApplied)).settings
     engine.send(line)
     failed = engine.until(Failed)
@@ -84,52 +162,9 @@ def test_a_line_that_is_no_command_is_refused_and_the_engine_lives_on(engine: Wi
     assert engine.ask(QUESTION, max_new_tokens=2)[1].reason == "max_new_tokens"
 
 
-def test_unknown_commands_and_keys_are_skipped(engine: Wire) -> None:
+def test_unknown_commands_and_keys_are_skipped(engine: Inside) -> None:
     engine.send(b'{"command":"sing"}\n\n{"command":"configure","parameters":{"guesses":6},"colour":"red"}\n')
     assert engine.until(SettingsApplied).settings.parameters["guesses"] == 6
-
-
-def test_commands_sent_while_it_loads_are_carried_out_when_it_has_loaded() -> None:
-    engine = Wire()
-    engine.send(Configure(decoder="lookahead", parameters={"window": 8}))
-    turn = engine.generate(QUESTION, max_new_tokens=5)
-    assert engine.until(TurnFinished).turn == turn
-    assert engine.of_turn(Step, turn)[0].window is not None
-    # The end of its input ends it in the middle of an answer.
-    engine.generate("Explain the Jacobi iteration in simple words.")
-    engine.until(Step)
-    assert engine.end() == 0
-
-
-def test_the_end_of_the_input_ends_it_while_it_loads() -> None:
-    engine = Wire()
-    engine.until(Loading)
-    assert engine.end() == 0
-    assert not any(isinstance(event, Ready) for event in engine.rest())
-
-
-def test_it_tells_where_it_is_and_goes_on(engine: Wire) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not all(place in engine.log for place in ("in _read", "in wait")):  # of the commands, and for one
-        assert time.monotonic() < deadline, engine.log
-        engine.process.send_signal(WHERE)  # it may have been about something else
-        time.sleep(0.1)
-    assert engine.ask(QUESTION, max_new_tokens=2)[1].reason == "max_new_tokens"
-
-
-def test_what_libraries_print_does_not_break_the_stream(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, sys, threading, time\n"
-        "def chatter():\n"
-        "    while 'torch' not in sys.modules: time.sleep(0.01)\n"
-        "    for _ in range(40):\n"
-        "        time.sleep(0.1); print('a print'); os.write(1, b'a write\\n'); sys.stdout.flush()\n"
-        "threading.Thread(target=chatter).start() if 'engine' in sys.orig_argv else None\n"
-    )
-    engine = Wire(environment={"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])})
-    engine.ask(QUESTION)  # every line decodes, or `next` says so
-    engine.end()
-    assert "a print" in engine.log and "a write" in engine.log
 
 
 @pytest.mark.full

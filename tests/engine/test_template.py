@@ -15,8 +15,8 @@ from ladechat.engine.interruptible import unless_stopped
 from ladechat.model.checkpoint.template import rendered
 from ladechat.protocol import Failed, Generate, Stop, TurnFinished, TurnStarted
 from tests.engine import tokenizers
+from tests.engine.inside import Inside
 from tests.engine.messages import CHATML, user, with_template
-from tests.engine.wire import Wire
 
 TALK = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a cat"}]
 TEMPLATES = [
@@ -165,7 +165,7 @@ def test_what_is_longer_than_any_context_is_refused_before_it_is_turned_into_tok
         chat.fit([half] * 5, 1024, 10)
 
 
-def test_a_stop_is_heard_while_a_long_message_is_turned_into_tokens(engine: Wire) -> None:
+def test_a_stop_is_heard_while_a_long_message_is_turned_into_tokens(engine: Inside) -> None:
     engine.send(Generate(turn=700, messages=[user("What is the n-gram pool? " * 70_000)]))
     engine.send(Stop())
     finished = engine.until(TurnFinished)

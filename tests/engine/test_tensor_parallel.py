@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -32,6 +31,7 @@ from tests.engine.wire import ROOT, Wire
 from tests.hostile_folder import HostileFolder
 from tests.session.test_live import end_of
 from tests.tiny import SHAPE, plain
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 LIMIT = 40
 QUESTION = "the cat sat on the mat"
@@ -59,14 +59,6 @@ def shared_by_two(folder: Path, working_directory: Path = ROOT) -> Wire:
     return Wire(*arguments, "-W", "5", "-N", "3", "-G", "5", folder=working_directory)
 
 
-@pytest.fixture(scope="module")
-def engine(folder: Path, hostile: HostileFolder) -> Iterator[Wire]:
-    engine = shared_by_two(folder, hostile.folder)
-    engine.until(Ready)
-    yield engine
-    engine.close()
-
-
 def workers_of(engine: int) -> list[int]:
     """The processes that share the model with the engine of this number."""
     children = ["pgrep", "-a", "-P", str(engine)]  # with their command lines: one of them watches the input
@@ -77,8 +69,7 @@ def workers_of(engine: int) -> list[int]:
 def first_worker_of(engine: Wire) -> int:
     """That of an engine that is loading, as soon as it is there."""
     engine.until(Loading, lambda event: "weights" in event.doing)
-    while not workers_of(engine.process.pid):
-        time.sleep(0.01)
+    wait_for(lambda: workers_of(engine.process.pid))
     return workers_of(engine.process.pid)[0]
 
 
@@ -97,53 +88,101 @@ def last_start(engine: Wire) -> TurnStarted:
     return next(event for event in reversed(engine.seen) if isinstance(event, TurnStarted))
 
 
-def test_two_processes_write_what_one_writes_with_and_without_lookahead(engine: Wire, folder: Path) -> None:
-    ready = next(event for event in engine.seen if isinstance(event, Ready))
-    assert ready.device == "2 × cpu" and ready.single_token is None
-    looked_ahead, finished = engine.ask(QUESTION, max_new_tokens=LIMIT)
-    engine.send(Configure(decoder="autoregressive"))
-    plainly, also_finished = engine.ask(QUESTION, max_new_tokens=LIMIT)
-    engine.send(Configure(decoder="lookahead"))
+@dataclass
+class Asked:
+    """A question, and what came of it."""
+
+    started: TurnStarted
+    steps: list[Step]
+    finished: TurnFinished
+
+    @property
+    def token_ids(self) -> list[int]:
+        return self.finished.token_ids
+
+
+class Life:
+    """One engine of two processes, from its start to the death of one of them.
+
+    Attributes:
+        ready: what it said when it was.
+        workers: how many processes shared the model with it.
+        ahead, plainly: the question to lookahead and to plain decoding.
+        stopped: an answer that was stopped.
+        following, between, anew: a question about that, another conversation, and the question again.
+        died: what it said when its worker was killed in the middle of an answer.
+        after: what else it said.
+        exit_code: of its end.
+    """
+
+    def __init__(self, folder: Path, hostile: HostileFolder) -> None:
+        self._engine = shared_by_two(folder, hostile.folder)
+        self.ready = self._engine.until(Ready)
+        workers = workers_of(self._engine.process.pid)
+        self.workers = len(workers)
+        self._ask(workers)
+        self.exit_code = self._engine.wait_for_end()
+        self.after = self._engine.rest()
+
+    def _ask(self, workers: list[int]) -> None:
+        engine = self._engine
+        self.ahead = self._answered(QUESTION)
+        engine.send(Configure(decoder="autoregressive"))
+        self.plainly = self._answered(QUESTION)
+        engine.send(Configure(decoder="lookahead"))
+        turn = engine.begin(QUESTION, steps=3)
+        engine.send(Stop())
+        self.stopped = Asked(last_start(engine), *engine.finish(turn))
+        engine.go_on()
+        first = Message(role="user", content=QUESTION)
+        end = self.stopped.finished
+        answer = Message(role="assistant", content=end.text, token_ids=end.token_ids)
+        self.following = self._answered(first, answer, "and the dog")
+        self.between = self._answered("something else")
+        self.anew = self._answered(first, answer, "and the dog")
+        engine.generate(QUESTION, max_new_tokens=400)
+        engine.until(Step)
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        self.died = engine.until(Failed)
+
+    def _answered(self, *messages: Message | str) -> Asked:
+        steps, finished = self._engine.ask(*messages, max_new_tokens=LIMIT)
+        return Asked(last_start(self._engine), steps, finished)
+
+
+@pytest.fixture(scope="module")
+def life(folder: Path, hostile: HostileFolder) -> Life:
+    return Life(folder, hostile)
+
+
+def test_two_processes_write_what_one_writes_with_and_without_lookahead(life: Life, folder: Path) -> None:
+    assert life.ready.device == "2 × cpu" and life.ready.single_token is None
     one = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64).eval()
-    assert ready.parameters == one.num_parameters()
-    expected = plain(one, last_start(engine).prompt_ids, LIMIT, ready.eos_ids)
-    assert finished.token_ids == also_finished.token_ids == expected
-    assert len(plainly) == len(expected) > 10 and len(looked_ahead) < len(expected)
+    assert life.ready.parameters == one.num_parameters()
+    expected = plain(one, life.ahead.started.prompt_ids, LIMIT, life.ready.eos_ids)
+    assert life.ahead.token_ids == life.plainly.token_ids == expected
+    assert len(life.plainly.steps) == len(expected) > 10 and len(life.ahead.steps) < len(expected)
 
 
 def test_engine_and_worker_import_nothing_from_the_folder_that_they_are_started_in(
-    engine: Wire, hostile: HostileFolder
+    life: Life, hostile: HostileFolder
 ) -> None:
-    assert engine.process.poll() is None and len(workers_of(engine.process.pid)) == 1
-    assert hostile.imported == []
+    assert life.workers == 1 and hostile.imported == []
 
 
-def test_an_answer_is_stopped_and_the_next_question_finds_it_in_the_cache(engine: Wire) -> None:
-    turn = engine.generate(QUESTION, max_new_tokens=400)
-    engine.until(Step)
-    engine.send(Stop())
-    _, finished = engine.finish(turn)
-    assert finished.reason == "stopped"
-    known = len(last_start(engine).prompt_ids) + len(finished.token_ids) - 1  # the last token was never fed
-    first = Message(role="user", content=QUESTION)
-    answer = Message(role="assistant", content=finished.text, token_ids=finished.token_ids)
-    _, second = engine.ask(first, answer, "and the dog", max_new_tokens=LIMIT)
-    assert last_start(engine).cached_tokens == known
-    engine.ask("something else", max_new_tokens=3)
-    _, anew = engine.ask(first, answer, "and the dog", max_new_tokens=LIMIT)
-    assert last_start(engine).cached_tokens < known
-    assert anew.token_ids == second.token_ids
+def test_an_answer_is_stopped_and_the_next_question_finds_it_in_the_cache(life: Life) -> None:
+    stopped = life.stopped
+    assert stopped.finished.reason == "stopped"
+    known = len(stopped.started.prompt_ids) + len(stopped.token_ids) - 1  # the last token was never fed
+    assert life.following.started.cached_tokens == known > life.anew.started.cached_tokens
+    assert life.following.token_ids == life.anew.token_ids
 
 
-def test_a_worker_that_is_killed_ends_the_engine_with_a_word(folder: Path, engine: Wire) -> None:
-    (worker,) = workers_of(engine.process.pid)
-    engine.generate(QUESTION, max_new_tokens=400)
-    engine.until(Step)
-    os.kill(worker, signal.SIGKILL)
-    failed = engine.until(Failed)
-    assert failed.fatal and "processes that share the model has ended (by signal 9)" in failed.message
-    assert engine.wait_for_end() == 1
-    assert not any(isinstance(event, TurnFinished) and event.reason == "failed" for event in engine.seen)
+def test_a_worker_that_is_killed_ends_the_engine_with_a_word(life: Life) -> None:
+    assert life.died.fatal and "processes that share the model has ended (by signal 9)" in life.died.message
+    assert life.exit_code == 1
+    assert not any(isinstance(event, TurnFinished) for event in life.after)
 
 
 # --- each with a start of its own ------------------------------------------------------------------------------------
@@ -195,7 +234,7 @@ def answers_as_a_store(port: int) -> bool:
     """Whether a store takes what a process that nobody knows writes into it."""
     command = [sys.executable, "-c", ASKS, str(port)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return False
     return "answered" in done.stdout

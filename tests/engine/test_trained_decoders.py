@@ -11,7 +11,8 @@ from ladechat.model.load import load
 from ladechat.model.loading.trained_maps import Maps
 from ladechat.model.trained import write_trained
 from ladechat.protocol import Configure, Failed, Ready, Settings, SettingsApplied
-from tests.engine.wire import Wire, started
+from tests.engine.inside import inside
+from tests.engine.wire import Wire
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import made_up, made_up_for, save_made_up
 from tests.tiny import layered_runner_for, random_model
@@ -52,18 +53,17 @@ def test_elsewhere_it_is_refused_with_the_reason_and_nothing_has_changed(name: s
 
 
 def test_an_engine_refuses_one_in_a_sentence_and_goes_on(tmp_path: Path) -> None:
-    wire, ready = started("--model", str(save_checkpoint(tmp_path)), "--decoder", "suffix")
-    assert not {info.name for info in ready.decoders} & NEEDING.keys()
-    wire.send(Configure(decoder="medusa"))
-    failed = wire.until(Failed)
-    assert (failed.code, failed.fatal) == ("bad_command", False)
-    assert "Medusa cannot be used with this model: Nothing was trained" in failed.message
-    assert "ladechat train medusa --model" in failed.message
-    steps, _ = wire.ask("What is it?", max_new_tokens=4)
-    assert steps
-    wire.send(Configure(decoder="jacobi"))
-    assert wire.until(SettingsApplied).settings.decoder == "jacobi"
-    wire.close()
+    with inside(save_checkpoint(tmp_path), Settings(decoder="suffix")) as wire:
+        assert not {info.name for info in wire.ready.decoders} & NEEDING.keys()
+        wire.send(Configure(decoder="medusa"))
+        failed = wire.until(Failed)
+        assert (failed.code, failed.fatal) == ("bad_command", False)
+        assert "Medusa cannot be used with this model: Nothing was trained" in failed.message
+        assert "ladechat train medusa --model" in failed.message
+        steps, _ = wire.ask("What is it?", max_new_tokens=4)
+        assert steps
+        wire.send(Configure(decoder="jacobi"))
+        assert wire.until(SettingsApplied).settings.decoder == "jacobi"
 
 
 @pytest.mark.full

@@ -65,17 +65,17 @@ def test_one_token_less_of_room_drops_one_turn_more() -> None:
 def test_what_is_left_out_stays_the_same_for_several_turns_so_that_the_cache_is_of_use() -> None:
     tokenizer = tokenizers.demo()
     chat = ChatFormat(tokenizer)
-    history = turns(tokenizer, 60, words=5)
-    fitted = [chat.fit([*history[: 2 * n], user("why?")], 1024, max_new_tokens=64) for n in range(61)]
+    history = turns(tokenizer, 30, words=5)
+    fitted = [chat.fit([*history[: 2 * n], user("why?")], 512, max_new_tokens=32) for n in range(31)]
     trimmed = [prompt for prompt in fitted if prompt.dropped_turns]
     grown = trimmed[-1].tokens_before - trimmed[0].tokens_before
-    assert grown > 1024
-    assert len({prompt.dropped_turns for prompt in trimmed}) <= grown // (1024 // 4) + 2
+    assert grown > 512
+    assert len({prompt.dropped_turns for prompt in trimmed}) <= grown // (512 // 4) + 2
     for before, after in pairwise(trimmed):
         same = after.dropped_turns == before.dropped_turns
         assert same == (after.token_ids[:100] == before.token_ids[:100])
         assert after.dropped_turns >= before.dropped_turns
-        assert len(after.token_ids) > 1024 // 2 - 100
+        assert len(after.token_ids) > 512 // 2 - 100
 
 
 def test_hundreds_of_turns_are_trimmed_without_writing_each_of_them_out_again_and_again(

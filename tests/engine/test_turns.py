@@ -1,5 +1,7 @@
 """Turns of an engine process: answers step by step, settings that change on the way, a stop, and what is refused."""
 
+from pathlib import Path
+
 import pytest
 
 from ladechat import catalog
@@ -16,15 +18,19 @@ from ladechat.protocol import (
     Stop,
     TurnFinished,
     TurnStarted,
+    encode,
 )
+from tests.engine.inside import Inside, inside
 from tests.engine.messages import user
-from tests.engine.wire import Wire, started
+from tests.llama2 import save_checkpoint
 
 QUESTION = user("What is the n-gram pool?")
 LONG = user("Explain the Jacobi iteration in simple words.")
+LIMIT = 40
+"""Tokens of an answer whose end does not matter."""
 
 
-def test_what_the_engine_takes_is_told_behind_each_answer(engine: Wire) -> None:
+def test_what_the_engine_takes_is_told_behind_each_answer(engine: Inside) -> None:
     _, finished = engine.ask(QUESTION, max_new_tokens=3)
     memory = finished.memory
     assert memory is not None and memory.cache_bytes is not None
@@ -32,7 +38,7 @@ def test_what_the_engine_takes_is_told_behind_each_answer(engine: Wire) -> None:
     assert memory.device_bytes is None and memory.reserved_bytes is None
 
 
-def test_pieces_concatenate_to_the_text(engine: Wire) -> None:
+def test_pieces_concatenate_to_the_text(engine: Inside) -> None:
     steps, finished = engine.ask(QUESTION)
     assert finished.reason == "eos"
     assert "".join(piece for step in steps for piece in step.pieces) == finished.text
@@ -44,7 +50,7 @@ def test_pieces_concatenate_to_the_text(engine: Wire) -> None:
     assert isinstance(engine.seen[-1], TurnFinished)
 
 
-def test_both_decoders_write_the_same(engine: Wire) -> None:
+def test_both_decoders_write_the_same(engine: Inside) -> None:
     _, looked_ahead = engine.ask(QUESTION)
     engine.send(Configure(decoder="autoregressive"))
     engine.until(SettingsApplied)
@@ -54,43 +60,43 @@ def test_both_decoders_write_the_same(engine: Wire) -> None:
     assert {step.timing.slots for step in steps} == {1}
 
 
-def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an_answer(engine: Wire) -> None:
-    expected = engine.ask(LONG)[1].token_ids
+def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an_answer(engine: Inside) -> None:
+    expected = engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids
     engine.send(Configure(decoder="auto"))
     assert engine.until(SettingsApplied).settings.parameters == {}
-    steps, finished = engine.ask(LONG)
+    steps, finished = engine.ask(LONG, max_new_tokens=LIMIT)
     assert finished.token_ids == expected
     assert len({step.timing.slots for step in steps}) > 1
-    turn = engine.generate(LONG)
-    engine.until(Step)
+    turn = engine.begin(LONG, max_new_tokens=LIMIT)
     engine.send(Configure(decoder="lookahead"))
     applied = engine.until(SettingsApplied).settings.parameters
     assert (applied["window"], applied["ngram"], applied["guesses"]) == (5, 3, 5)
+    engine.go_on()
     assert engine.until(TurnFinished).token_ids == expected
     own = [step.window for step in engine.of_turn(Step, turn)][-3:]
     assert [len(view.fresh) for view in own if view] == [5, 5, 5]
 
 
-def test_a_parameter_that_was_given_counts_for_all_decoders_and_a_default_for_its_own() -> None:
-    wire, ready = started()
-    given = ready.settings.parameters
-    assert given == catalog.resolved("lookahead", {})
-    for change, expected in (
-        (Configure(decoder="prompt_lookup"), {"window": 10, "ngram": 3}),
-        (Configure(decoder="jacobi"), {"window": 5}),
-        (Configure(parameters={"window": 7}), {"window": 7}),
-        (Configure(decoder="prompt_lookup", parameters={"ngram": 4}), {"window": 7, "ngram": 4}),
-        (Configure(temperature=0.5), {"window": 7, "ngram": 4}),
-        (Configure(decoder="lookahead", temperature=0.0), catalog.resolved("lookahead", {"window": 7, "ngram": 4})),
-    ):
-        wire.send(change)
-        assert wire.until(SettingsApplied).settings.parameters == expected
-    wire.close()
+def test_a_parameter_that_was_given_counts_for_all_decoders_and_a_default_for_its_own(
+    tmp_path: Path,
+) -> None:
+    with inside(save_checkpoint(tmp_path)) as wire:
+        assert wire.ready.settings.parameters == catalog.resolved("lookahead", {})
+        for change, expected in (
+            (Configure(decoder="prompt_lookup"), {"window": 10, "ngram": 3}),
+            (Configure(decoder="jacobi"), {"window": 5}),
+            (Configure(parameters={"window": 7}), {"window": 7}),
+            (Configure(decoder="prompt_lookup", parameters={"ngram": 4}), {"window": 7, "ngram": 4}),
+            (Configure(temperature=0.5), {"window": 7, "ngram": 4}),
+            (Configure(decoder="lookahead", temperature=0.0), catalog.resolved("lookahead", {"window": 7, "ngram": 4})),
+        ):
+            wire.send(change)
+            assert wire.until(SettingsApplied).settings.parameters == expected
 
 
-def test_why_auto_drafts_as_it_does_is_told_in_the_middle_and_at_the_end(engine: Wire) -> None:
+def test_why_auto_drafts_as_it_does_is_told_in_the_middle_and_at_the_end(engine: Inside) -> None:
     engine.send(Configure(decoder="auto"))
-    _, finished = engine.ask(LONG)
+    _, finished = engine.ask(LONG, max_new_tokens=LIMIT)
     told = engine.of_turn(PolicyChoice, finished.turn)
     assert told and isinstance(engine.seen[-2], PolicyChoice | Step)
     for event in told:
@@ -100,47 +106,49 @@ def test_why_auto_drafts_as_it_does_is_told_in_the_middle_and_at_the_end(engine:
         tokens = [one.tokens for one in event.expected]
         assert tokens == sorted(tokens)
     engine.send(Configure(decoder="suffix"))
-    _, finished = engine.ask(LONG)
+    _, finished = engine.ask(LONG, max_new_tokens=LIMIT)
     assert not engine.of_turn(PolicyChoice, finished.turn)
 
 
-def test_settings_change_between_two_steps_of_a_running_answer(engine: Wire) -> None:
-    expected = engine.ask(LONG)[1].token_ids
-    turn = engine.generate(LONG)
-    engine.until(Step)
-    larger = {"window": 9, "ngram": 4}
-    for change in (Configure(parameters=larger), Configure(parameters={"guesses": 2}), Configure(decoder="suffix")):
+def test_settings_change_between_two_steps_of_a_running_answer(engine: Inside) -> None:
+    expected = engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids
+    turn = engine.begin(LONG, max_new_tokens=LIMIT)
+
+    def step_with(change: Configure) -> Step:
         engine.send(change)
-    engine.send(Configure(decoder="autoregressive"))
-    engine.until(SettingsApplied, lambda event: event.settings.decoder == "autoregressive")
-    engine.send(Configure(decoder="lookahead"))
-    assert engine.until(TurnFinished).token_ids == expected
-    steps = engine.of_turn(Step, turn)
-    sizes = {(len(step.window.fresh), len(step.window.rows) + 1) for step in steps if step.window}
-    assert {(5, 3), (9, 4)} <= sizes or any(step.window is None for step in steps)
+        engine.until(SettingsApplied)
+        return engine.step()
+
+    larger = step_with(Configure(parameters={"window": 9, "ngram": 4})).window
+    assert larger is not None and (len(larger.fresh), len(larger.rows) + 1) == (9, 4)
+    assert step_with(Configure(parameters={"guesses": 2})).window is not None
+    assert step_with(Configure(decoder="suffix")).window is None
+    assert step_with(Configure(decoder="autoregressive")).timing.slots == 1
+    assert step_with(Configure(decoder="lookahead")).window is not None
+    engine.go_on()
+    assert engine.finish(turn)[1].token_ids == expected
     applied = [event.settings for event in engine.seen if isinstance(event, SettingsApplied)]
     assert applied[-1].parameters == catalog.resolved("lookahead", {"window": 9, "ngram": 4, "guesses": 2})
 
 
-def test_a_stop_ends_the_answer_with_what_there_is(engine: Wire) -> None:
-    _, whole = engine.ask(LONG)
-    turn = engine.generate(LONG)
-    engine.until(Step)
+def test_a_stop_ends_the_answer_with_what_there_is(engine: Inside) -> None:
+    _, whole = engine.ask(LONG, max_new_tokens=LIMIT)
+    turn = engine.begin(LONG, steps=3)
     engine.send(Stop())
-    finished = engine.until(TurnFinished)
+    _, finished = engine.finish(turn)
     assert finished.reason == "stopped"
     assert whole.text.startswith(finished.text)
     assert "".join(piece for step in engine.of_turn(Step, turn) for piece in step.pieces) == finished.text
-    assert engine.ask(LONG)[1].token_ids == whole.token_ids
+    engine.go_on()
+    assert engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids == whole.token_ids
 
 
-def test_a_stop_that_comes_with_the_question_is_not_lost(engine: Wire) -> None:
-    engine.generate(LONG)
-    engine.send(Stop())
+def test_a_stop_that_comes_with_the_question_is_not_lost(engine: Inside) -> None:
+    engine.send(encode(Generate(turn=998, messages=[LONG])) + encode(Stop()))
     assert engine.until(TurnFinished).reason == "stopped"
 
 
-def test_the_next_turn_reuses_everything_that_is_cached(engine: Wire) -> None:
+def test_the_next_turn_reuses_everything_that_is_cached(engine: Inside) -> None:
     _, first = engine.ask(QUESTION)
     [prompt] = [began.prompt_ids for began in engine.of_turn(TurnStarted, first.turn)]
     answer = Message(role="assistant", content=first.text, token_ids=first.token_ids)
@@ -150,12 +158,12 @@ def test_the_next_turn_reuses_everything_that_is_cached(engine: Wire) -> None:
     assert began.cached_tokens == len(prompt) + len(first.token_ids) - 1  # the last token was never fed
 
 
-def test_a_limit_is_kept_and_named(engine: Wire) -> None:
+def test_a_limit_is_kept_and_named(engine: Inside) -> None:
     _, finished = engine.ask(QUESTION, max_new_tokens=7)
     assert (finished.reason, len(finished.token_ids)) == ("max_new_tokens", 7)
 
 
-def test_history_that_outgrows_the_context_is_trimmed_by_whole_turns(engine: Wire) -> None:
+def test_history_that_outgrows_the_context_is_trimmed_by_whole_turns(engine: Inside) -> None:
     turns = [
         message for _ in range(12) for message in (user("pool " * 80), Message(role="assistant", content="yes " * 60))
     ]
@@ -171,7 +179,7 @@ def test_history_that_outgrows_the_context_is_trimmed_by_whole_turns(engine: Wir
     assert prefills[-1].done_tokens == prefills[-1].total_tokens == len(began.prompt_ids) - 1
 
 
-def test_one_message_too_long_is_refused_with_the_numbers(engine: Wire) -> None:
+def test_one_message_too_long_is_refused_with_the_numbers(engine: Inside) -> None:
     turn = engine.generate("pool " * 3000)
     failed = engine.until(Failed)
     assert (failed.code, failed.turn, failed.fatal) == ("message_too_long", turn, False)
@@ -179,15 +187,15 @@ def test_one_message_too_long_is_refused_with_the_numbers(engine: Wire) -> None:
     assert engine.ask(QUESTION, max_new_tokens=3)[1].reason == "max_new_tokens"
 
 
-def test_a_second_question_in_the_middle_of_an_answer_is_refused(engine: Wire) -> None:
-    engine.generate(LONG)
-    engine.until(Step)
+def test_a_second_question_in_the_middle_of_an_answer_is_refused(engine: Inside) -> None:
+    turn = engine.begin(LONG)
     engine.send(Generate(turn=999, messages=[QUESTION]))
     assert engine.until(Failed).code == "busy"
-    assert engine.until(TurnFinished).reason == "eos"
+    engine.go_on()
+    assert engine.finish(turn)[1].reason == "eos"
 
 
-def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Wire) -> None:
+def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Inside) -> None:
     steps, finished = engine.ask(LONG)
     assert all(step.timing.plain_ms for step in steps)
     plain = sum(len(step.token_ids) * (step.timing.plain_ms or 0) for step in steps)

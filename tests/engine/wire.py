@@ -1,78 +1,77 @@
-"""An engine at the other end of a real pipe, for tests: send commands, wait for events."""
+"""An engine at the other end of a pipe, for tests: send commands, wait for events.
+
+`Wire` is a process of its own, for what is about processes. Everything else is asked of `tests.engine.inside.Inside`,
+which costs a hundredth of that.
+"""
 
 import os
 import queue
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
-from ladechat.protocol import WHERE, Command, Event, Generate, Message, Ready, Step, TurnFinished, decode_event, encode
+from ladechat.protocol import (
+    WHERE,
+    Command,
+    Event,
+    Generate,
+    Message,
+    Pace,
+    Ready,
+    Step,
+    TurnFinished,
+    TurnStarted,
+    decode_event,
+    encode,
+)
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE_SECONDS = 150
-"""Until something that must come is given up. Importing torch on a busy machine takes long; nothing here is timed."""
-
-SECONDS_TO_WRITE = 5
-"""For an engine that hangs to say where."""
 
 E = TypeVar("E", bound=Event)
 
 
-class Wire:
-    """A `ladechat engine` process, without `--auto` unless it is given. Every line of it must decode as an event."""
+class Line:
+    """A line to an engine, wherever that runs. Every line that comes from it must decode as an event.
 
-    def __init__(
-        self,
-        *arguments: str,
-        program: Sequence[str] = ("-P", "-m", "ladechat", "engine"),
-        environment: Mapping[str, str] | None = None,
-        folder: Path = ROOT,
-    ) -> None:
-        window = () if "--auto" in arguments else ("--no-auto",)
-        self.process = subprocess.Popen(
-            [sys.executable, *program, *(window if program[-1] == "engine" else ()), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
-        )
+    Args:
+        commands: is written to.
+        events: the lines that come.
+    """
+
+    def __init__(self, commands: IO[bytes], events: IO[bytes]) -> None:
         self.seen: list[Event] = []
+        self._commands = commands
         self._arrived: queue.SimpleQueue[Event | Exception | None] = queue.SimpleQueue()
         self._turn = 0
-        self._stderr: list[bytes] = []
-        threading.Thread(target=self._read, daemon=True).start()
-        threading.Thread(target=self._drain, daemon=True).start()
+        threading.Thread(target=self._read, args=(events,), daemon=True).start()
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            try:
-                event = decode_event(line)
-                assert event is not None, f"an event of an unknown kind: {line!r}"
-                self._arrived.put(event)
-            except Exception as error:  # whatever it is, it is the reading test that has to see it
-                self._arrived.put(error)
+    def _read(self, events: IO[bytes]) -> None:
+        with events:
+            for line in events:
+                try:
+                    event = decode_event(line)
+                    assert event is not None, f"an event of an unknown kind: {line!r}"
+                    self._arrived.put(event)
+                except Exception as error:  # whatever it is, it is the reading test that has to see it
+                    self._arrived.put(error)
         self._arrived.put(None)
-
-    def _drain(self) -> None:
-        assert self.process.stderr is not None
-        self._stderr.extend(self.process.stderr)
 
     @property
     def log(self) -> str:
-        """What came on standard error so far."""
-        return b"".join(self._stderr).decode()
+        """What the engine has said besides events."""
+        return ""
+
+    def where(self) -> None:
+        """Have an engine that hangs say where it is."""
 
     def send(self, command: Command | bytes) -> None:
         """Send a command, or a line that is none."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(command if isinstance(command, bytes) else encode(command))
-        self.process.stdin.flush()
+        self._commands.write(command if isinstance(command, bytes) else encode(command))
+        self._commands.flush()
 
     def generate(self, *messages: Message | str, max_new_tokens: int | None = None) -> int:
         """Ask, and return the number of the turn."""
@@ -95,9 +94,7 @@ class Wire:
         try:
             event = self._arrived.get(timeout=PATIENCE_SECONDS)
         except queue.Empty:
-            if self.seen:  # before its first word the signal would end it
-                self.process.send_signal(WHERE)
-                time.sleep(SECONDS_TO_WRITE)
+            self.where()
             raise AssertionError(f"Nothing came from the engine any more. Where it is:\n{self.log}") from None
         if isinstance(event, Exception):
             raise event
@@ -122,14 +119,71 @@ class Wire:
         """Ask, and read to the end of the answer."""
         return self.finish(self.generate(*messages, max_new_tokens=max_new_tokens))
 
+    def begin(self, *messages: Message | str, steps: int = 1, max_new_tokens: int | None = None) -> int:
+        """Ask, and have it wait in the middle of the answer, after so many steps: it ends before no test is ready."""
+        self.send(Pace(steps_per_second=0))
+        turn = self.generate(*messages, max_new_tokens=max_new_tokens)
+        self.until(TurnStarted, lambda event: event.turn == turn)
+        for _ in range(steps):
+            self.step()
+        return turn
+
+    def step(self) -> Step:
+        """One more step of an engine that waits."""
+        self.send(Pace(steps_per_second=0, step=True))
+        return self.until(Step)
+
+    def go_on(self) -> None:
+        """Have it write on, as fast as it can."""
+        self.send(Pace())
+
     def of_turn(self, kind: type[E], turn: int) -> list[E]:
         """What was read of a turn, of one kind."""
         return [event for event in self.seen if isinstance(event, kind) and getattr(event, "turn", None) == turn]
 
+
+class Wire(Line):
+    """A `ladechat engine` process, without `--auto` unless it is given."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        program: Sequence[str] = ("-P", "-m", "ladechat", "engine"),
+        environment: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
+    ) -> None:
+        window = () if "--auto" in arguments else ("--no-auto",)
+        self.process = subprocess.Popen(
+            [sys.executable, *program, *(window if program[-1] == "engine" else ()), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+        )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        super().__init__(self.process.stdin, self.process.stdout)
+        self._stderr: list[bytes] = []
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def _drain(self) -> None:
+        assert self.process.stderr is not None
+        self._stderr.extend(self.process.stderr)
+
+    @property
+    def log(self) -> str:
+        """What came on standard error so far."""
+        return b"".join(self._stderr).decode()
+
+    def where(self) -> None:
+        """Its stacks, in its log."""
+        if self.seen:  # before its first word the signal would end it
+            self.process.send_signal(WHERE)
+            wait_for(lambda: "most recent call first" in self.log)
+
     def end(self) -> int:
         """End its input; the exit code, when the process has ended."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._commands.close()
         return self.wait_for_end()
 
     def wait_for_end(self) -> int:
@@ -143,6 +197,6 @@ class Wire:
 
 
 def started(*arguments: str) -> tuple[Wire, Ready]:
-    """An engine that has loaded its model."""
+    """An engine that has loaded its model, as a process."""
     wire = Wire(*arguments)
     return wire, wire.until(Ready)

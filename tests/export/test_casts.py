@@ -4,91 +4,39 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyte
 import pytest
-from rich.cells import cell_len
 from rich.style import Style
-from textual.pilot import Pilot
 from textual.widgets import Footer
 
 from ladechat.app import LadechatApp
 from ladechat.export import cells
 from ladechat.export.cast import cast
-from ladechat.export.film import Frame, Reel, ReplayFilm, Size, full_colour, moments, shoot
+from ladechat.export.film import Frame, Reel, Size, full_colour, moments, shoot
 from ladechat.palette import HUES
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
-from tests.app.stage import wait_until
-from tests.export.talks import hostile, two_turns
-from tests.session.streams import GOLDEN
-
-SIZE = Size(100, 30)
+from tests.export.films import RECORDINGS, SIZE, ShownCell, ShownScreen, filmed, screen_of
+from tests.export.talks import two_turns
+from tests.waiting import until
 
 
-class Cell(NamedTuple):
-    """What a terminal shows in one cell, and how."""
-
-    text: str
-    colour: str | None
-    background: str | None
-    bold: bool
-    underlined: bool
-
-
-Screen = list[list[Cell]]
-
-
-def hexadecimal(style: Style, which: str) -> str | None:
-    colour = getattr(style, which)
-    return None if colour is None or colour.triplet is None else colour.triplet.hex.removeprefix("#")
-
-
-def screen_of(app: LadechatApp) -> Screen:
-    """The app's own screen, cell by cell."""
-    screen: Screen = []
-    for strip in app.screen._compositor.render_strips():
-        row: list[Cell] = []
-        for text, style, _ in strip:
-            style = style or Style()
-            look = (hexadecimal(style, "color"), hexadecimal(style, "bgcolor"), bool(style.bold), bool(style.underline))
-            for character in text:
-                row += [Cell(character, *look), *[Cell("", *look)] * (cell_len(character) - 1)]
-        screen.append(row)
-    return screen
-
-
-def terminal_shows(terminal: pyte.Screen) -> Screen:
+def terminal_shows(terminal: pyte.Screen) -> ShownScreen:
     def named(colour: str) -> str | None:
         return None if colour == "default" else colour
 
     return [
         [
-            Cell(cell.data, named(cell.fg), named(cell.bg), cell.bold, cell.underscore)
+            ShownCell(cell.data, named(cell.fg), named(cell.bg), cell.bold, cell.underscore)
             for cell in (terminal.buffer[y][x] for x in range(terminal.columns))
         ]
         for y in range(terminal.lines)
     ]
-
-
-def filmed(recording: Recording) -> tuple[list[Frame], list[Screen]]:
-    """The frames, and the app's screen at each."""
-    frames: list[Frame] = []
-    screens: list[Screen] = []
-
-    async def work(pilot: Pilot[object]) -> None:
-        async for frame in film.frames(pilot):
-            frames.append(frame)
-            screens.append(screen_of(film.app))
-
-    with full_colour():
-        film = ReplayFilm(recording, SIZE)
-        asyncio.run(film.run(work))
-    return frames, screens
 
 
 def lines_of(text: str) -> tuple[dict[str, Any], list[tuple[float, str, str]]]:
@@ -101,17 +49,9 @@ def letter(seconds: float, text: str) -> Frame:
     return Frame(seconds, ((cells.Cell(text, Style()),),))
 
 
-RECORDINGS: dict[str, Callable[[Path], Recording]] = {
-    **{path.name: lambda _, path=path: Recording.read(path, 1.0) for path in (GOLDEN[1], GOLDEN[-1])},  # type: ignore[misc]
-    "two turns": two_turns,
-    "hostile": hostile,
-}
-
-
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_each_frame_of_a_cast_shows_the_screen_of_the_app(name: str, tmp_path: Path) -> None:
-    recording = RECORDINGS[name](tmp_path)
-    frames, screens = filmed(recording)
+def test_each_frame_of_a_cast_shows_the_screen_of_the_app(name: str) -> None:
+    frames, screens = filmed(name)
     header, events = lines_of(cast(Reel(frames, SIZE, "", []), speed=1.0, version=3))
     assert (header["version"], header["term"]["cols"], header["term"]["rows"]) == (3, *SIZE)
     terminal = pyte.Screen(*SIZE)
@@ -125,9 +65,8 @@ def test_each_frame_of_a_cast_shows_the_screen_of_the_app(name: str, tmp_path: P
     assert coloured & {hue.removeprefix("#") for hue in HUES[True]}
 
 
-def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording(tmp_path: Path) -> None:
-    recording = two_turns(tmp_path)
-    _, screens = filmed(recording)
+def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording() -> None:
+    _, screens = filmed("two turns")
     first, last = ("\n".join("".join(cell.text for cell in row) for row in screens[at]) for at in (0, -1))
     assert "Again?" not in first and "pass 0 of 18" in first
     assert "Again?" in last and "pass 18 of 18" in last
@@ -137,14 +76,14 @@ def test_the_first_frame_begins_and_the_last_one_shows_the_whole_recording(tmp_p
 @pytest.mark.full
 async def test_a_film_ends_with_what_a_replay_shows_in_the_end_but_for_its_keys(tmp_path: Path) -> None:
     recording = two_turns(tmp_path)
-    _, screens = await asyncio.to_thread(filmed, recording)
+    _, screens = await asyncio.to_thread(filmed, "two turns")
     replay = ReplayScreen(recording)
     with full_colour():
         app = LadechatApp(replay)
         async with app.run_test(size=SIZE, notifications=False) as pilot:
             replay.query_one(Footer).display = False
             replay.go(len(recording.events))
-            await wait_until(pilot, lambda: screen_of(app) == screens[-1])
+            await until(lambda: screen_of(app) == screens[-1], pilot)
 
 
 def test_version_3_has_times_since_the_event_before_and_version_2_since_the_beginning() -> None:
@@ -180,15 +119,12 @@ def test_a_frame_is_drawn_after_each_event_and_no_oftener_than_the_app_does() ->
     assert min(b - a for a, b in pairwise(drawn)) > 0.066
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"TEXTUAL_COLOR_SYSTEM": "standard"}])
-def test_colours_do_not_depend_on_the_terminal_here(
-    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in environment.items():
+def test_colours_do_not_depend_on_the_terminal_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"NO_COLOR": "1", "TERM": "dumb", "TEXTUAL_COLOR_SYSTEM": "standard"}.items():
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
     recording = Recording.read(two_turns(tmp_path).path, 0.0)
-    output = cast(shoot(recording, SIZE), speed=1.0, version=2)
+    output = cast(shoot(recording, Size(60, 16)), speed=1.0, version=2)
     red, green, blue = (int(HUES[True][2][at : at + 2], 16) for at in (1, 3, 5))
     assert f"38;2;{red};{green};{blue}" in output
     assert dict(os.environ) == before

@@ -7,10 +7,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from rich.style import Style
 from typer.testing import CliRunner, Result
 
 from ladechat import cli
+from ladechat.export.cells import Cell
 from ladechat.export.command import WRITERS, Wanted
+from ladechat.export.film import Frame, Reel, Size
 from ladechat.formats import FORMATS
 from ladechat.protocol import Step
 from ladechat.session.replay import Recording
@@ -40,8 +43,13 @@ def check_refused(result: Result, named: str) -> None:
         ("talk.json", '{\n "format": "ladechat-conversation"'),
     ],
 )
-def test_the_ending_of_the_name_says_the_format(name: str, begins: str, tmp_path: Path) -> None:
-    result = export(GOLDEN[-1], tmp_path / name, *(["--idle", "0"] if name.endswith("cast") else []))
+def test_the_ending_of_the_name_says_the_format(
+    name: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = Frame(0.0, ((Cell("a", Style()),),))
+    monkeypatch.setattr("ladechat.export.film.shoot", lambda *_: Reel([frame], Size(1, 1), "", []))
+    monkeypatch.setattr("ladechat.export.film.photograph", lambda *_: "<svg />")
+    result = export(GOLDEN[-1], tmp_path / name)
     assert (result.exit_code, result.output) == (0, "")
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
     assert list(tmp_path.iterdir()) == [tmp_path / name]
@@ -51,9 +59,9 @@ def test_the_ending_of_the_name_says_the_format(name: str, begins: str, tmp_path
 def test_a_format_that_is_named_wins_over_the_ending(tmp_path: Path) -> None:
     assert export(GOLDEN[-1], tmp_path / "talk.html", "--format", "json").exit_code == 0
     assert json.loads((tmp_path / "talk.html").read_text())["turns"]
-    assert export(GOLDEN[-1], tmp_path / "talk", "--format", "cast2", "--idle", "0", "--size", "80x24").exit_code == 0
+    assert export(GOLDEN[-1], tmp_path / "talk", "--format", "cast2", "--idle", "0", "--size", "60x16").exit_code == 0
     header = json.loads((tmp_path / "talk").read_text().splitlines()[0])
-    assert (header["version"], header["width"], header["height"]) == (2, 80, 24)
+    assert (header["version"], header["width"], header["height"]) == (2, 60, 16)
 
 
 def test_every_format_that_is_offered_is_written() -> None:
@@ -61,8 +69,8 @@ def test_every_format_that_is_offered_is_written() -> None:
 
 
 def test_a_picture_shows_the_step_that_was_asked_for_and_fetches_nothing(tmp_path: Path) -> None:
-    assert export(GOLDEN[-1], tmp_path / "third.svg", "--step", "3").exit_code == 0
-    assert export(GOLDEN[-1], tmp_path / "last.svg", "--size", "100x30").exit_code == 0
+    assert export(GOLDEN[-1], tmp_path / "third.svg", "--step", "3", "--size", "80x20").exit_code == 0
+    assert export(GOLDEN[-1], tmp_path / "last.svg", "--size", "80x20").exit_code == 0
     third, last = (
         "".join(ElementTree.fromstring((tmp_path / name).read_text(encoding="utf-8")).itertext()).replace("\xa0", " ")
         for name in ("third.svg", "last.svg")
@@ -72,9 +80,10 @@ def test_a_picture_shows_the_step_that_was_asked_for_and_fetches_nothing(tmp_pat
 
 
 def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> None:
-    assert export(GOLDEN[1], tmp_path / "talk.svg").exit_code == 0
+    assert export(GOLDEN[1], tmp_path / "talk.svg", "--size", "60x16").exit_code == 0
     assert "0:15" in (tmp_path / "talk.svg").read_text(encoding="utf-8")
-    assert export(GOLDEN[1], tmp_path / "talk.cast", "--format", "cast2", "--idle", "0.5").exit_code == 0
+    film = ["--format", "cast2", "--idle", "0.5", "--size", "60x16"]
+    assert export(GOLDEN[1], tmp_path / "talk.cast", *film).exit_code == 0
     events = [json.loads(line) for line in (tmp_path / "talk.cast").read_text().splitlines()[1:]]
     times = [seconds for seconds, code, _ in events if code == "o"]
     assert 2 < times[-1] < 10 and max(after - before for before, after in pairwise(times)) <= 0.6
@@ -179,8 +188,13 @@ def test_a_file_that_cannot_be_written_leaves_what_was_there(tmp_path: Path, mon
 def test_of_a_broken_recording_what_can_be_read_is_exported_with_a_notice(tmp_path: Path) -> None:
     source = tmp_path / "talk.jsonl"
     source.write_bytes(GOLDEN[-1].read_bytes()[:-2000])
-    for name in ("talk.html", "talk.md", "talk.json", "talk.cast"):
-        result = export(source, tmp_path / name)
+    for name, options in (
+        ("talk.html", []),
+        ("talk.md", []),
+        ("talk.json", []),
+        ("talk.cast", ["--idle", "0", "--size", "60x16"]),
+    ):
+        result = export(source, tmp_path / name, *options)
         assert result.exit_code == 0 and "the last line is not complete and is left out" in result.stderr
         assert "the last line is not complete and is left out" in (tmp_path / name).read_text(encoding="utf-8")
 

@@ -14,15 +14,12 @@ from rich.style import Style
 
 from ladechat.export import glyphs
 from ladechat.export.cells import Cell, Screen, changes
-from ladechat.export.film import Frame, Size, shoot
+from ladechat.export.film import Frame
 from ladechat.export.gif import LAST_DELAY, gif, pair_of
 from ladechat.export.glyphs import BLOCKS, LINES, Glyphs
-from ladechat.session.replay import Recording
-from tests.export.talks import hostile, two_turns
+from tests.export.films import filmed
 from tests.export.test_command import check_refused, export
 from tests.session.streams import GOLDEN
-
-SIZE = Size(90, 30)
 
 
 def opened(content: bytes) -> GifImageFile:
@@ -69,19 +66,17 @@ def check_shows(picture: Image.Image, screen: Screen) -> None:
                 )
 
 
-def test_each_frame_of_a_gif_has_the_colours_of_the_apps_cells(tmp_path: Path) -> None:
-    recording = Recording.read(GOLDEN[-1], 1.0)
-    frames = shoot(recording, SIZE).frames
+def test_each_frame_of_a_gif_has_the_colours_of_the_apps_cells() -> None:
+    frames, _ = filmed(GOLDEN[-1].name)
     file = opened(gif(frames, 0.5))  # slow: no frame is left out
     assert file.n_frames == len(frames) > 5
     for number in {0, len(frames) // 2, len(frames) - 1}:
         check_shows(pixels_of(file, number), frames[number].screen)
 
 
-def test_wide_and_hostile_text_is_painted_as_the_app_shows_it(tmp_path: Path) -> None:
-    for make in (two_turns, hostile):
-        recording = Recording.read(make(tmp_path).path, 0.0)
-        frames = shoot(recording, SIZE).frames
+def test_wide_and_hostile_text_is_painted_as_the_app_shows_it() -> None:
+    for name in ("two turns", "hostile"):
+        frames, _ = filmed(name)
         file = opened(gif(frames, 1.0))
         check_shows(pixels_of(file, file.n_frames - 1), frames[-1].screen)
 
@@ -158,11 +153,12 @@ def test_lines_and_blocks_reach_the_edges_of_their_cells_so_that_they_join() -> 
         assert reached == set(edges), character
 
 
-def test_without_pillow_or_a_font_a_sentence_says_what_to_install(
+def test_without_pillow_or_a_font_a_sentence_says_what_to_install_before_anything_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ladechat.export.film.shoot", lambda *_: pytest.fail("it has been drawn"))
     monkeypatch.setattr(glyphs, "FONTS", (("no such font.ttf", "nor this.ttf"),))
-    check_refused(export(GOLDEN[-1], tmp_path / "talk.gif", "--idle", "0"), "install DejaVu Sans Mono")
+    check_refused(export(GOLDEN[-1], tmp_path / "talk.gif"), "install DejaVu Sans Mono")
     for module in ("PIL", "ladechat.export.gif", "ladechat.export.glyphs"):
         monkeypatch.setitem(sys.modules, module, None)
     check_refused(export(GOLDEN[-1], tmp_path / "talk.gif"), "pip install ladechat[gif] brings it")

@@ -69,15 +69,12 @@ def is_exported(folder: Path, seed: int, format_name: str) -> bool:
     return not sentence
 
 
-@pytest.mark.timeout(12 * HUNG_SECONDS)
 def test_300_mutated_recordings_become_text_or_are_refused(tmp_path: Path) -> None:
     assert exported(tmp_path, range(300), TEXTS) > 150
 
 
-@pytest.mark.timeout(12 * HUNG_SECONDS)
-@pytest.mark.parametrize("first", [20_000, pytest.param(20_006, marks=pytest.mark.full)])
-def test_mutated_recordings_become_pictures_and_films_or_are_refused(tmp_path: Path, first: int) -> None:
-    assert exported(tmp_path, range(first, first + 6), SCREENS) > 1
+def test_mutated_recordings_become_pictures_and_films_or_are_refused(tmp_path: Path) -> None:
+    assert exported(tmp_path, range(20_000, 20_004), SCREENS) > 1
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ladechat import cli, race
+from ladechat.export import glyphs
 from ladechat.export.cells import Screen
 from ladechat.export.command import Refused, run_race
 from ladechat.export.film import Size
@@ -84,3 +85,12 @@ def test_what_cannot_be_exported_is_refused_before_anything_is_measured(
     Path("there.gif").touch()
     result = CliRunner().invoke(cli.app, ["race", QUESTION, *arguments])
     assert result.exit_code == 2 and said in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_gif_that_cannot_be_painted_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glyphs, "FONTS", ())
+    monkeypatch.setattr(race, "Measuring", lambda *_: pytest.fail("it would be measured"))
+    result = CliRunner().invoke(cli.app, ["race", QUESTION, "--export", str(tmp_path / "race.gif")])
+    assert result.exit_code == 2 and "install DejaVu Sans Mono" in result.stderr and result.stderr.count("\n") == 1

@@ -32,7 +32,7 @@ def batch_of(*lengths: int) -> dict[str, torch.Tensor]:
 def test_what_a_family_writes_is_what_generate_writes(family: str) -> None:
     model = model_of(family)
     for lengths, sample in (((50,), False), ((9,), True), ((20, 7), False), ((40, 44, 13), False)):
-        request: dict[str, Any] = {**batch_of(*lengths), "max_new_tokens": 16, "pad_token_id": PAD, "do_sample": sample}
+        request: dict[str, Any] = {**batch_of(*lengths), "max_new_tokens": 8, "pad_token_id": PAD, "do_sample": sample}
         torch.manual_seed(1)
         expected = generate(model, **request)
         torch.manual_seed(1)
@@ -44,9 +44,9 @@ def test_what_a_family_writes_is_what_generate_writes(family: str) -> None:
 
 def test_a_model_of_sounds_is_written_by_its_own_loop() -> None:
     model = model_of("csm")
-    expected = generate(model, PROMPT % 40, max_new_tokens=6, do_sample=False)
+    expected = generate(model, PROMPT % 40, max_new_tokens=3, do_sample=False)
     with pytest.warns(UserWarning, match="CsmForConditionalGeneration has a decoding loop of its own"):
-        assert torch.equal(lookahead(model, PROMPT % 40, max_new_tokens=6, do_sample=False), expected)
+        assert torch.equal(lookahead(model, PROMPT % 40, max_new_tokens=3, do_sample=False), expected)
 
 
 def test_positions_on_several_axes_are_not_asked_to_be_left_out() -> None:

@@ -13,8 +13,7 @@ from aiohttp.test_utils import TestServer
 from ladechat.serve.access import Access
 from ladechat.serve.server import Served, Server
 from tests.terminal.tmux import still_runs
-
-DEADLINE_SECONDS = 30
+from tests.waiting import PATIENCE_SECONDS, until
 
 APP = """
 import os, sys
@@ -71,12 +70,10 @@ def children(parent: int) -> list[int]:
 
 async def until_gone(*processes: int) -> None:
     """Wait for the end of processes, which nothing announces."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while any(map(still_runs, processes)):  # noqa: ASYNC110 - as said
-            await asyncio.sleep(0.02)
+    await until(lambda: not any(map(still_runs, processes)))
 
 
 async def drawn(tab: ClientWebSocketResponse) -> str:
     """The next thing that is drawn; what the end of the session says, if that is next."""
-    message = await asyncio.wait_for(tab.receive(), DEADLINE_SECONDS)
+    message = await asyncio.wait_for(tab.receive(), PATIENCE_SECONDS)
     return message.data.decode() if message.type is WSMsgType.BINARY else "the end"

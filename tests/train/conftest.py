@@ -16,3 +16,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def loaded(checkpoint: Path) -> LoadedModel:
     return load(checkpoint, "tiny", "cpu", "float32", lambda stage: None, lambda fraction: None)
+
+
+@pytest.fixture(autouse=True)
+def _short_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A random model ends no message by itself: it writes on to the limit."""
+    monkeypatch.setattr("ladechat.train.text.LONGEST_MESSAGE", 24)

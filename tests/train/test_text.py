@@ -39,9 +39,10 @@ def test_a_chat_model_writes_a_message_and_answers_it(loaded: LoadedModel) -> No
 
 
 def test_a_batch_is_the_same_again_and_another_number_another(loaded: LoadedModel) -> None:
-    assert writer(loaded).batch(3, 3) == writer(loaded).batch(3, 3)
-    assert writer(loaded).batch(3, 3) != writer(loaded).batch(4, 3)
-    assert writer(loaded).batch(3, 3) != writer(loaded, seed=2).batch(3, 3)
+    batch = writer(loaded).batch(3, 3)
+    assert writer(loaded).batch(3, 3) == batch
+    assert writer(loaded).batch(4, 3) != batch
+    assert writer(loaded, seed=2).batch(3, 3) != batch
 
 
 def test_answers_without_temperature_are_those_of_plain_decoding(loaded: LoadedModel) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from ladechat.train.options import Recipe, Refused
 from ladechat.train.trainer import Diverged, Interrupted, Training, rate_factor, train
 from tests.tiny import random_model
 from tests.train.tiny import recipe, training
+from tests.waiting import brings
 
 METHODS = ["transfer", "medusa"]
 
@@ -176,14 +176,18 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert start(str(whole)).wait() == 0
     for _ in range(3):
-        worker = start(str(killed), "often")
-        while not killed.exists() and worker.poll() is None:
-            time.sleep(0.05)
-        time.sleep(0.7)
+        before = written(killed)
+        with brings(lambda before=before: written(killed) != before):  # type: ignore[misc]  # of this round
+            worker = start(str(killed), "often")
         worker.send_signal(signal.SIGKILL)
         worker.wait()
     assert start(str(killed)).wait() == 0
     assert content(killed) == content(whole)
+
+
+def written(path: Path) -> int:
+    """When; 0 where nothing is."""
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def content(path: Path) -> tuple[dict[str, Any], bytes]:
