@@ -243,7 +243,7 @@ def test_every_script_that_is_named_exists() -> None:
             assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), f"{page.name}: {name}"
 
 
-# --- links and files ---------------------------------------------------------------------------------------------------
+# --- links and files -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
