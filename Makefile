@@ -2,8 +2,8 @@
 
 VENV ?= .venv
 ARGS ?=
-# More than there are cores: many tests wait for a screen or a process most of the time.
-WORKERS ?= 3
+# One for each core, but four at most: each takes some seconds to import all tests before it runs the first.
+WORKERS ?= auto
 IN_VENV := $(VENV)/bin
 
 # A stamp is as new as the last installation: nothing is installed again until one of these files changes.
@@ -23,11 +23,11 @@ run: $(APP) ## start ladechat (options in ARGS="…")
 setup: $(APP) ## install what the app needs into .venv
 
 test: $(DEV) ## run the tests
-	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS)
 
 test-full: $(DEV) real-model ## run the tests, the long counts included
 	@tools/chromium.sh
-	$(IN_VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m "" --timeout 3600 $(ARGS)
+	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal -m "" --timeout 3600 $(ARGS)
 
 test-peers: $(DEV) ## run somebody's tests of generate in DIR=folder, every call made twice
 	@test -d "$(DIR)" || { echo 'Say whose tests: make test-peers DIR=path/to/transformers/tests/generation'; exit 2; }

@@ -6,10 +6,13 @@ import random
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ladechat.garbage import collect_seldom
+
 # A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["CXX"] = "no compiler"  # engines that tests start shall not compile in the background
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what tests start compiles the package once, and not each time
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
 for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTEM"):
@@ -28,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     seed = config.getoption("--shuffle")
     return None if seed is None else f"random order: --shuffle {seed}"
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected is never garbage: no test spends its time on looking through it."""
+    collect_seldom()
 
 
 @pytest.hookimpl(trylast=True)

@@ -11,9 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tests.waiting import PATIENCE_SECONDS
+
 LARGE = (".safetensors", ".bin", ".gguf", ".pth")
 CHUNK = 1 << 14
-PATIENCE_SECONDS = 150
 
 
 @dataclass(frozen=True)

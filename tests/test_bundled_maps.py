@@ -4,13 +4,12 @@ import pytest
 import torch
 
 from ladechat import catalog, registry
-from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
 from ladechat.model.loading.trained_maps import load_maps
 from ladechat.model.trained import KINDS
 from ladechat.registry import Shared
 from ladechat.tuning.costs import PassCosts
-from tests.tiny import DEMO, demo_model, demo_prompt, layered_runner_for, run, tokens_of
+from tests.tiny import DEMO, demo_model, demo_prompt, layered_runner_for, plain, tokens_of
 
 QUESTIONS = ("What is the n-gram pool?", "How do I stop an answer?")
 LARGEST = 1_500_000
@@ -29,9 +28,9 @@ def test_their_drafts_save_passes_and_change_no_token(name: str) -> None:
     passes = tokens = 0
     for question in QUESTIONS:
         prompt = demo_prompt(question)
-        plain = tokens_of(run(Decoder(runner), prompt, 48))
+        expected = plain(demo_model(), prompt, 32)
         decoder = registry.make(name, runner, Shared(PassCosts(runner), trained=maps.by_kind))
-        steps = list(decoder.run(prompt, Limits(48)))
-        assert tokens_of(steps) == plain
-        passes, tokens = passes + len(steps), tokens + len(plain)
+        steps = list(decoder.run(prompt, Limits(32)))
+        assert tokens_of(steps) == expected
+        passes, tokens = passes + len(steps), tokens + len(expected)
     assert tokens >= 1.2 * passes

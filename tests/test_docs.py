@@ -37,18 +37,6 @@ from ladechat.widgets.transcript import Transcript
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
-README_WORDS = 700
-TOUR_LINES = 900
-TOUR_STOPS = {
-    "decoder/jacobi.py",
-    "decoder/drafters/window.py",
-    "decoder/drafters/ngram_pool.py",
-    "decoder/drafters/pool.py",
-    "decoder/verify_mask.py",
-    "decoder/acceptance.py",
-    "decoder/loop.py",
-}
-
 
 def sections(page: str) -> dict[str, str]:
     """The text below each second-level heading, by the heading without its back-quotes."""
@@ -218,8 +206,8 @@ OF_SCRIPTS = {
     for path in ROOT.glob("benchmarks/*.py")
     for name in re.findall(r'"(--[a-z][a-z-]+)"', path.read_text(encoding="utf-8"))
 }
-OF_OTHERS = {"CHANGELOG.md": {"--passes"}, "tour.md": {"--length"}}
-"""An option that is gone, and that of a decoder which the page makes up."""
+OF_OTHERS = {"CHANGELOG.md": {"--passes"}, "tour.md": {"--length"}, "CONTRIBUTING.md": {"--shuffle"}}
+"""An option that is gone, that of a decoder which the page makes up, and one of these tests (tests/conftest.py)."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -255,7 +243,7 @@ def test_every_script_that_is_named_exists() -> None:
             assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), f"{page.name}: {name}"
 
 
-# --- links, sizes, words ----------------------------------------------------------------------------------------------
+# --- links and files -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -271,18 +259,6 @@ def test_every_link_inside_the_repository_leads_somewhere(page: Path) -> None:
 def test_every_file_that_is_named_exists(page: Path) -> None:
     named = re.findall(r"`((?:tests|benchmarks|tools|docs)/[\w/.-]+)[`:]", page.read_text(encoding="utf-8"))
     assert [path for path in named if not (ROOT / path).exists()] == []
-
-
-def test_the_readme_is_read_in_one_sitting() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS
-
-
-def test_the_files_of_the_tour_are_read_in_one_sitting() -> None:
-    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
-    stops = re.findall(r"^\| \d \| (.+?) \|", tour, flags=re.MULTILINE)
-    named = [path for cell in stops for path in re.findall(r"\]\(\.\./(ladechat/[\w/]+\.py)\)", cell)]
-    assert set(named) == {f"ladechat/{stop}" for stop in TOUR_STOPS}
-    assert sum(len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in named) <= TOUR_LINES
 
 
 def test_no_file_names_a_package_host_or_a_place_on_one_machine() -> None:

@@ -78,7 +78,7 @@ def random_table(vocabulary: int, seed: int, spread: float = 1.5) -> TableRunner
 
     @cache
     def logits(text: tuple[int, ...]) -> NDArray[np.float32]:
-        dice = np.random.default_rng([seed, *text])
+        dice = np.random.default_rng(hash((seed, *text)) % 2**63)  # of numbers: the same in every process
         return (spread * dice.standard_normal(vocabulary)).astype(np.float32)
 
     return TableRunner(logits)

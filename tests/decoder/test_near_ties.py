@@ -25,7 +25,7 @@ from ladechat.decoder.verify_mask import SlotTree
 from tests.made_up_costs import free, shared
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, random_model, runner_for
 
-LENGTH = 60
+LENGTH = 40
 HALVES = [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.full)]
 DRAFTING = ["lookahead", "auto", pytest.param("auto with its window", marks=pytest.mark.full), "recycling", "suffix"]
 DRAFTING += [pytest.param(name, marks=pytest.mark.full) for name in ("jacobi", "prompt_lookup")]

@@ -153,12 +153,6 @@ def test_sampled_texts_have_the_models_distribution(name: str) -> None:
     check_the_distribution(decoder, WARPERS[name], draws=1200, seed=1)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_sampled_texts_of_every_other_way_to_draft_have_it_too(name: str) -> None:
-    decoder = registry.make(name.split()[0], random_table(SMALL, seed=1), shared(free, window="window" in name))
-    check_the_distribution(decoder, WARPERS["top-k 3, temperature 1.5"], draws=600, seed=1)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("name", WARPERS)
 def test_a_hundred_thousand_sampled_texts_have_the_models_distribution(name: str) -> None:

@@ -19,11 +19,10 @@ from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
 from ladechat.model.runners.graphs import unrecorded
-from ladechat.model.runners.layer_loop import LayerLoop
 from ladechat.model.runners.recording import graph_passes
 from ladechat.model.runners.tree import TreeRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
-from tests.tiny import VOCABULARY, plain, random_model, run, runner_for, tokens_of
+from tests.tiny import VOCABULARY, layered_runner_for, plain, random_model, run, runner_for, tokens_of
 
 CONTEXT = 256
 NO_LAYERS: frozenset[int] = frozenset()
@@ -47,7 +46,7 @@ def no_gradients() -> Iterator[None]:
 
 
 def drawn_model(dice: random.Random) -> PreTrainedModel:
-    return random_model(dice.randrange(4), num_hidden_layers=dice.choice([2, 3, 6]))
+    return random_model(dice.randrange(4), num_hidden_layers=dice.choice([2, 3, 4]))
 
 
 def drawn_layers(dice: random.Random, layers: int) -> frozenset[int]:
@@ -61,7 +60,7 @@ def drawn_prompt(dice: random.Random) -> list[int]:
 
 def filled(model: PreTrainedModel, text: Sequence[int]) -> TreeRunner:
     """A runner whose cache holds a text but for its last token."""
-    runner = tree_runner(model, CONTEXT)
+    runner = layered_runner_for(model, CONTEXT)
     for _ in runner.prefill(text):
         pass
     return runner
@@ -88,7 +87,7 @@ def check_a_case(seed: int, *, sample: bool) -> int:
         return Sampler(prompt, Sampling(sample=sample, generator=torch.Generator().manual_seed(seed)))
 
     expected = tokens_of(list(Decoder(runner_for(model)).run(prompt, limits, sampler())))
-    runner = tree_runner(model, CONTEXT)
+    runner = layered_runner_for(model, CONTEXT)
     drafter = LayerSkipDrafter(runner, drawn_layers(dice, runner.layers), dice.randint(1, 32))
     drafter.threshold = dice.choice([0.0, 0.3, FIRST_THRESHOLD])
     steps: list[Step] = []
@@ -150,8 +149,7 @@ def test_layers_are_skipped_in_every_architecture(model_type: str, changes: dict
 @pytest.mark.parametrize("context", [9, 40])
 def test_drafts_stay_inside_the_context(context: int) -> None:
     model, prompt = random_model(2), [5, 8, 13, 21, 34, 5, 8, 13]
-    runner = runner_for(model, context)
-    runner.loop = LayerLoop(model)  # too short a context for the check at load
+    runner = layered_runner_for(model, context)
     steps = run(drafting(runner, NO_LAYERS, nodes=32), prompt, 1000)  # a place beyond is an error
     assert tokens_of(steps) == plain(model, prompt, context - len(prompt))
 
@@ -167,7 +165,7 @@ class TakesNothing(FixedPolicy):
 def test_drafts_that_overflow_do_not_spoil_recorded_passes(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorded pass reads the places behind its own slots, too, where drafts were: 0 · NaN is NaN."""
     model, prompt = random_model(0), [5, 6, 7]
-    runner = tree_runner(model, 2048)
+    runner = layered_runner_for(model, 2048)
     runner.graphs = graph_passes(runner, model, record=unrecorded)
     assert runner.graphs is not None and runner.loop is not None
     through = runner.loop.through
@@ -190,7 +188,7 @@ def test_decoders_may_be_switched_mid_way_also_on_recorded_passes(seed: int) -> 
     """What drafting has left in the places of the next passes, they write anew."""
     dice, model = random.Random(seed), random_model(seed % 3)
     prompt, written = drawn_prompt(dice), list[int]()
-    runner = tree_runner(model, 2048)
+    runner = layered_runner_for(model, 2048)
     runner.graphs = graph_passes(runner, model, record=unrecorded)
     while len(written) < 60:
         skipping = drafting(runner, drawn_layers(dice, runner.layers), dice.randint(1, 12))
@@ -231,7 +229,7 @@ def test_drafting_leaves_no_trace(seed: int) -> None:
     """The same drafts verified without ever drafting: logits and cache are equal to the last bit."""
     dice = random.Random(seed)
     model, prompt = drawn_model(dice), drawn_prompt(dice)
-    runner, other = tree_runner(model, CONTEXT), tree_runner(model, CONTEXT)
+    runner, other = layered_runner_for(model, CONTEXT), layered_runner_for(model, CONTEXT)
     drafter = Recorded(runner, drawn_layers(dice, runner.layers))
     steps = run(Decoder(runner, [drafter]), prompt, 30)
     expected = run(Decoder(other, [Replayed(drafter.proposals)]), prompt, 30)
@@ -333,8 +331,7 @@ def test_a_model_whose_layers_cannot_be_run_alone_does_not_draft() -> None:
 
 
 def test_drafts_beyond_the_context_are_refused() -> None:
-    runner = runner_for(random_model(0), 8)
-    runner.loop = LayerLoop(random_model(0))
+    runner = layered_runner_for(random_model(0), 8)
     for _ in runner.prefill([5, 6, 7, 8, 9, 10]):
         pass
     assert len(runner.draft(10, {1}, 3, 0.0)) == 3

@@ -7,9 +7,11 @@ import httpx
 import pytest
 from huggingface_hub import close_session, constants
 
+from ladechat.model.checkpoint import hub as hub_module
 from ladechat.model.checkpoint import transfer
 from ladechat.model.runners import graphs
 from tests.hub_server import HubServer, running_hub
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -24,7 +26,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
         monkeypatch.setattr(transfer, "RETRY_SECONDS", (0.0, 0.0))
-        monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(2.0))
+        monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(PATIENCE_SECONDS))  # a busy machine is no silent hub
+        monkeypatch.setattr(hub_module, "SECONDS_TO_ANSWER", PATIENCE_SECONDS)
         monkeypatch.setenv("NO_PROXY", "*")
         for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
             monkeypatch.delenv(name, raising=False)

@@ -11,6 +11,7 @@ from ladechat.model.checkpoint.hub import download
 from tests.hub_server import HubServer
 from tests.model.checkpoint.hub_model import FILES, NAME, WEIGHTS, blob, fetched, partial, refusal
 from tests.model.refusals import assert_told
+from tests.waiting import PATIENCE_SECONDS
 
 
 def test_a_transfer_that_breaks_off_goes_on_where_it_ended(hub: HubServer) -> None:
@@ -69,11 +70,10 @@ def test_a_file_that_is_not_what_the_hub_lists_is_refused_and_not_kept(hub: HubS
     assert not blob().exists() and not partial().exists()
 
 
-def test_two_that_want_the_same_model_at_once_fetch_it_once(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(120.0))  # nobody gives up while the other one catches up
+def test_two_that_want_the_same_model_at_once_fetch_it_once(hub: HubServer) -> None:
     hub.add(NAME, FILES)
     hub.faults.hold_after = 50_000
-    halfway = threading.Barrier(3, timeout=60)
+    halfway = threading.Barrier(3, timeout=PATIENCE_SECONDS)
     folders: list[Path] = []
 
     def want() -> None:

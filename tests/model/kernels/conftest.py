@@ -1,5 +1,7 @@
-"""The kernels, built for this processor."""
+"""The kernels, built once for a run of the tests."""
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -8,23 +10,32 @@ from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.library import Library
 
 
-@pytest.fixture(scope="package")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """A build that has ended, in a folder of its own. Other tests run without a compiler."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("CXX", raising=False)
-        build = Build(tmp_path_factory.mktemp("kernels"))
+def compiled(factory: pytest.TempPathFactory, processor: str = "native") -> Build:
+    """A build that has ended, in a folder that all workers of a run share: the first one compiles, the others wait."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch, (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        patch.delenv("CXX", raising=False)  # other tests run without a compiler
+        build = Build(folder, processor)
         build.library()
     return build
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The build for this processor."""
+    return compiled(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def library(build: Build) -> Library:
     """The kernels on two threads."""
     return Library(build.library(), threads=2)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def build_path(build: Build) -> Path:
     """The library's file."""
     return build.library()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
-from ladechat.model.kernels.build import built
 from ladechat.model.kernels.library import COLUMNS, MOST_SLOTS, Library, pack
+from tests.model.kernels.conftest import compiled
 
 # The width of registers decides how the kernels are written: 16, 8 or 4 numbers.
 OTHERS = ("haswell", "x86-64") if platform.machine() == "x86_64" else ()
@@ -20,9 +20,7 @@ PROCESSORS = ("native", *(pytest.param(one, marks=pytest.mark.full) for one in O
 
 @pytest.fixture(scope="module", params=PROCESSORS)
 def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Library:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("CXX", raising=False)
-        return Library(built(tmp_path_factory.mktemp("kernels"), request.param), threads=2)
+    return Library(compiled(tmp_path_factory, request.param).library(), threads=2)
 
 
 def drawn(seed: int, *shape: int) -> torch.Tensor:
