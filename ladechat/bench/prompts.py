@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from ladechat.bench.options import Refused
 from ladechat.bench.questions import Question
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
-from ladechat.model.checkpoint.template import rendered
+from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.load import LoadedModel
+from ladechat.protocol import Message
 from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS
 
 
@@ -36,18 +36,18 @@ def make_prompts(
         Refused: a prompt that leaves no room for the answer in the model's context, or that the model's chat template
             does not take.
     """
-    prompts = []
+    prompts, template = [], ChatTemplate(loaded.tokenizer, loaded.name)
     for question in questions:
-        messages: list[dict[str, str]] = []
+        messages: list[Message] = []
         for number, turn in enumerate(question.turns, start=1):
             name = question.name if len(question.turns) == 1 else f"{question.name}, turn {number}"
-            messages.append({"role": "user", "content": turn})
-            token_ids = _tokens(loaded.tokenizer, messages, name)
+            messages.append(Message(role="user", content=turn))
+            token_ids = _tokens(template, messages, name)
             _check_room(name, len(token_ids), max_new_tokens, loaded.context_length)
             answer = _plain_answer(loaded, token_ids, max_new_tokens)
             prompts.append(Prompt(question.kind, name, token_ids, answer))
             text = loaded.tokenizer.decode(list(answer), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-            messages.append({"role": "assistant", "content": str(text)})
+            messages.append(Message(role="assistant", content=str(text), token_ids=list(answer)))
             tick()
     return prompts
 
@@ -59,21 +59,18 @@ def judged_prompt(loaded: LoadedModel) -> list[int]:
         Refused: as `make_prompts`.
     """
     name = "what layers are judged by"
-    token_ids = _tokens(loaded.tokenizer, [{"role": "user", "content": JUDGED_QUESTION}], name)
+    question = [Message(role="user", content=JUDGED_QUESTION)]
+    token_ids = _tokens(ChatTemplate(loaded.tokenizer, loaded.name), question, name)
     _check_room(name, len(token_ids), JUDGED_TOKENS, loaded.context_length)
     return token_ids
 
 
-def _tokens(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], name: str) -> list[int]:
-    """A conversation as the model's chat template writes it; as bare paragraphs where it has none."""
-    if not tokenizer.chat_template:
-        text = "\n\n".join(message["content"].strip() for message in messages) + "\n\n"
-        return list(tokenizer.encode(text))
+def _tokens(template: ChatTemplate, messages: Sequence[Message], name: str) -> list[int]:
+    """A conversation as the model's chat template writes it; as plain text where it has none."""
     try:
-        text = rendered(tokenizer, messages, None, add_generation_prompt=True)
+        return template.encode(messages).token_ids
     except TemplateError as error:
         raise Refused(f"The model's chat template refuses {name} ({error}); leave it out with --questions.") from error
-    return list(tokenizer.encode(text, add_special_tokens=False))
 
 
 def _check_room(name: str, tokens: int, max_new_tokens: int, context_length: int) -> None:
