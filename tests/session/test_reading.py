@@ -165,7 +165,7 @@ def test_a_newer_minor_version_is_read_on_with_a_remark(tmp_path: Path) -> None:
     )
     recording = Recording.read(path)
     assert untimed(recording.events) == [msgspec.structs.replace(HEADER, version="4.99"), *turn(1)]
-    assert len(recording.notices) == 1 and "3.99" in recording.notices[0]
+    assert len(recording.notices) == 1 and "4.99" in recording.notices[0]
 
 
 def test_a_newer_major_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
