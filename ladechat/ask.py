@@ -21,6 +21,7 @@ from ladechat.protocol import (
     Ready,
     Step,
     Stop,
+    SystemFolded,
     TurnFinished,
     TurnStarted,
 )
@@ -28,7 +29,7 @@ from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.race import PLAIN
 from ladechat.terminal import PROGRESS_LINES, shown
-from ladechat.widgets.formatting import REASONS, announced, describe_settings, figures, is_own
+from ladechat.widgets.formatting import REASONS, SYSTEM_FOLDED, announced, describe_settings, figures, is_own
 from ladechat.word_wrap import WordWrap
 
 FAILED = 1
@@ -142,6 +143,9 @@ class AnswerPrinter:
                 self._status.show("reading the question")
             case Prefilling():
                 self._status.show(f"reading the question: {event.done_tokens} of {event.total_tokens} tokens")
+            case SystemFolded():
+                self._status.clear()
+                to_stderr(f"ladechat: {SYSTEM_FOLDED}")
             case TurnStarted():
                 self._settings, self._seed = event.settings, event.seed
             case Step():

@@ -83,6 +83,7 @@ class FakeEngine:
         notices: what it says of its checkpoint.
         hold_end: leave an answer open behind its last step.
         steps_done: of the answer that was begun last.
+        folds_system: say that the chat template has no place for a system message.
         trim_next: leave out the oldest turn at the next question, and say so.
         single_token: why it can only be decoded plainly, if it can.
     """
@@ -103,7 +104,7 @@ class FakeEngine:
         self.watched = False
         self.fail_next: protocol.FailureCode | None = None
         self.notices: list[str] = []
-        self.trim_next = self.prompt_cached = False
+        self.trim_next = self.prompt_cached = self.folds_system = False
         self.hold_end = False
         self.single_token: str | None = None
         self._answers = deque(answers)
@@ -193,7 +194,7 @@ class FakeEngine:
                 context_length=1024,
                 device="cpu",
                 dtype="float32",
-                chat_template="llama-2 (built in)",
+                chat_template="checkpoint",
                 eos_ids=[2],
                 load_seconds=0.5,
                 settings=resolved(self.settings),
@@ -280,6 +281,8 @@ class FakeEngine:
                     context_length=1024,
                 )
             )
+        if self.folds_system and command.messages[0].role == "system":
+            self._say(protocol.SystemFolded(turn=command.turn))
         self._turn, self._said, self._asked_for = command.turn, [], 0
         self.steps_done = self._first_step = command.first_step
         last = command.messages[-1]

@@ -15,6 +15,7 @@ from ladechat.protocol import (
     Message,
     Settings,
     Step,
+    SystemFolded,
     Timing,
     TurnFinished,
     TurnStarted,
@@ -108,6 +109,16 @@ def test_an_answer_that_failed_on_the_way_exits_1_and_keeps_what_there_is(
     captured = capsys.readouterr()
     assert "The memory is used up. Use less." in captured.err
     assert events_in(captured.out) == [*events, Closed()] if as_json else captured.out == "partial\n"
+
+
+def test_a_system_prompt_that_the_chat_template_has_no_place_for_is_mentioned_beside_the_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = (SystemFolded(turn=1), BEGUN, step(0, "Yes."), finished("eos", "Yes."))
+    assert ask_scripted(monkeypatch, *events) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "Yes.\n"
+    assert "ladechat: The model's chat template has no place for a system prompt" in captured.err
 
 
 def test_a_question_that_is_refused_exits_1_with_the_reason(

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from ladechat.bench.options import Refused
 from ladechat.bench.questions import Question
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
-from ladechat.model.checkpoint.template import rendered
+from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.known_ids import UnknownToken, check_ids
+from ladechat.protocol import Message
 from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS
 
 
@@ -37,18 +37,18 @@ def make_prompts(
         Refused: a prompt that leaves no room for the answer in the model's context, that the model's chat template
             does not take, or with a token that the model has no embedding for.
     """
-    prompts = []
+    prompts, template = [], ChatTemplate(loaded.tokenizer, loaded.name)
     for question in questions:
-        messages: list[dict[str, str]] = []
+        messages: list[Message] = []
         for number, turn in enumerate(question.turns, start=1):
             name = question.name if len(question.turns) == 1 else f"{question.name}, turn {number}"
-            messages.append({"role": "user", "content": turn})
-            token_ids = _tokens(loaded, messages, name)
+            messages.append(Message(role="user", content=turn))
+            token_ids = _tokens(loaded, template, messages, name)
             _check_room(name, len(token_ids), max_new_tokens, loaded.context_length)
             answer = _plain_answer(loaded, token_ids, max_new_tokens)
             prompts.append(Prompt(question.kind, name, token_ids, answer))
             text = loaded.tokenizer.decode(list(answer), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-            messages.append({"role": "assistant", "content": str(text)})
+            messages.append(Message(role="assistant", content=str(text), token_ids=list(answer)))
             tick()
     return prompts
 
@@ -60,30 +60,22 @@ def judged_prompt(loaded: LoadedModel) -> list[int]:
         Refused: as `make_prompts`.
     """
     name = "what layers are judged by"
-    token_ids = _tokens(loaded, [{"role": "user", "content": JUDGED_QUESTION}], name)
+    question = [Message(role="user", content=JUDGED_QUESTION)]
+    token_ids = _tokens(loaded, ChatTemplate(loaded.tokenizer, loaded.name), question, name)
     _check_room(name, len(token_ids), JUDGED_TOKENS, loaded.context_length)
     return token_ids
 
 
-def _tokens(loaded: LoadedModel, messages: list[dict[str, str]], name: str) -> list[int]:
-    """A conversation as the model's chat template writes it; as bare paragraphs where it has none."""
-    token_ids = _encoded(loaded.tokenizer, messages, name)
+def _tokens(loaded: LoadedModel, template: ChatTemplate, messages: Sequence[Message], name: str) -> list[int]:
+    """A conversation as the model's chat template writes it; as plain text where it has none."""
     try:
+        token_ids = template.encode(messages).token_ids
         check_ids(token_ids, loaded.embeddings, loaded.tokenizer)
+    except TemplateError as error:
+        raise Refused(f"The model's chat template refuses {name} ({error}); leave it out with --questions.") from error
     except UnknownToken as error:
         raise Refused(f"Of {name}: {error} {error.hint}") from error
     return token_ids
-
-
-def _encoded(tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], name: str) -> list[int]:
-    if not tokenizer.chat_template:
-        text = "\n\n".join(message["content"].strip() for message in messages) + "\n\n"
-        return list(tokenizer.encode(text))
-    try:
-        text = rendered(tokenizer, messages, None, add_generation_prompt=True)
-    except TemplateError as error:
-        raise Refused(f"The model's chat template refuses {name} ({error}); leave it out with --questions.") from error
-    return list(tokenizer.encode(text, add_special_tokens=False))
 
 
 def _check_room(name: str, tokens: int, max_new_tokens: int, context_length: int) -> None:

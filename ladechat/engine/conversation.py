@@ -1,32 +1,18 @@
 """From a list of messages to the tokens of a prompt that fits the context."""
 
 import bisect
-import contextlib
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from ladechat.engine.detokenizer import UNDECODABLE, special_ids
-from ladechat.model.checkpoint.template import rendered
+from ladechat.engine.detokenizer import UNDECODABLE
+from ladechat.model.checkpoint.chat_template import ChatTemplate, Encoded
 from ladechat.protocol import MOST_TEXT, Message
 
-LLAMA_2_TEMPLATE = (
-    "{% if messages[0]['role'] == 'system' %}"
-    "{% set system = '<<SYS>>\n' + messages[0]['content'] + '\n<</SYS>>\n\n' %}{% set turns = messages[1:] %}"
-    "{% else %}{% set system = '' %}{% set turns = messages %}{% endif %}"
-    "{% for message in turns %}"
-    "{% if message['role'] == 'user' %}"
-    "{{ bos_token | default('') + '[INST] ' + (system if loop.first else '') }}"
-    "{{ message['content'].strip() + ' [/INST]' }}"
-    "{% else %}{{ ' ' + message['content'].strip() + ' ' + eos_token | default('') }}{% endif %}"
-    "{% endfor %}"
-)
-"""The chat format of Llama 2 (Touvron et al. 2023), for checkpoints that bring no template."""
-
+OTHER_TEMPLATE = "Start a new conversation, or use another copy of the model, whose template is whole."
 SHORTEN = "Shorten the message, or use a model with a longer context."
 
 SHARE_KEPT_FOR_THE_ANSWER = 4
@@ -50,7 +36,15 @@ class MessageTooLong(ValueError):
 
 
 class NothingToAnswer(ValueError):
-    """A conversation that does not end with a message to answer, or that the model's template refuses."""
+    """A conversation that does not end with a message to answer."""
+
+
+class RefusedByTemplate(ValueError):
+    """A conversation that the model's chat template cannot write: why in the message, what to do in `hint`."""
+
+    def __init__(self, why: TemplateError) -> None:
+        super().__init__(f"The model's chat template cannot write this conversation: {why}")
+        self.hint = OTHER_TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +54,7 @@ class Prompt:
     Attributes:
         token_ids: up to where the answer begins.
         answer: those that the answer has already, where it goes on.
+        system_folded: whether the system message stands in a question, as the template has no place for it.
     """
 
     token_ids: list[int]
@@ -68,6 +63,7 @@ class Prompt:
     dropped_messages: int
     tokens_before: int
     answer: list[int] = field(default_factory=list)
+    system_folded: bool = False
 
     @property
     def all_ids(self) -> list[int]:
@@ -76,18 +72,21 @@ class Prompt:
 
 
 class ChatFormat:
-    """How one checkpoint wants a conversation written: its own template, or Llama 2's where it has none.
+    """What of a conversation goes into a prompt, written as one checkpoint wants it.
 
     Args:
         tokenizer: the checkpoint's.
         eos_ids: the tokens that end an answer; one that ends with such a token cannot go on.
+        model: its name, see `ChatTemplate`.
+
+    Attributes:
+        template: how it is written.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Collection[int] = ()) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Collection[int] = (), model: str = "") -> None:
         self._tokenizer = tokenizer
         self._eos_ids = eos_ids
-        self._special = special_ids(tokenizer)
-        self.from_checkpoint = bool(tokenizer.chat_template)
+        self.template = ChatTemplate(tokenizer, model)
 
     def fit(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
         """The prompt for these messages, leaving out the oldest turns until an answer fits behind it.
@@ -99,8 +98,8 @@ class ChatFormat:
         Raises:
             MessageTooLong: even alone, the last message leaves no room for one token of an answer; or there is more
                 text than can be read.
-            NothingToAnswer: neither a message of the user's nor an answer that can go on stands last, or the template
-                refuses the conversation.
+            NothingToAnswer: neither a message of the user's nor an answer that can go on stands last.
+            RefusedByTemplate: the template cannot write the conversation.
         """
         if messages and messages[-1].role == "assistant":
             return self._fit_continued(messages, context_length, max_new_tokens)
@@ -109,20 +108,21 @@ class ChatFormat:
         _check_characters(messages)
         room = context_length - min(max_new_tokens, context_length // SHARE_KEPT_FOR_THE_ANSWER)
         kept, dropped_turns = list(messages), 0
-        token_ids = self.encode(kept)
+        token_ids, folded = self._encode(kept)
         before = len(token_ids)
         if before > room:
             step = max(context_length // SHARE_DROPPED_AT_ONCE, 1)
             most = max(before - math.ceil((before - room) / step) * step, 0)
             kept, dropped_turns = self._newest_turns(messages, most)
-            token_ids = self.encode(kept)
+            token_ids, folded = self._encode(kept)
         if len(token_ids) >= context_length:
             raise MessageTooLong(
                 f"This message makes a prompt of {len(token_ids):,} tokens, but the model's context holds "
                 f"{context_length:,} with the answer.",
                 SHORTEN,
             )
-        return Prompt(token_ids, kept, dropped_turns, len(messages) - len(kept), before)
+        dropped_messages = len(messages) - len(kept)
+        return Prompt(token_ids, kept, dropped_turns, dropped_messages, before, system_folded=folded)
 
     def _fit_continued(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
         """The prompt that the answer was begun with, and its tokens behind it; a shorter one where that is too long."""
@@ -130,9 +130,9 @@ class ChatFormat:
         if not before or before[-1].role != "user":
             raise NothingToAnswer("an answer that goes on has to stand behind the question that it answers")
         _check_characters(before)
-        if answer.token_ids and answer.token_ids[-1] in self._eos_ids:
+        text, stop = self._text_of(answer.token_ids), self.template.format.stop
+        if answer.token_ids and (answer.token_ids[-1] in self._eos_ids or (stop and stop in (text or ""))):
             raise NothingToAnswer("the answer is complete, the model itself has ended it")
-        text = self._text_of(answer.token_ids)
         if not answer.token_ids or text is None or not text.startswith(_whole(answer.content)):
             raise NothingToAnswer("an answer goes on from its tokens, and these are another model's or another text's")
         room = context_length - len(answer.token_ids)
@@ -164,46 +164,18 @@ class ChatFormat:
         return _without_oldest_turns(messages, turns - count), turns - count
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens of a conversation, up to where the next answer begins.
+        """Return the tokens of a conversation, up to where the next answer begins: what the template makes of it.
 
-        Past answers enter as the tokens they were generated as, so that the prompt of a turn begins with everything
-        that the turn before left in the KV cache. Where that cannot be (an edited answer, another tokenizer, a template
-        that rewrites answers), their text is tokenized.
+        Raises:
+            RefusedByTemplate: the template cannot write it.
         """
-        marks = {f"⟦answer {index}⟧": index for index, message in enumerate(messages) if self._knows_tokens_of(message)}
-        marked = [
-            {"role": message.role, "content": next((m for m, i in marks.items() if i == index), message.content)}
-            for index, message in enumerate(messages)
-        ]
-        text = self._render(marked, add_generation_prompt=True)
-        if any(text.count(mark) != 1 for mark in marks):
-            plain = [{"role": message.role, "content": message.content} for message in messages]
-            return self._tokenize(self._render(plain, add_generation_prompt=True))
-        token_ids: list[int] = []
-        for mark, index in marks.items():
-            before, _, text = text.partition(mark)
-            token_ids += self._tokenize(self._as_generation_prompt(before, marked[:index]))
-            answer = messages[index].token_ids or []
-            token_ids += answer
-            text = self._after_answer(text, answer)
-        return token_ids + self._tokenize(text)
+        return self._encode(messages).token_ids
 
-    def _as_generation_prompt(self, before: str, earlier: list[dict[str, str]]) -> str:
-        """The text in front of an answer as the model was given it: a template's padding there came with the answer."""
-        prompt = self._render(earlier, add_generation_prompt=True)
-        bare = before.rstrip()
-        return bare + prompt[len(prompt.rstrip()) :] if prompt.rstrip().endswith(bare) else before
-
-    def _after_answer(self, text: str, answer: list[int]) -> str:
-        """What follows an answer, less the end of text that the answer brings itself."""
-        if answer and answer[-1] in self._special:
-            end = str(self._tokenizer.convert_ids_to_tokens(answer[-1]))
-            if text.lstrip().startswith(end):
-                return text.lstrip()[len(end) :]
-        return text
-
-    def _knows_tokens_of(self, message: Message) -> bool:
-        return message.role == "assistant" and self._text_of(message.token_ids) == _whole(message.content)
+    def _encode(self, messages: Sequence[Message]) -> Encoded:
+        try:
+            return self.template.encode(messages)
+        except TemplateError as error:
+            raise RefusedByTemplate(error) from error
 
     def _text_of(self, token_ids: list[int] | None) -> str | None:
         """What tokens say, less half a character at their end; None where there are none, or ids of another model."""
@@ -211,19 +183,6 @@ class ChatFormat:
             return None
         text = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return _whole(str(text))
-
-    def _render(self, messages: list[dict[str, str]], **options: Any) -> str:
-        template = None if self.from_checkpoint else LLAMA_2_TEMPLATE
-        try:
-            with contextlib.suppress(TemplateError):  # many templates know no system role
-                return rendered(self._tokenizer, messages, template, **options)
-            return rendered(self._tokenizer, _with_system_folded_in(messages), template, **options)
-        except TemplateError as error:
-            raise NothingToAnswer(f"the model's chat template refuses the conversation ({error})") from error
-
-    def _tokenize(self, text: str) -> list[int]:
-        token_ids = self._tokenizer.encode(text, add_special_tokens=False) if text else []
-        return list(token_ids)
 
 
 def _whole(text: str) -> str:
@@ -241,14 +200,6 @@ def _check_characters(messages: Sequence[Message]) -> None:
     if together > MOST_CONVERSATION:
         message = f"This conversation has {together:,} characters, and no more than {MOST_CONVERSATION:,} are read."
         raise MessageTooLong(message, "Start a new conversation.")
-
-
-def _with_system_folded_in(messages: list[dict[str, str]]) -> list[dict[str, str]]:
-    """For templates that know no system role: its text at the head of the first message."""
-    if len(messages) < 2 or messages[0]["role"] != "system":
-        return messages
-    first = {"role": messages[1]["role"], "content": f"{messages[0]['content']}\n\n{messages[1]['content']}"}
-    return [first, *messages[2:]]
 
 
 def _without_oldest_turns(messages: Sequence[Message], count: int) -> list[Message]:

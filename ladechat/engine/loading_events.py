@@ -77,7 +77,7 @@ def ready(service: "Service") -> protocol.Ready:
         context_length=loaded.context_length,
         device=loaded.device,
         dtype=loaded.dtype,
-        chat_template="checkpoint" if loaded.tokenizer.chat_template else "llama-2 (built in)",
+        chat_template=service.chat.template.format.origin,
         eos_ids=sorted(loaded.eos_ids),
         load_seconds=loaded.load_seconds,
         settings=service.decoders.settings,

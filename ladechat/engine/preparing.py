@@ -4,7 +4,7 @@ import traceback
 from collections.abc import Callable
 
 from ladechat import catalog, protocol
-from ladechat.engine.conversation import MessageTooLong, NothingToAnswer
+from ladechat.engine.conversation import MessageTooLong, NothingToAnswer, RefusedByTemplate
 from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.turn import Emit, Service, save_memory
@@ -47,7 +47,7 @@ def search_layers(
     try:
         prompt = service.chat.fit(question, service.loaded.context_length, JUDGED_TOKENS).token_ids
         check_ids(prompt, service.loaded.embeddings, service.loaded.tokenizer)
-    except (MessageTooLong, NothingToAnswer, UnknownToken):  # every question will be told of it
+    except (MessageTooLong, NothingToAnswer, RefusedByTemplate, UnknownToken):  # every question will be told of it
         return
     over = budget(seconds, report.fraction_done, stop_wanted)
     _attempt(lambda: service.decoders.search_layers(prompt, over), service, emit)

@@ -255,7 +255,7 @@ class Engine:
                 emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
 
     def _answer(self, command: Generate) -> None:
-        from ladechat.engine.conversation import MessageTooLong, NothingToAnswer
+        from ladechat.engine.conversation import MessageTooLong, NothingToAnswer, RefusedByTemplate
         from ladechat.engine.turn import answer
         from ladechat.model.loading.known_ids import UnknownToken
 
@@ -266,6 +266,8 @@ class Engine:
                 answer(self._service, command, self._emit, self)
         except MessageTooLong as error:
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=error.hint, turn=command.turn))
+        except RefusedByTemplate as error:
+            self._stream.emit(Failed(code="chat_template", message=str(error), hint=error.hint, turn=command.turn))
         except NothingToAnswer as error:
             self._stream.emit(bad_command(error, turn=command.turn))
         except UnknownToken as error:

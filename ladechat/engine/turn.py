@@ -5,7 +5,7 @@ import secrets
 import time
 import traceback
 from collections import deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import ends_the_process, passes_made_smaller, unexpected
 from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.step_events import step_event
+from ladechat.engine.stop_text import StopText
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.known_ids import check_ids
 from ladechat.model.loading.memory_use import memory_use
@@ -88,7 +89,7 @@ class Service:
         return cls(
             loaded=loaded,
             decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped),
-            chat=ChatFormat(loaded.tokenizer, loaded.eos_ids),
+            chat=ChatFormat(loaded.tokenizer, loaded.eos_ids, loaded.name),
             texts=TokenTexts(loaded.tokenizer),
             cost=PlainStepCost(loaded.runner),
         )
@@ -110,6 +111,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         MessageTooLong: before anything was emitted.
         NothingToAnswer: before anything was emitted.
         UnknownToken: before anything was emitted.
+        RefusedByTemplate: before anything was emitted.
     """
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
@@ -120,9 +122,11 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         return
     check_ids(prompt.all_ids, service.loaded.embeddings, service.loaded.tokenizer)
     seed = service.seed(command.turn) if command.seed is None else command.seed
-    limits = Limits(limit_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids)
+    text = service.chat.template.format.stop
+    stop = StopText(text, service.texts, prompt.answer) if text else None
+    limits = Limits(limit_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids, stop)
     _announce(command.turn, prompt, limits, seed, service, emit)
-    turn = _Turn(service, command, prompt, limits, emit, list(prompt.answer))
+    turn = _Turn(service, command, prompt, limits, emit, stop, list(prompt.answer))
     reason: protocol.FinishReason = "failed"
     memory_used_up = False
     try:
@@ -151,6 +155,8 @@ def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
 def _announce(turn: int, prompt: Prompt, limits: Limits, seed: int, service: Service, emit: Emit) -> None:
     if prompt.dropped_turns:
         emit(history_trimmed(turn, prompt, service.loaded.context_length))
+    if prompt.system_folded:
+        emit(protocol.SystemFolded(turn=turn))
     left = limits.max_new_tokens - len(prompt.answer)
     emit(
         protocol.TurnStarted(
@@ -179,6 +185,7 @@ class _Turn:
     prompt: Prompt
     limits: Limits
     emit: Emit
+    stop: StopText | None
     token_ids: list[int]
     sampler: Sampler = field(init=False)
     detokenizer: Detokenizer = field(init=False)
@@ -274,11 +281,11 @@ class _Turn:
                 self._flush_and_emit(choice)
 
     def _limits_left(self) -> Limits:
-        return Limits(self.limits.max_new_tokens - len(self.token_ids), self.limits.eos_ids)
+        return replace(self.limits, max_new_tokens=self.limits.max_new_tokens - len(self.token_ids))
 
     def _end(self) -> protocol.FinishReason | None:
         """Why the answer is at its end, if it is."""
-        if self.token_ids[-1] in self.limits.eos_ids:
+        if self.token_ids[-1] in self.limits.eos_ids or (self.stop is not None and self.stop.reached):
             return "eos"
         if len(self.token_ids) == self.limits.max_new_tokens:
             return "max_new_tokens"
@@ -313,9 +320,13 @@ class _Turn:
         self, step: Step, step_ms: float, decision: protocol.Decision | None, reason: protocol.FinishReason | None
     ) -> protocol.Step:
         pieces = self.detokenizer.push(step.tokens)
-        if reason is not None and not self.pending:
-            may_go_on = reason in ("stopped", "max_new_tokens")
+        at_end, may_go_on = reason is not None and not self.pending, reason in ("stopped", "max_new_tokens")
+        if at_end:
             pieces[-1] += self.detokenizer.pause() if may_go_on else self.detokenizer.finish()
+        if self.stop is not None:
+            pieces = [self.stop.shown(piece) for piece in pieces]
+            if at_end and not may_go_on:
+                pieces[-1] += self.stop.rest()
         event = step_event(
             step,
             self.service.texts,

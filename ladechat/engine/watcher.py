@@ -1,7 +1,7 @@
 """A small process that ends the engine when its input has ended and the engine has not.
 
 The engine's own thread for commands sees that first. But no thread of Python runs while one call holds the interpreter
-lock, as a chat template does that computes one huge number, and none runs in a process that is frozen. Another process
+lock, and none runs in a process that is frozen. Another process
 can see the end of a pipe without reading from it, and end the engine from outside.
 
 This file is also the program of that process: it imports nothing but the standard library.

@@ -13,12 +13,14 @@ from ladechat.protocol import (
     HistoryTrimmed,
     Ready,
     Step,
+    SystemFolded,
     TurnFinished,
     TurnStarted,
 )
 from ladechat.session.replay import Recording
 from ladechat.widgets.formatting import (
     REASONS,
+    SYSTEM_FOLDED,
     announced,
     describe_failure,
     describe_settings,
@@ -123,6 +125,8 @@ class _Reader:
         self.model = model
         self.turns: list[Turn] = []
         self._decoders: Mapping[str, DecoderInfo] = announced(())
+        self._folded = False
+        """Whether it is still to be noted that the system prompt stands in the first question."""
         self._waits = False
         """Whether the last turn was asked, and its answer has not begun."""
         self._cleared = False
@@ -137,7 +141,8 @@ class _Reader:
             case TurnStarted():
                 turn = self._latest if self._belongs_to_latest(event) else self._begin(event.question)
                 turn.settings = turn.settings or describe_settings(event.settings, self._decoders)
-                self._waits = False
+                turn.notices += [SYSTEM_FOLDED] if self._folded else []
+                self._waits = self._folded = False
             case Step():
                 self._latest.steps.append(event)
             case TurnFinished():
@@ -145,6 +150,8 @@ class _Reader:
                 turn.finished = event if turn.finished is None else joined(turn.finished, event)
             case HistoryTrimmed():
                 self._latest.notices.append(describe_trimming(event))
+            case SystemFolded():
+                self._folded = not any(SYSTEM_FOLDED in turn.notices for turn in self.turns)
             case Failed():
                 self._latest.notices.append(describe_failure(event))
             case ConversationCleared():

@@ -47,7 +47,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "3.4"
+VERSION = "4.0"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -187,7 +187,7 @@ class Ready(Event, frozen=True, tag="ready"):
     context_length: Positive
     device: Text
     dtype: Text
-    chat_template: Literal["checkpoint", "llama-2 (built in)"]
+    chat_template: Text
     eos_ids: list[Number]
     load_seconds: Seconds
     settings: Settings
@@ -214,6 +214,12 @@ class HistoryTrimmed(Event, frozen=True, tag="history_trimmed"):
     tokens_before: Count
     tokens_after: Count
     context_length: Positive
+
+
+class SystemFolded(Event, frozen=True, tag="system_folded"):
+    """The model's chat template has no place for a system message: it stands at the head of a question instead."""
+
+    turn: Number
 
 
 class TurnStarted(Event, frozen=True, tag="turn_started"):
@@ -319,6 +325,7 @@ FailureCode = Literal[
     "missing_package",
     "load_failed",
     "message_too_long",
+    "chat_template",
     "pool_file",
     "disk_full",
     "out_of_memory",

@@ -131,7 +131,9 @@ class Exchange(Record, frozen=True):
 
 
 class Message(Record, frozen=True):
-    """One turn of the conversation. Past answers carry their token ids, so that the cached prefix matches exactly."""
+    """One turn of the conversation. Past answers carry their token ids: the last may go on from them, and they say
+    which marks of a text the model itself wrote.
+    """
 
     role: Literal["system", "user", "assistant"]
     content: str

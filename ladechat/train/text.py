@@ -16,8 +16,9 @@ import torch
 from jinja2 import TemplateError
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from ladechat.engine.conversation import ChatFormat, NothingToAnswer
-from ladechat.model.checkpoint.template import rendered
+from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
+from ladechat.model.checkpoint.chat_template import ChatTemplate
+from ladechat.model.checkpoint.marks import Marks
 from ladechat.protocol import Message
 from ladechat.train.chunks import Text
 from ladechat.train.options import Refused
@@ -83,8 +84,7 @@ class Writer:
         if not self.tokenizer.chat_template:
             return None
         try:
-            message = [{"role": "user", "content": MARKER}]
-            text = rendered(self.tokenizer, message, None, add_generation_prompt=True)
+            text = ChatTemplate(self.tokenizer).text([Message(role="user", content=MARKER)])
         except TemplateError:
             return None
         before, marker, after = text.partition(MARKER)
@@ -107,7 +107,7 @@ class Writer:
             return None
         try:
             prompt = ChatFormat(self.tokenizer).encode([Message(role="user", content=content)])
-        except NothingToAnswer:
+        except RefusedByTemplate:
             return None
         return prompt if len(prompt) < self.context_length // 2 else None
 
@@ -230,7 +230,7 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
         else:
             with path.open(encoding="utf-8") as file:
                 content = file.read(CHARACTERS_PER_TOKEN * tokens)
-            texts = [Text(list(tokenizer.encode(content))[:tokens])] if content.strip() else []
+            texts = [Text(Marks(tokenizer).whole_text(content)[:tokens])] if content.strip() else []
     except UnicodeDecodeError as error:
         raise Refused(f"{path} is no plain text in UTF-8; give --text another file.") from error
     except OSError as error:

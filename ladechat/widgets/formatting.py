@@ -104,6 +104,11 @@ def describe_trimming(event: HistoryTrimmed) -> str:
     )
 
 
+SYSTEM_FOLDED = (
+    "The model's chat template has no place for a system prompt: the model reads it at the head of the first question."
+)
+
+
 def describe_system(text: str) -> str:
     """The system prompt from now on, in one line."""
     line = " ".join(text.split())
@@ -158,6 +163,8 @@ def introduce(event: Ready) -> str:
     )
     if event.single_token is not None:
         facts += f" Plain decoding only: {event.single_token}"
+    if event.chat_template != "checkpoint":
+        facts += f" Chat format: {event.chat_template}."
     own = event.sampling_defaults
     if own is None or not own.do_sample:
         return facts

@@ -21,6 +21,7 @@ from ladechat.protocol import (
     Settings,
     SettingsApplied,
     Step,
+    SystemFolded,
     SystemPrompt,
     TurnFinished,
     TurnStarted,
@@ -30,6 +31,7 @@ from ladechat.widgets.answer_steps import KeptAnswers
 from ladechat.widgets.arrangement import Arrangement
 from ladechat.widgets.flow import UNKNOWN
 from ladechat.widgets.formatting import (
+    SYSTEM_FOLDED,
     announced,
     describe_failure,
     describe_finish,
@@ -70,6 +72,7 @@ class Bookmark(NamedTuple):
     settings: Settings
     parameters: dict[str, Value]
     arrangement: Arrangement
+    system_said: bool
 
 
 class Presenter:
@@ -100,6 +103,8 @@ class Presenter:
         self._limit_meant = limit_meant
         self._model = "model"
         self._in_turn = self._continuing = False
+        self._system_said = False
+        """Whether it was said that the system prompt stands in the first question."""
         self._first_part: TurnFinished | None = None
         self._sum_at: int | None = None  # the block of the last line below an answer
         self._asked_at = 0
@@ -120,7 +125,7 @@ class Presenter:
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
         self._transcript.clear()
-        self._sum_at = None
+        self._sum_at, self._system_said = None, False
         self.answers.keep(0)
         self._exchanges.clear()
         self._side.reset()
@@ -144,11 +149,12 @@ class Presenter:
             settings=self._settings,
             parameters=dict(self._parameters),
             arrangement=self._side.arrangement,
+            system_said=self._system_said,
         )
 
     def return_to(self, bookmark: Bookmark) -> None:
         """Restore the screen; the start of the turn has to be shown next."""
-        self._model, self._in_turn = bookmark.model, False
+        self._model, self._in_turn, self._system_said = bookmark.model, False, bookmark.system_said
         self._keep(bookmark.blocks)
         self._asked_at, self._exchanges = bookmark.asked_at, list(bookmark.exchanges)
         self.decoders, self._parameters = bookmark.decoders, dict(bookmark.parameters)
@@ -201,6 +207,9 @@ class Presenter:
                 self._show_settings(event.settings)
             case HistoryTrimmed():
                 self._transcript.notice(describe_trimming(event))
+            case SystemFolded() if not self._system_said:
+                self._system_said = True
+                self._transcript.notice(SYSTEM_FOLDED)
             case TurnStarted():
                 self._in_turn = True
                 self._show_settings(event.settings)
@@ -237,6 +246,7 @@ class Presenter:
             case ConversationOpened():
                 self._show_conversation(event.exchanges)
             case SystemPrompt():
+                self._system_said = False
                 self._transcript.notice(describe_system(event.text))
             case ExchangeRemoved() if self._exchanges:  # else it was on the screen before the recording began
                 self._keep(self._exchanges.pop())
@@ -261,6 +271,7 @@ class Presenter:
     def _show_conversation(self, exchanges: list[Exchange]) -> None:
         """These questions and answers in the place of what is there. How the answers came about is not known."""
         self._keep(0)
+        self._system_said = False
         self._exchanges.clear()
         self._side.clear()
         for exchange in exchanges:
@@ -274,7 +285,7 @@ class Presenter:
             self._transcript.notice(REOPENED)
 
     def _show_ready(self, event: Ready) -> None:
-        self._model = name_of(event.model)
+        self._model, self._system_said = name_of(event.model), False
         status = self._status
         status.model, status.device, status.dtype = self._model, event.device, event.dtype
         status.facts, status.memory = describe_model(event), describe_memory(event.memory)

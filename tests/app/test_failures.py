@@ -214,6 +214,19 @@ async def test_a_trimmed_history_is_mentioned() -> None:
         assert "the oldest turn was left out of this prompt (1,100 → 600 tokens)" in stage.text
 
 
+async def test_a_system_prompt_that_the_chat_template_has_no_place_for_is_mentioned_once() -> None:
+    engine = FakeEngine()
+    engine.folds_system = True
+    stage = Stage(engine, system="Be brief.")
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        assert stage.text.count("no place for a system prompt") == 1
+        await ask(pilot, "/system Be kind.")
+        await answered(pilot, stage, "Three?", times=3)
+        assert stage.text.count("no place for a system prompt") == 2
+
+
 def test_an_app_that_breaks_down_does_not_end_with_success(monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down(_: LadechatApp) -> None:
         raise RuntimeError("broken")

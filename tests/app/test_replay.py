@@ -308,7 +308,7 @@ async def test_the_golden_recording_of_every_version_plays_forward_and_back(path
 
 
 FROM_THE_FUTURE = """
-{"event":"header","format":"ladechat","version":"3.7","program":"ladechat 9","model":"m","tokenizer":null,
+{"event":"header","format":"ladechat","version":"4.7","program":"ladechat 9","model":"m","tokenizer":null,
 "device":"cpu","dtype":"int3","settings":{"decoder":"oracle","parameters":{"depth":4,"calm":true}},"seed":null,"started":"2031-01-01"}
 {"event":"ready","seq":1,"model":"m","model_type":"llama","tokenizer":"t","parameters":1,"layers":1,"vocabulary":9,
 "context_length":64,"device":"cpu","dtype":"int3","chat_template":"checkpoint","eos_ids":[],"load_seconds":1,

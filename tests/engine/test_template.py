@@ -1,17 +1,15 @@
 """Chat templates, programs that come with a checkpoint, write what transformers makes of them, within limits."""
 
-import gc
-import mmap
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 
 import pytest
 from jinja2 import TemplateError
 
-from ladechat.engine.conversation import MOST_CONVERSATION, MOST_MESSAGE, ChatFormat, MessageTooLong, NothingToAnswer
+from ladechat.engine.conversation import MOST_CONVERSATION, MOST_MESSAGE, ChatFormat, MessageTooLong, RefusedByTemplate
 from ladechat.engine.interruptible import unless_stopped
+from ladechat.model.checkpoint import template as template_module
 from ladechat.model.checkpoint.template import rendered
 from ladechat.protocol import Failed, Generate, Stop, TurnFinished, TurnStarted
 from tests.engine import tokenizers
@@ -39,35 +37,17 @@ TEMPLATES = [
 def test_a_template_writes_what_transformers_has_it_write(template: str | None) -> None:
     tokenizer = tokenizers.demo()
     whole = tokenizer.apply_chat_template(TALK, chat_template=template, tokenize=False, add_generation_prompt=True)
-    assert rendered(tokenizer, TALK, template, add_generation_prompt=True) == whole
+    names = tokenizer.special_tokens_map
+    source = template or str(tokenizer.chat_template)
+    assert rendered(source, TALK, add_generation_prompt=True, **names) == whole
 
 
-def rendered_with(source: str, **functions: Callable[[], object]) -> str:
-    """What a template writes that calls these."""
-    return rendered(tokenizers.demo(), TALK, source, **functions)
-
-
-@pytest.fixture
-def bounded() -> None:
-    """Memory that a template cannot have is refused; without that, no test shall ask for it."""
-
-    def ask() -> str:
-        try:
-            mmap.mmap(-1, 1 << 30).close()  # no page of it is touched
-        except OSError:
-            return "refused"
-        return "given"
-
-    if sys.platform != "linux":
-        pytest.skip("only Linux limits memory")
-    assert rendered_with("{{ ask() }}", ask=ask) == "refused"
-
-
+only_linux_limits_memory = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
 LONG = "{% set x = 'x' * 100000 %}"
 DOUBLING = "{{% set ns = namespace(x='x' * 100000) %}}{{% for i in range(60) %}}{}{{% endfor %}}{{{{ ns.x }}}}"
 
 
-@pytest.mark.usefixtures("bounded")
+@only_linux_limits_memory
 @pytest.mark.parametrize(
     "template",
     [
@@ -93,43 +73,70 @@ DOUBLING = "{{% set ns = namespace(x='x' * 100000) %}}{{% for i in range(60) %}}
 )
 def test_a_template_that_would_fill_the_memory_is_refused(template: str) -> None:
     with pytest.raises(TemplateError):
-        rendered(tokenizers.demo(), TALK, template)
+        rendered(template, TALK)
 
 
-@pytest.mark.usefixtures("bounded")
+@only_linux_limits_memory
 def test_a_template_that_would_fill_the_memory_is_refused_in_a_sentence() -> None:
     chat = ChatFormat(with_template("{{ 'x' * 8000000000 }}"))
-    with pytest.raises(NothingToAnswer, match=r"the model's chat template refuses the conversation .*too much memory"):
+    with pytest.raises(RefusedByTemplate, match=r"cannot write this conversation: .*too much memory"):
         chat.fit([user("a")], 1024, 10)
 
 
 def test_a_template_that_writes_without_end_is_refused_in_a_sentence() -> None:
     rows = "{% for i in range(99999) %}{% for j in range(99999) %}{{ 'x' * 99999 }}{% endfor %}{% endfor %}"
-    with pytest.raises(NothingToAnswer, match=r"refuses the conversation .*more than 16,000,000 characters"):
+    with pytest.raises(RefusedByTemplate, match=r"cannot write this conversation: .*more than 16,000,000 characters"):
         ChatFormat(with_template(rows)).fit([user("a")], 1024, 10)
 
 
-def test_what_a_refused_template_had_made_is_freed_at_once() -> None:
-    """Garbage is looked for seldom in an engine."""
+EXPONENTIAL = (
+    "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}"
+    "{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}"
+)
+ENDLESS = (
+    "{{ 9 ** (9 ** 9) }}",
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    EXPONENTIAL,
+)
 
-    class Made:
-        pass
 
-    made: list[weakref.ref[Made]] = []
+@pytest.mark.parametrize("template", ENDLESS)
+def test_a_stop_ends_a_template_that_computes_for_ever_and_the_next_question_is_answered(template: str) -> None:
+    """Also in the middle of one operation, which no thread of Python can be stopped in."""
+    chat = ChatFormat(with_template(template))
+    assert unless_stopped(lambda: chat.fit([user("a")], 1024, 10), lambda: True) is None
+    assert rendered("{{ messages[0].role }}", TALK) == "system"
 
-    def make() -> Made:
-        thing = Made()
-        made.append(weakref.ref(thing))
-        return thing
 
-    never: Callable[[], bool] = lambda: False  # noqa: E731 - an argument
-    gc.disable()
-    try:
-        with pytest.raises(TemplateError, match="index-sized"):
-            unless_stopped(lambda: rendered_with("{% set one = make() %}{{ 'x' * 10 ** 30 }}", make=make), never)
-        assert [one() for one in made] == [None]
-    finally:
-        gc.enable()
+def test_a_template_that_computes_for_ever_is_refused_without_a_stop_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system ends the process that renders it."""
+    monkeypatch.setattr(template_module, "MOST_SECONDS", 1)
+    with pytest.raises(TemplateError, match="more than 1 seconds of processor time"):
+        rendered(ENDLESS[0], TALK)
+    assert rendered("{{ messages[0].role }}", TALK) == "system"
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("{{ messages[0].content.parts[0].text }}", "has no attribute"),
+        ("{% for m in %}", "Expected an expression"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ raise_exception('Only one question') }}", "Only one question"),
+    ],
+)
+def test_a_template_that_fails_is_refused_in_a_sentence_that_says_why_and_what_to_do(
+    source: str, why: str | None
+) -> None:
+    chat = ChatFormat(with_template(source))
+    if why is None:
+        assert chat.encode([user("a")])
+        return
+    with pytest.raises(
+        RefusedByTemplate, match=f"The model's chat template cannot write this conversation: .*{why}"
+    ) as caught:
+        chat.fit([user("a")], 1024, 10)
+    assert "another copy of the model" in caught.value.hint
 
 
 def test_work_that_is_stopped_is_given_up_and_ends_by_itself() -> None:

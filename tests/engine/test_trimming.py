@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.engine.conversation import ChatFormat, MessageTooLong
+from ladechat.model.checkpoint.chat_template import Encoded
 from ladechat.protocol import Message
 from tests.engine import tokenizers
 from tests.engine.messages import CHATML, FAMILIES, answered, families, forgotten, system, user, with_template
@@ -84,13 +85,13 @@ def test_hundreds_of_turns_are_trimmed_without_writing_each_of_them_out_again_an
     tokenizer = tokenizers.demo()
     chat = ChatFormat(tokenizer)
     written: list[int] = []
-    encode = chat.encode
+    encode = chat.template.encode
 
-    def counted(messages: Sequence[Message]) -> list[int]:
+    def counted(messages: Sequence[Message]) -> Encoded:
         written.append(len(messages))
         return encode(messages)
 
-    monkeypatch.setattr(chat, "encode", counted)
+    monkeypatch.setattr(chat.template, "encode", counted)
     messages = [*turns(tokenizer, 150, words=5), user("why?")]
     prompt = chat.fit(messages, context_length=1024, max_new_tokens=100)
     assert prompt.dropped_turns > 100

@@ -15,9 +15,10 @@ from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
 from ladechat.export.html import html
 from ladechat.export.markdown import as_text, markdown
-from ladechat.protocol import Asked, ConversationOpened, Message, Step, TurnStarted
+from ladechat.protocol import Asked, ConversationOpened, Message, Step, SystemFolded, TurnStarted
 from ladechat.session.replay import Recording
 from ladechat.widgets.flow import safe
+from ladechat.widgets.formatting import SYSTEM_FOLDED
 from tests.export.talks import HOSTILE, hostile, two_turns
 from tests.session.conversations import exchange
 from tests.session.streams import GOLDEN, recorded
@@ -125,3 +126,13 @@ def test_an_answer_of_an_earlier_session_that_goes_on_is_one_answer(tmp_path: Pa
     assert turn.answer == "Yes, *then*." + written
     assert markdown(talk).count("\n## demo model\n") == 1 and as_text(turn.answer) in markdown(talk)
     assert '<p class="said answer">Yes, *then*.<span' in html(talk)
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["in the app", "by ladechat ask"])
+def test_that_the_system_prompt_stands_in_the_first_question_is_noted_once(tmp_path: Path, asked: bool) -> None:
+    events = []
+    for number in (1, 2):
+        question = [Asked(turn=number, text=f"Question {number}?")] if asked else []
+        events += [*question, SystemFolded(turn=number), *turn_of(number)]
+    talk = talk_of(Recording.read(recorded(tmp_path, *events)))
+    assert [turn.notices for turn in talk.turns] == [[SYSTEM_FOLDED], []]

@@ -137,7 +137,7 @@ def test_a_file_that_is_no_object_is_refused_by_its_name(checkpoint: Path, file:
 def test_a_loaded_model_writes_what_the_saved_one_writes(checkpoint: Path) -> None:
     model = loaded(checkpoint)
     prompt = ChatFormat(model.tokenizer).encode([Message(role="user", content="the cat")])
-    assert prompt == encoded(sentencepiece(), "<s>[INST] the cat [/INST]")
+    assert prompt == encoded(sentencepiece(), "User: the cat\nAssistant:")
     written = tokens_of(run(Decoder(model.runner), prompt, limit=20))
     assert written == generated(tiny_llama(), prompt, 20)
 
@@ -169,7 +169,7 @@ def test_the_bundled_model_is_what_it_is_said_to_be() -> None:
     assert 5_000_000 < model.parameters < 5_500_000
     assert model.eos_ids == {2}
     assert model.tokenizer_fingerprint == tokenizer_fingerprint(DEMO)
-    assert ChatFormat(model.tokenizer).from_checkpoint
+    assert ChatFormat(model.tokenizer).template.format.origin == "checkpoint"
 
 
 def test_of_a_model_that_also_sees_the_facts_are_those_of_its_language_part(tmp_path: Path) -> None:

@@ -159,18 +159,18 @@ def header_line(**changes: object) -> bytes:
 def test_a_newer_minor_version_is_read_on_with_a_remark(tmp_path: Path) -> None:
     path = write(
         tmp_path / "talk.jsonl",
-        header_line(version="3.99", colour="new"),
+        header_line(version="4.99", colour="new"),
         b'{"event":"hologram","seq":1,"t":0.5}\n',
         *map(encode, stream(*turn(1), Closed())[1:]),
     )
     recording = Recording.read(path)
-    assert untimed(recording.events) == [msgspec.structs.replace(HEADER, version="3.99"), *turn(1)]
-    assert len(recording.notices) == 1 and "3.99" in recording.notices[0]
+    assert untimed(recording.events) == [msgspec.structs.replace(HEADER, version="4.99"), *turn(1)]
+    assert len(recording.notices) == 1 and "4.99" in recording.notices[0]
 
 
 def test_a_newer_major_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableRecording, match=r"version 4\.0, and this ladechat reads up to version 3"):
-        Recording.read(write(tmp_path / "talk.jsonl", header_line(version="4.0", settings="another form")))
+    with pytest.raises(UnreadableRecording, match=r"version 5\.0, and this ladechat reads up to version 4"):
+        Recording.read(write(tmp_path / "talk.jsonl", header_line(version="5.0", settings="another form")))
 
 
 def test_a_header_that_lost_its_fields_is_refused(tmp_path: Path) -> None:

@@ -1,60 +1,97 @@
-"""A chat template rendered within limits. It is a program that comes with the checkpoint: jinja's sandbox keeps it from
-files and processes, but not from filling the memory. So the process may take only so much more while one is rendered.
-"""
+"""Renders chat templates, in a process of their own that can be stopped: see `template_process`."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
-from transformers.utils import chat_template_utils
 
-from ladechat.model.checkpoint.memory_limit import within_memory
+from ladechat.model.checkpoint import template_process
+from ladechat.model.checkpoint.template_process import read_message, write_message
 
-MOST_CHARACTERS = 16_000_000
-"""Of a rendered conversation: four times what a context of a million tokens holds."""
-MOST_BYTES = 320_000_000
-"""That the process may take while a template is rendered. Eight million emoji, the longest conversation that is read,
-took up to half of it.
-"""
+MOST_SECONDS = 10
+"""Processor time of one conversation. A usual one takes a millisecond, the longest that is read a second."""
+SECONDS_BETWEEN_LOOKS = 0.05
+"""How late a thread that waits notices that its work is given up (`ladechat.engine.interruptible`)."""
 
 
-def rendered(
-    tokenizer: PreTrainedTokenizerBase, messages: Sequence[dict[str, str]], source: str | None, **options: Any
-) -> str:
-    """The conversation as text, as `tokenizer.apply_chat_template` writes it.
+def rendered(source: str, messages: Sequence[dict[str, Any]], **values: Any) -> str:
+    """Return the conversation as text, as `tokenizer.apply_chat_template` writes it.
 
     Args:
-        tokenizer: whose template it is, and whose special tokens it may name.
+        source: the template.
         messages: role and content of each.
-        source: another template; None takes the tokenizer's own.
-        options: what the template is told besides.
+        values: other variables of the template, such as the names of special tokens.
 
     Raises:
-        TemplateError: the template refuses the conversation, or would make too much of it.
+        TemplateError: the template refuses the conversation, fails, takes too long, or makes too much of it.
     """
-
-    def parts() -> Iterable[str]:
-        if type(tokenizer).apply_chat_template is not PreTrainedTokenizerBase.apply_chat_template:  # it knows better
-            return [str(tokenizer.apply_chat_template(list(messages), chat_template=source, tokenize=False, **options))]
-        template: Any = chat_template_utils._compile_jinja_template(tokenizer.get_chat_template(source))
-        given = {**tokenizer.special_tokens_map, **options, "messages": messages, "tools": None, "documents": None}
-        # Not `generate`: where it fails, that makes a circle of frames, which keep what the template had made.
-        return template.root_render_func(template.new_context(given))  # type: ignore[no-any-return]
-
-    try:
-        return within_memory(lambda: _joined(parts()), MOST_BYTES)
-    except (MemoryError, OverflowError, ValueError) as error:  # the last two are Python's for sizes that cannot be
-        raise TemplateError(str(error) or "it takes too much memory") from error
+    given = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": False, **values}
+    answer = _renderer.ask({"template": source, "values": given, "seconds": MOST_SECONDS})
+    if answer is None:
+        raise TemplateError(f"it takes more than {MOST_SECONDS} seconds of processor time, or too much memory")
+    if "error" in answer:
+        raise TemplateError(answer["error"])
+    return str(answer["text"])
 
 
-def _joined(parts: Iterable[str]) -> str:
-    """The parts as one text, unless that is too long."""
-    texts: list[str] = []
-    length = 0
-    for text in parts:
-        texts.append(text)
-        length += len(text)
-        if length > MOST_CHARACTERS:
-            raise TemplateError(f"it makes a text of more than {MOST_CHARACTERS:,} characters")
-    return "".join(texts)
+class _Renderer:
+    """The process, started when it is first needed and again after it was ended. It ends with its input, as we do."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, request: Any) -> Any:
+        """Return the answer to a request; None if the process ended over it.
+
+        Raises:
+            TemplateError: no process can be started.
+        """
+        with self._lock:
+            try:
+                answer = self._answer(request)
+            except BaseException:  # given up, perhaps in the middle of it
+                self._end()
+                raise
+            if answer is None:
+                self._end()
+            return answer
+
+    def _answer(self, request: Any) -> Any:
+        process = self._running()
+        assert process.stdin is not None and process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            write_message(process.stdin, request)
+        while not select.select([process.stdout], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+            pass  # a thread can be given up only between two calls
+        with contextlib.suppress(ValueError):  # it ended in the middle of its answer
+            return read_message(process.stdout)
+        return None
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._process is None or self._process.poll() is not None:
+            packages = {str(Path(str(sys.modules[name].__file__)).parents[1]) for name in ("jinja2", "markupsafe")}
+            command = [sys.executable, "-I", "-S", template_process.__file__, *sorted(packages)]
+            try:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+            except OSError as error:
+                raise TemplateError(f"no process can be started for it: {error.strerror or error}") from error
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with contextlib.suppress(BrokenPipeError):
+                process.communicate()
+
+
+_renderer = _Renderer()

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from ladechat.model.checkpoint.template import rendered
+from ladechat.model.checkpoint.chat_template import ChatTemplate, Turn
 
 KNOWN_ENDS = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<end_of_turn>", "<|end_of_turn|>", "<|return|>"),
@@ -16,7 +17,7 @@ KNOWN_ENDS = (
 END_OF_A_PART, WHOLE_TURNS = "<|end|>", {"<|return|>", "<|call|>"}
 """Where a format has one of the latter, the former ends a part of an answer, such as its thinking."""
 
-QUESTION, ANSWER = {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "ladechat"}
+QUESTION, ANSWER = Turn("user", "Hello"), Turn("assistant", "ladechat")
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,13 @@ def template_end(tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]) -
     """
     if not tokenizer.chat_template:
         return None
+    template = ChatTemplate(tokenizer)
     for talk in ([QUESTION, ANSWER], [QUESTION, ANSWER, QUESTION]):
         try:
-            text = rendered(tokenizer, talk, None, add_generation_prompt=False)
-        except Exception:  # whatever a template raises: every question will say so
+            text = template.finished(talk)
+        except TemplateError:  # every question will say so
             continue
-        _, found, after = text.rpartition(ANSWER["content"])
+        _, found, after = text.rpartition(ANSWER.text)
         marks = [token for token in added if token.strip() and after.lstrip().startswith(token)]
         if found and marks:
             return max(marks, key=len)

@@ -1,0 +1,44 @@
+"""Ends an answer at a text, for models that mark its end by no token: "\\nUser:" is the next question."""
+
+from collections.abc import Sequence
+
+from ladechat.engine.detokenizer import TokenTexts
+
+
+class StopText:
+    """Looks for one text in an answer, and holds back what may be its beginning. Neither it nor more is ever shown.
+
+    Attributes:
+        reached: whether the text is there, so that the answer is at its end.
+    """
+
+    def __init__(self, stop: str, texts: TokenTexts, answer: Sequence[int] = ()) -> None:
+        """Begin with the tokens that the answer has already, where it goes on."""
+        self.reached = False
+        self._stop = stop
+        self._texts = texts
+        self._latest = list(answer[-len(stop) :])
+        self._held = self._split(texts.decode(list(answer)))[1] if answer else ""
+
+    def __call__(self, token: int) -> bool:
+        """Return whether the answer ends with its next token, see `Limits.stop`."""
+        self._latest = [*self._latest, token][-len(self._stop) :]  # a token has a character, or part of one
+        self.reached = self.reached or self._stop in self._texts.decode(self._latest)
+        return self.reached
+
+    def shown(self, piece: str) -> str:
+        """Return what can be shown of the text so far, and was not."""
+        text, self._held = self._split(self._held + piece)
+        return text
+
+    def rest(self) -> str:
+        """Return what was held back, at the end of an answer that cannot go on."""
+        held, self._held = self._held, ""
+        return "" if self.reached else held
+
+    def _split(self, text: str) -> tuple[str, str]:
+        """The text before the stop, or before what may be its beginning; and the rest."""
+        if self._stop in text:
+            return text.partition(self._stop)[0], ""
+        held = next((n for n in range(len(self._stop) - 1, 0, -1) if text.endswith(self._stop[:n])), 0)
+        return text[: len(text) - held], text[len(text) - held :]

@@ -1,0 +1,209 @@
+"""From the messages of a conversation to the tokens of a prompt, as the checkpoint's chat template lays it out."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from ladechat.model.checkpoint.marks import GUARD, Marks
+from ladechat.model.checkpoint.template import rendered
+
+LLAMA_2_CHAT = re.compile(r"llama-?2.*chat", re.IGNORECASE)
+LLAMA_2 = (
+    "{% if messages[0]['role'] == 'system' %}"
+    "{% set system = '<<SYS>>\n' + messages[0]['content'] + '\n<</SYS>>\n\n' %}{% set turns = messages[1:] %}"
+    "{% else %}{% set system = '' %}{% set turns = messages %}{% endif %}"
+    "{% for message in turns %}"
+    "{% if message['role'] == 'user' %}"
+    "{{ bos_token | default('') + '[INST] ' + (system if loop.first else '') }}"
+    "{{ message['content'].strip() + ' [/INST]' }}"
+    "{% else %}{{ ' ' + message['content'].strip() + ' ' + eos_token | default('') }}{% endif %}"
+    "{% endfor %}"
+)
+"""The chat format of Llama 2 (Touvron et al. 2023), for copies of Llama-2-Chat that bring no template."""
+
+PLAIN = (
+    "{% for message in messages %}"
+    "{{ {'system': '', 'user': 'User: ', 'assistant': 'Assistant: '}[message['role']] }}"
+    "{{ message['content'].strip() + ('\n\n' if message['role'] == 'system' else '\n') }}"
+    "{% endfor %}{{ 'Assistant:' }}"
+)
+"""For models that were never taught a chat format: text whose continuation is an answer."""
+PLAIN_STOP = "\nUser:"
+"""Where an answer in plain text ends: the model goes on with the next question."""
+
+QUESTION = "question"
+"""What a template is tried with."""
+
+OTHER_PURPOSES = frozenset({"tool_use", "rag"})
+"""Names of templates that are for something else than a conversation."""
+
+
+class Said(Protocol):
+    """One message: who says it, its text, and of an answer the tokens that it was generated as, if they are known."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def token_ids(self) -> list[int] | None: ...
+
+
+class Turn(NamedTuple):
+    """A message as it is given to a template, its marks guarded."""
+
+    role: str
+    text: str
+
+
+class Encoded(NamedTuple):
+    """A prompt; and whether the system message stands in the first question, as the template has no place for it."""
+
+    token_ids: list[int]
+    system_folded: bool
+
+
+@dataclass(frozen=True)
+class Format:
+    """A chat template, and where it comes from in words.
+
+    Attributes:
+        stop: a text that ends an answer; None where only tokens do.
+    """
+
+    source: str
+    origin: str
+    stop: str | None = None
+
+
+def chosen_format(tokenizer: PreTrainedTokenizerBase, model: str) -> Format:
+    """Return the checkpoint's template, or what suits a model without one; of several the one for conversations."""
+    own: Any = tokenizer.chat_template
+    if isinstance(own, dict) and own:
+        usual = [name for name in own if name not in OTHER_PURPOSES]
+        name = "default" if "default" in own else next(iter(usual or own))
+        return Format(str(own[name]), "checkpoint" if name == "default" else f"checkpoint ({name})")
+    if own:
+        return Format(str(own), "checkpoint")
+    if LLAMA_2_CHAT.search(model):
+        return Format(LLAMA_2, "llama-2 (built in)")
+    return Format(PLAIN, "plain text (built in)", PLAIN_STOP)
+
+
+class ChatTemplate:
+    """Writes conversations as one checkpoint wants them.
+
+    The prompt is what the template makes of the messages, tokenized as transformers does it. A person's text is text:
+    see `marks`.
+
+    Args:
+        tokenizer: the checkpoint's.
+        model: its name, by which a Llama-2-Chat without a template is recognised.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, model: str = "") -> None:
+        self._tokenizer = tokenizer
+        self.marks = Marks(tokenizer)
+        self.format = chosen_format(tokenizer, model)
+
+    def encode(self, messages: Sequence[Said]) -> Encoded:
+        """Return the tokens of a conversation, up to where the next answer begins.
+
+        Raises:
+            TemplateError: the template refuses the conversation.
+        """
+        told = [
+            Turn(message.role, message.content if message.role == "assistant" else self.marks.guarded(message.content))
+            for message in messages
+        ]
+        text, folded = self._written(told)
+        foreign = [n for n, said in enumerate(messages) if said.role == "assistant" and not self._has_own_marks(said)]
+        for mark in sorted({mark for n in foreign for mark in self.marks.ids_in(told[n].text)}):
+            # Also what an answer says is text, unless the template looks for a mark in it, as for the end of thinking.
+            guarded = list(told)
+            for n in foreign:
+                guarded[n] = Turn("assistant", self.marks.guarded(told[n].text, {mark}))
+            other, _ = self._written(guarded)
+            if other.replace(GUARD, "") == text.replace(GUARD, ""):
+                told, text = guarded, other
+        beginning = self.marks.beginning if self.format.stop else []
+        return Encoded([*beginning, *self.marks.tokenize(text)], folded)
+
+    def text(self, messages: Sequence[Said]) -> str:
+        """Return a conversation as text, up to where the next answer begins.
+
+        Raises:
+            TemplateError: the template refuses the conversation.
+        """
+        return self._written([Turn(message.role, message.content) for message in messages])[0]
+
+    def finished(self, turns: Sequence[Turn]) -> str:
+        """Return a conversation as text, up to the end of its last message.
+
+        Raises:
+            TemplateError: the template refuses the conversation.
+        """
+        return self._render_as(self._takes_parts, turns, generation_prompt=False)
+
+    def _has_own_marks(self, answer: Said) -> bool:
+        """Whether an answer was generated with the marks that its text has."""
+        return self.marks.ids_in(answer.content) == self.marks.shown_among(answer.token_ids or [])
+
+    def _written(self, turns: Sequence[Turn]) -> tuple[str, bool]:
+        """The conversation as text, and whether system messages had to be folded into questions for that."""
+        if all(turn.role != "system" for turn in turns):
+            return self._render(turns), False
+        try:
+            text = self._render(turns)
+            if not self._leaves_out_system(turns, text):
+                return text, False
+        except TemplateError:  # many templates know no system role
+            pass
+        return self._render(_system_folded(turns)), True
+
+    def _leaves_out_system(self, turns: Sequence[Turn], text: str) -> bool:
+        """Whether a text is the same whatever the system messages say."""
+        others = [turn._replace(text=f"{turn.text}?") if turn.role == "system" else turn for turn in turns]
+        return text == self._render(others)
+
+    def _render(self, turns: Sequence[Turn]) -> str:
+        return self._render_as(self._takes_parts, turns)
+
+    def _render_as(self, parts: bool, turns: Sequence[Turn], generation_prompt: bool = True) -> str:
+        messages = [
+            {"role": role, "content": [{"type": "text", "text": text}] if parts else text} for role, text in turns
+        ]
+        names = {name: str(token) for name, token in self._tokenizer.special_tokens_map.items()}
+        return rendered(self.format.source, messages, add_generation_prompt=generation_prompt, **names)
+
+    @cached_property
+    def _takes_parts(self) -> bool:
+        """Whether the template wants the text of a message as a list of parts: it does not write a bare one."""
+        return not self._writes(False) and self._writes(True)
+
+    def _writes(self, parts: bool) -> bool:
+        """Whether a question gets into the prompt."""
+        try:
+            return QUESTION in self._render_as(parts, [Turn("user", QUESTION)]).lower()
+        except TemplateError:
+            return False
+
+
+def _system_folded(turns: Iterable[Turn]) -> list[Turn]:
+    """For templates without a system role: each system message at the head of the question after it."""
+    folded: list[Turn] = []
+    waiting: list[str] = []
+    for turn in turns:
+        if turn.role == "system":
+            waiting.append(turn.text)
+        elif turn.role == "user":
+            folded.append(Turn("user", "\n\n".join([*waiting, turn.text])))
+            waiting.clear()
+        else:
+            folded.append(turn)
+    return folded

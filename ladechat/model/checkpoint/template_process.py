@@ -1,0 +1,109 @@
+"""The program of the process in which chat templates are rendered. It imports jinja2 and the standard library.
+
+A template is a program that comes with a checkpoint. Jinja's sandbox keeps it from files and processes, but not from
+computing for ever or filling the memory, and no thread of Python can be stopped in the middle of `9**9**9`. A process
+can: the system ends it at its limits, and the engine ends it at a stop.
+"""
+
+import contextlib
+import json
+import resource
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import IO, Any
+
+MOST_BYTES = 600_000_000
+"""Memory of the process. Eight million emoji, the longest conversation that is read, take half of it."""
+MOST_CHARACTERS = 16_000_000
+"""Of a rendered conversation: four times what a context of a million tokens holds."""
+
+
+def read_message(pipe: IO[bytes]) -> Any:
+    """The next message: its length in a line, then JSON. None at the end of the pipe."""
+    length = pipe.readline()
+    return json.loads(pipe.read(int(length))) if length.strip() else None
+
+
+def write_message(pipe: IO[bytes], message: Any) -> None:
+    """Write one message, half characters included."""
+    content = json.dumps(message, ensure_ascii=False).encode(errors="surrogatepass")
+    pipe.write(b"%d\n%s" % (len(content), content))
+    pipe.flush()
+
+
+def _serve() -> None:
+    """Answer each `{"template", "values", "seconds"}` by `{"text"}` or `{"error"}`, until the input ends."""
+    _set_limit(resource.RLIMIT_AS, MOST_BYTES)
+    while (request := read_message(sys.stdin.buffer)) is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _set_limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + request["seconds"])
+        try:
+            answer = {"text": _text(_compiled(request["template"]), request["values"])}
+        except MemoryError:
+            answer = {"error": "it takes too much memory"}
+        except Exception as error:  # whatever a template provokes
+            answer = {"error": str(error) or type(error).__name__}
+        write_message(sys.stdout.buffer, answer)
+
+
+def _set_limit(what: int, most: int) -> None:
+    """Lower a limit of this process. Not every system has each of them."""
+    with contextlib.suppress(ValueError, OSError):
+        _, hard = resource.getrlimit(what)
+        resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+@lru_cache(maxsize=8)
+def _compiled(source: str) -> Any:
+    """A template as transformers compiles it: the same settings, filters, functions and tags."""
+    from jinja2 import TemplateError, nodes
+    from jinja2.ext import Extension, loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Generation(Extension):
+        """`{% generation %}` marks what the model says; for a prompt that makes no difference."""
+
+        tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
+
+        def parse(self, parser: Any) -> nodes.Node:
+            line = next(parser.stream).lineno
+            return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+
+    def raise_exception(message: str) -> None:
+        raise TemplateError(message)
+
+    def tojson(
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: int | None = None,
+        separators: tuple[str, str] | None = None,
+        sort_keys: bool = False,
+    ) -> str:
+        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+    strftime_now: Callable[[str], str] = lambda form: datetime.now().strftime(form)  # noqa: E731 - a global
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals.update(raise_exception=raise_exception, strftime_now=strftime_now)
+    return environment.from_string(source)
+
+
+def _text(template: Any, values: dict[str, Any]) -> str:
+    """The rendered template, unless it is too long."""
+    parts: list[str] = []
+    length = 0
+    for part in template.generate(values):
+        parts.append(part)
+        length += len(part)
+        if length > MOST_CHARACTERS:
+            raise ValueError(f"it makes a text of more than {MOST_CHARACTERS:,} characters")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    sys.path += sys.argv[1:]  # where jinja2 is: the process starts without any packages
+    _serve()

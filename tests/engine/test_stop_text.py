@@ -1,0 +1,95 @@
+"""An answer in plain text ends where the model goes on with the next question, which is never shown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ladechat.engine.conversation import NothingToAnswer
+from ladechat.engine.detokenizer import TokenTexts
+from ladechat.engine.stop_text import StopText
+from ladechat.engine.turn import Emit, Service, answer
+from ladechat.model.load import load
+from ladechat.protocol import Event, Generate, Message, Settings, Step, TurnFinished
+from tests.engine import tokenizers
+from tests.engine.messages import user
+from tests.engine.tokenizers import encoded
+from tests.writer import writer_of, writers_tokenizer
+
+SAYS = " Yes, indeed.\nUser:"
+STOP = "\nUser:"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """A base model: no template, and it always goes on with a question."""
+    folder = tmp_path_factory.mktemp("base")
+    writer_of(SAYS, ends=False).save_pretrained(folder)
+    writers_tokenizer(SAYS).save_pretrained(folder)
+    return Service.of(load(folder, "base", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+
+
+class Stopping:
+    """Wants a stop after so many steps."""
+
+    def __init__(self, steps: int = 1000) -> None:
+        self._left = 2 + steps  # it is asked before the prompt, and after it
+
+    def stop_wanted(self) -> bool:
+        self._left -= 1
+        return self._left <= 0
+
+    def until_due(self, _emit: Emit) -> float:
+        return 0.0
+
+
+def answered(service: Service, messages: list[Message], steps: int = 1000) -> tuple[TurnFinished, str]:
+    """The end of an answer, and its pieces as one text."""
+    events: list[Event] = []
+    answer(service, Generate(turn=1, messages=messages), lambda *new: events.extend(new), Stopping(steps))
+    finished = events[-1]
+    assert isinstance(finished, TurnFinished)
+    return finished, "".join(piece for event in events if isinstance(event, Step) for piece in event.pieces)
+
+
+@pytest.mark.parametrize("decoder", ["autoregressive", "lookahead", "recycling"])
+def test_every_decoder_ends_an_answer_at_the_same_token_before_the_next_question(
+    service: Service, decoder: str
+) -> None:
+    service.decoders.apply(Settings(decoder=decoder))
+    for _ in range(2):  # the second time drafts foresee the answer
+        finished, shown = answered(service, [user("Really?")])
+        assert finished.reason == "eos"
+        assert finished.text == shown == " Yes, indeed."
+        assert finished.token_ids == encoded(service.loaded.tokenizer, SAYS)
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_an_answer_that_goes_on_ends_there_too(service: Service, steps: int) -> None:
+    service.decoders.apply(Settings(decoder="autoregressive"))
+    first, shown = answered(service, [user("Really?")], steps)
+    assert first.reason == "stopped"
+    half = Message(role="assistant", content=first.text, token_ids=first.token_ids)
+    second, more = answered(service, [user("Really?"), half])
+    assert (second.reason, shown + more) == ("eos", " Yes, indeed.")
+
+
+def test_an_answer_that_has_reached_its_stop_is_complete(service: Service) -> None:
+    service.decoders.apply(Settings(decoder="autoregressive"))
+    ended, _ = answered(service, [user("Really?")])
+    whole = Message(role="assistant", content=ended.text, token_ids=ended.token_ids)
+    with pytest.raises(NothingToAnswer, match="is complete"):
+        answered(service, [user("Really?"), whole])
+
+
+@given(text=st.text(st.sampled_from("\nUser: x")), sizes=st.lists(st.integers(1, 4), min_size=30, max_size=30))
+def test_all_before_the_stop_is_shown_and_nothing_of_it_or_after_it(text: str, sizes: list[int]) -> None:
+    looked_for = StopText(STOP, TokenTexts(tokenizers.byte_level()))
+    shown, rest = "", text
+    for size in sizes:
+        piece, rest = rest[:size], rest[size:]
+        shown += looked_for.shown(piece)
+        assert text.startswith(shown)
+        if STOP in text[: len(text) - len(rest)]:
+            assert shown == text.partition(STOP)[0]
+            return
+    assert shown + looked_for.rest() == text[: len(text) - len(rest)]
