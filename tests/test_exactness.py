@@ -26,8 +26,9 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Value
 from tests.made_up_costs import dear, drawn, free, moderate, shared
 from tests.made_up_maps import made_up_for
-from tests.tiny import VOCABULARY, generated, plain, random_model, run, tokens_of
+from tests.tiny import VOCABULARY, generated, plain, run, tokens_of
 from tests.tiny import layered_runner_for as runner_for
+from tests.tiny import random_model as any_model
 
 PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
 WITH_WINDOW = "auto with its window"
@@ -36,6 +37,11 @@ DRAFTING = [name for name in ALL if name != "autoregressive"]
 
 decoders = pytest.mark.parametrize("name", ALL)
 drafting = pytest.mark.parametrize("name", DRAFTING)
+
+
+def random_model(seed: int, **changes: int) -> PreTrainedModel:
+    """One of two layers, the fewest of which one can be skipped: thousands of passes go through them."""
+    return any_model(seed, num_hidden_layers=2, **changes)
 
 
 def make(name: str, runner: TreeRunner, seed: int = 0, pool: NGramPool | None = None) -> Decoder:

@@ -29,7 +29,7 @@ PROMPT = [3 + (7 * i * i + 3 * i) % (VOCABULARY - 3) for i in range(30)]  # no 0
 
 def fresh(name: str) -> PreTrainedModel:
     """A model that has read nothing yet: one with dynamic angles keeps those of the longest text that it has read."""
-    model: PreTrainedModel = random_model.__wrapped__(32, **deepcopy(MODELS[name]))
+    model: PreTrainedModel = random_model.__wrapped__(30, **deepcopy(MODELS[name]))
     return model
 
 
