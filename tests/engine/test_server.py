@@ -57,7 +57,7 @@ class Life:
     """
 
     def __init__(self, chattering: Path, hostile: HostileFolder) -> None:
-        path = os.pathsep.join([str(chattering), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join(filter(None, (str(chattering), os.environ.get("PYTHONPATH"))))  # an empty one is "."
         self.wire = Wire("--window", "4", environment={"PYTHONPATH": path}, folder=hostile.folder)
         self.wire.send(Configure(decoder="lookahead", parameters={"window": 8}))
         self.early = self.wire.generate(QUESTION, max_new_tokens=5)
