@@ -2,7 +2,6 @@
 
 import pytest
 
-from ladechat.protocol import Generate
 from ladechat.screens.race import RaceScreen
 from tests.app.stage import Driver, Stage, answered, ask, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
@@ -18,13 +17,13 @@ async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
 
 
 async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -> None:
-    stage = Stage(FakeEngine(answers=(ANSWER,)), FakeEngine(), system="Be brief.")
+    stage = Stage(FakeEngine(answers=(ANSWER,)), system="Be brief.")
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         await ask(pilot, "/nosuch")
         await wait_until(pilot, lambda: stage.prompt == "/nosuch")  # a command is not a question
-        before, commands = stage.text, list(stage.engines[0].commands)
+        before = stage.text
         screen = await raced(pilot, stage)
         asked = stage.engine.questions[-1].messages
         assert [(one.role, one.content) for one in asked if one.role != "assistant"] == [
@@ -34,16 +33,16 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
         ]
         assert len(asked) == 4 and screen.race.question == "Two?"
         await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
         assert stage.prompt == "/nosuch"
         await pilot.press("ctrl+u")
-        assert stage.text == before and stage.engines[0].commands == commands
+        assert stage.text == before and stage.engine.settings == stage.session.wished
         await answered(pilot, stage, "Three?", times=3)
-        assert isinstance(stage.engines[0].commands[-1], Generate)
+        assert stage.engine.questions[-1].decoder is None and not stage.engine.questions[-1].fresh
 
 
 async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
-    stage = Stage(FakeEngine(), FakeEngine())
+    stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press(*"Why")
@@ -56,7 +55,7 @@ async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
 
 @pytest.mark.full
 async def test_race_with_a_question_races_on_that() -> None:
-    stage = Stage(FakeEngine(), FakeEngine())
+    stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await ask(pilot, "/race Why W?")

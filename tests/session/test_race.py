@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ladechat import catalog
-from ladechat.protocol import Configure, Event, Failed, Generate, Message, Ready, Settings, Step, TurnFinished
+from ladechat.protocol import Event, Failed, Message, Ready, Settings, Step, TurnFinished
 from ladechat.protocol.messages import FailureCode, FinishReason
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import Clock, Lane, Track, first_difference, measured_time, passes_saved, seal, speedup
@@ -208,11 +208,8 @@ async def test_every_decoder_answers_the_same_question_alone_and_with_nothing_le
     await race.run()
     assert [one.name for one in race.lanes] == list(DEFAULT_DECODERS)
     assert all(one.whole for one in race.lanes) and race.failure is None and engine.closed
-    assert [type(command) for command in engine.commands] == [Configure, Generate] * 4
-    asked = engine.questions
-    assert {(one.turn, one.fresh) for one in asked} == {(1, True)}
-    assert all(one.messages == QUESTION for one in asked)
-    assert {command.seed for command in engine.commands if isinstance(command, Configure)} == {0}
+    assert engine.commands == engine.questions and [one.decoder for one in engine.questions] == list(DEFAULT_DECODERS)
+    assert all((one.fresh, one.seed, one.messages) == (True, 0, QUESTION) for one in engine.questions)
     count = len(race.lanes[0].token_ids)
     assert seal(race.lanes) == f"✓ {count} of {count} tokens identical"
 
@@ -220,7 +217,7 @@ async def test_every_decoder_answers_the_same_question_alone_and_with_nothing_le
 async def test_the_seed_that_was_given_is_that_of_all_lanes() -> None:
     engine = FakeEngine(Settings(seed=7))
     await measuring(engine, ("auto", "lookahead")).run()
-    assert {command.seed for command in engine.commands if isinstance(command, Configure)} == {7}
+    assert {one.seed for one in engine.questions} == {7}
 
 
 class WithoutMaps(FakeEngine):
