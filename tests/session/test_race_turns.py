@@ -9,7 +9,7 @@ import pytest
 from ladechat import protocol
 from ladechat.protocol import Event, Failed, Generate, Loading, Pace, Step, Stop, TurnFinished, Watch
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring
-from ladechat.session.reading import read_events
+from ladechat.session.replay import Recording
 from ladechat.session.state import SILENCE_SECONDS, State
 from tests.fake_engine import FakeEngine
 from tests.session.test_engine_session import Room
@@ -80,11 +80,11 @@ async def test_a_recording_has_nothing_of_a_race_and_no_gap_where_it_was(tmp_pat
     await chat.answered("Two?")
     await chat.raced()
     await chat.session.close()
-    events, notices = read_events(file)
-    assert notices == []
-    finished = [event for event in events if isinstance(event, TurnFinished)]
+    recording = Recording.read(file)
+    assert recording.notices == []
+    finished = [event for event in recording.events if isinstance(event, TurnFinished)]
     assert [event.turn for event in finished] == [1, 2]
-    assert {event.turn for event in events if isinstance(event, Step)} == {1, 2}
+    assert {event.turn for event in recording.events if isinstance(event, Step)} == {1, 2}
 
 
 async def test_a_race_that_is_left_ends_its_turn_and_a_question_waits_for_that() -> None:
@@ -108,8 +108,8 @@ async def test_a_race_that_is_left_ends_its_turn_and_a_question_waits_for_that()
     engine._finish = engine_stop  # type: ignore[method-assign]
     engine._finish("stopped")
     engine.release()
-    await chat.until(lambda: not chat.session.asking)
-    assert [command.turn for command in engine.questions] == [0, 1] and not chat.session.racing
+    await chat.until(lambda: not chat.session.asking and not chat.session.racing)
+    assert [command.turn for command in engine.questions] == [0, 1]
     assert chat.session.conversation.last_question == "Two?"
     await chat.session.close()
 
