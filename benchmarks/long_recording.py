@@ -3,27 +3,31 @@
 The steps are those of one answer of the bundled model with lookahead decoding, recorded first and repeated, each answer
 a turn of its own. The clock runs from the start of `ladechat replay` in a pseudo terminal of 100 × 30
 (`benchmarks.first_frame`). A recording of a single answer is opened in turns with it: what that takes is the program's
-own. Reading it whole is timed in a process of its own, with the memory that the events take. And while it is read
-behind the first frame, keys are typed: the longest that one waited for a change of the screen is given. Run it as
+own. Reading it whole is timed in a process of its own, with the memory that the events take. How late the event loop
+is at most while the rest is read after the first frame, and so a key or a frame, is seen in an app without a terminal.
+Run it as
 
     python -m benchmarks.long_recording [--steps 200000] [--rounds 5] [--json FILE]
 """
 
 import argparse
+import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import msgspec
 
 from benchmarks.first_frame import first_frame_seconds
-from benchmarks.ui_terminal import Terminal, text
+from ladechat.app import LadechatApp
 from ladechat.bench.machine import describe
 from ladechat.protocol import Asked, Closed, Event, Header, Ready, Step, TurnFinished, TurnStarted, decode_event, encode
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.replay import Recording
 
 QUESTION = "What is the n-gram pool?"
 SHOWN = "What is the n-gram pool"
@@ -40,8 +44,8 @@ grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps({"seconds": round(seconds, 2), "events": len(recording.events), "megabytes": grown // 1024}))
 """
 """In a fresh process: what was read before would count as memory."""
-KEY_SECONDS = 0.25
-"""Between two keys."""
+LOOK_SECONDS = 0.002
+"""Between two looks at whether the event loop is late."""
 
 
 def main() -> None:
@@ -68,7 +72,7 @@ def main() -> None:
             "file_megabytes": long.stat().st_size // 2**20,
             "first_frame_ms": {name: spread(taken) for name, taken in seconds.items()},
             "read_whole": whole,
-            "behind_the_first_frame": behind(long),
+            "after_the_first_frame": asyncio.run(behind(long)),
         }
     print(json.dumps(report, indent=1))
     if arguments.json:
@@ -84,7 +88,10 @@ def record() -> list[Event]:
 
 def write(path: Path, said: list[Event], steps: int) -> None:
     """The answer again and again, until there are so many steps."""
-    head, answer = [event for event in said if not hasattr(event, "turn")], [each for each in said if hasattr(each, "turn")]
+    head, answer = (
+        [event for event in said if not hasattr(event, "turn")],
+        [each for each in said if hasattr(each, "turn")],
+    )
     seq, turn, done = 0, 0, 0
     with path.open("wb") as file:
         for event in head:
@@ -100,21 +107,22 @@ def write(path: Path, said: list[Event], steps: int) -> None:
         file.write(encode(Closed(seq=seq - 1, t=done / 100)))
 
 
-def behind(path: Path) -> dict[str, float]:
-    """Seconds from the first frame until all is read, and the longest that a key waited meanwhile."""
-    terminal = Terminal([sys.executable, "-m", "ladechat", "replay", str(path)], dict(os.environ), (100, 30))
-    try:
-        terminal.wait_for(SHOWN)
-        waits: list[float] = []
-        seconds, shown = 0.0, ""
-        while "reading" in shown or not waits:
-            terminal.type(" ")
-            waits.append(terminal.wait(lambda written: bool(written)))
-            shown = text(terminal.listen(KEY_SECONDS))
-            seconds += waits[-1] + KEY_SECONDS
-        return {"seconds": round(seconds, 1), "longest_key_ms": round(1000 * max(waits), 1)}
-    finally:
-        terminal.close()
+async def behind(path: Path) -> dict[str, float]:
+    """Seconds from the first frame until all is read, and how late the event loop was at most meanwhile."""
+    screen = ReplayScreen(Recording(path))
+    late: list[float] = []
+    async with LadechatApp(screen).run_test(size=(100, 30)):
+        began = before = time.perf_counter()
+        while not screen.recording.complete:
+            await asyncio.sleep(LOOK_SECONDS)
+            before, now = time.perf_counter(), before
+            late.append(before - now - LOOK_SECONDS)
+        seconds = time.perf_counter() - began
+    return {
+        "seconds": round(seconds, 1),
+        "longest_stall_ms": round(1000 * max(late), 1),
+        "stalls_over_50_ms": sum(each > 0.05 for each in late),
+    }
 
 
 def spread(taken: list[float]) -> dict[str, object]:
