@@ -243,7 +243,7 @@ class Engine:
                 self._stream.emit(bad_command(command))
 
     def _apply_changes(self, emit: "Emit") -> None:
-        """Carry out the changes of settings that have come, and emit them; after an answer with a decoder of its own."""
+        """Carry out the changes of settings that have come, and emit them; none in an answer with its own decoder."""
         from ladechat.engine.decoders import RefusedSettings
 
         if self._changes_wait:

@@ -233,7 +233,7 @@ class ChatScreen(
         if session.racing:
             return "The race before is not at its end yet: its last pass is under way."
         if session.looking_for:
-            return f"{name_of(session.looking_for)} is being looked for: race when it answers, or stop the search (Esc)."
+            return f"{name_of(session.looking_for)} is being looked for: race when it answers, or stop that (Esc)."
         return f"The engine has ended. {self._way_on}." if session.state is State.ENDED else None
 
     # --- settings -----------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class RaceScreen(Screen[None]):
             self._measured = asyncio.create_task(self._measuring.run())
 
     async def on_unmount(self) -> None:
-        """However the screen is left, the race ends first: with its engine, or where a chat has lent one, with its turn."""
+        """However the screen is left, the race ends first: its engine, or in one that a chat has lent, its turn."""
         if self._measured is not None:
             self._measured.cancel()
             with contextlib.suppress(asyncio.CancelledError):

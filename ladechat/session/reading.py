@@ -30,7 +30,7 @@ class _Head(msgspec.Struct):
 
 
 class Reader:
-    """Reads the events of a recording, part by part: `fetch` a part, which may wait for a disk, and have `events` of it.
+    """Reads the events of a recording in parts: `fetch` one, which may wait for a disk, and have `events` of it.
 
     Args:
         path: the file. It is open until all is read, or `close`.

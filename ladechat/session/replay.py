@@ -113,8 +113,8 @@ class Recording:
     # --- reading on ---------------------------------------------------------------------------------------------------
 
     def fetch(self) -> Lines:
-        """The next lines of the file, to be taken in; none at its end. It may wait for a disk, and changes nothing else: call it in
-        another thread, where nothing may wait.
+        """Return the next lines of the file, to be taken in; none at its end. It may wait for a disk, and changes
+        nothing else: call it in another thread, where nothing may wait.
 
         Raises:
             OSError: they cannot be read.

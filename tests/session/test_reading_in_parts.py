@@ -14,7 +14,8 @@ from tests.session.streams import HEADER, stream, turn, write
 
 ASKED = [Asked(turn=number, text=f"Question {number}?") for number in (1, 2)]
 LINES = [encode(event) for event in stream(ASKED[0], *turn(1), ASKED[1], *turn(2), Closed())]
-DAMAGE = st.sampled_from([b"{\n", b"\n", b"[1]\n", b'{"event":"step","turn":7}\n', b'{"event":"new"}\n', encode(HEADER)])
+BAD = b"{\n", b"\n", b"[1]\n", b'{"event":"step","turn":7}\n'
+DAMAGE = st.sampled_from([*BAD, b'{"event":"new"}\n', encode(HEADER)])
 
 
 def files(folder: Path, lines: list[bytes], cut: int) -> Path:
