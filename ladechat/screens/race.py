@@ -36,7 +36,7 @@ from ladechat.widgets.transport import Transport
 USAGE_ERROR = 2
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
-LOADING = f"The same question goes to several decoders, as soon as the model is loaded. {MEASURING} Esc stops."
+LOADING = f"The same question goes to several decoders. First the model is loaded. {MEASURING} Esc stops."
 CLOCKS = {
     Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
     Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),

@@ -130,7 +130,7 @@ class Measuring:
             case TurnFinished():
                 self.lanes[self._current].finished = event
                 return not self._stopped and await self._next()
-            case Failed() if event.fails(TURN) or event.code == "bad_command":  # the latter refuses a lane's settings
+            case Failed() if event.fails(TURN):
                 self.failure = f"{event.message} {event.hint}"
                 return False
         return True

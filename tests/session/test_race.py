@@ -278,7 +278,7 @@ async def test_what_the_engine_says_of_its_failure_is_passed_on() -> None:
     assert not race.running and engine.closed
 
 
-@pytest.mark.parametrize("code", ["internal", "out_of_memory", "pool_file"])
+@pytest.mark.parametrize("code", ["internal", "out_of_memory", "pool_file", "bad_command"])
 async def test_a_failure_that_is_not_an_answers_does_not_end_the_race(code: FailureCode) -> None:
     """As a line that was left out, or first passes that were too large for the memory."""
     engine = FakeEngine(hold_loading=True)
@@ -288,16 +288,6 @@ async def test_a_failure_that_is_not_an_answers_does_not_end_the_race(code: Fail
     race = measuring(engine)
     await race.run()
     assert race.failure is None and len(race.lanes) == 4
-
-
-async def test_settings_of_a_lane_that_are_refused_end_the_race() -> None:
-    engine = FakeEngine(hold_loading=True)
-    await engine.start()
-    engine._say(Failed(code="bad_command", message="No.", hint="Look."))
-    engine.finish_loading()
-    race = measuring(engine)
-    await race.run()
-    assert race.failure == "No. Look."
 
 
 @pytest.mark.parametrize(
