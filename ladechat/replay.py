@@ -1,6 +1,7 @@
 """`ladechat replay`: a recorded session on the screen, or two of them side by side."""
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -31,13 +32,14 @@ def replay(
     real_time: Annotated[bool, typer.Option("--real-time", help="Leave pauses as long as they were.")] = False,
 ) -> None:
     """Show a recorded session, at its own pace or pass by pass; or the answers of two, side by side."""
-    gc.disable()  # until the first frame is shown, as in a chat; looking through 200,000 events takes a second
+    gc.disable()  # until the first frame is shown, as in a chat
     if other is not None and (real_time or idle_limit is not None):
         fail("--idle-limit and --real-time are for one recording: two run along one clock. Leave them out.")
     if file is None:
         fail(f"Which recording? Give its file, as in: ladechat replay talk.ladechat.jsonl. {_where_they_are()}")
     limit = None if real_time else IDLE_SECONDS if idle_limit is None else idle_limit
-    read = [_read(each, limit) for each in (file, other) if each is not None]
+    open_one = Recording if other is None else Recording.read  # two are compared when all of both is known
+    read = [_opened(open_one, each, limit) for each in (file, other) if each is not None]
     if not in_terminal():
         fail("A replay needs a terminal; run it in one, without a pipe.")
     check_screen()
@@ -62,9 +64,9 @@ def _where_they_are() -> str:
     return f"F7 in the app makes one, in {folder}, where there is none yet."
 
 
-def _read(file: Path, idle_limit: float | None) -> Recording:
+def _opened(open_one: Callable[[Path, float | None], Recording], file: Path, idle_limit: float | None) -> Recording:
     try:
-        return Recording.read(file, idle_limit)
+        return open_one(file, idle_limit)
     except UnreadableRecording as error:
         fail(str(error))
     except OSError as error:

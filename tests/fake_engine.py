@@ -116,6 +116,7 @@ class FakeEngine:
         self._asked_for = 0
         self._waiting: deque[protocol.Generate] = deque()
         self._turn: int | None = None
+        self._own_decoder: str | None = None
         self._rest: list[str] = []
         self._coming: deque[protocol.Step] = deque()
         self._said: list[str] = []
@@ -284,6 +285,7 @@ class FakeEngine:
         if self.folds_system and command.messages[0].role == "system":
             self._say(protocol.SystemFolded(turn=command.turn))
         self._turn, self._said, self._asked_for = command.turn, [], 0
+        self._own_decoder = command.decoder
         self.steps_done = self._first_step = command.first_step
         last = command.messages[-1]
         continued = tokens(last.content) if last.role == "assistant" else []
@@ -299,36 +301,41 @@ class FakeEngine:
                 prompt_ids=prompt,
                 cached_tokens=0,
                 max_new_tokens=512,
-                settings=resolved(self.settings),
+                settings=resolved(self._in_force),
                 continued_tokens=len(continued),
             )
         )
         if not self.prompt_cached:
             self._say(protocol.Prefilling(turn=command.turn, done_tokens=len(prompt), total_tokens=len(prompt)))
-        if self.settings.decoder == "auto":
+        if self._in_force.decoder == "auto":
             self._say(msgspec.structs.replace(POLICY_CHOICE, turn=command.turn))
+
+    @property
+    def _in_force(self) -> Settings:
+        """The settings, with the decoder that was asked for with the question."""
+        return msgspec.structs.replace(self.settings, decoder=self._own_decoder or self.settings.decoder)
 
     def _plan(self) -> None:
         """The steps in which the rest of the answer will come, with the present settings."""
-        if self.settings.decoder == "autoregressive":
+        if self._in_force.decoder == "autoregressive":
             self._coming = deque(sample_steps.plain_step(piece) for piece in self._rest)
         else:
             before = self._said[-1] if self._said else "]"
-            given = {"window": 5, "ngram": 3, "guesses": 5, **self.settings.parameters}
+            given = {"window": 5, "ngram": 3, "guesses": 5, **self._in_force.parameters}
             sizes = given["window"], given["ngram"], given["guesses"]
             steps = sample_steps.answer(*sizes, text=[before, *self._rest, ""])
-            if self.settings.decoder != "lookahead":
+            if self._in_force.decoder != "lookahead":
                 steps = [msgspec.structs.replace(step, window=None) for step in steps]
-            if self.settings.decoder not in ("lookahead", "auto"):
+            if self._in_force.decoder not in ("lookahead", "auto"):
                 steps = [msgspec.structs.replace(step, pool=None) for step in steps]
-            if self.settings.decoder == "auto":
+            if self._in_force.decoder == "auto":
                 steps = [msgspec.structs.replace(step, decision=DECISION) for step in steps]
             self._coming = deque(steps)
 
     def _step(self) -> None:
         assert self._turn is not None
         step = msgspec.structs.replace(self._coming.popleft(), turn=self._turn, index=self.steps_done)
-        if self.settings.decoder == "hidden_transfer" and self.watched and self._said:
+        if self._in_force.decoder == "hidden_transfer" and self.watched and self._said:
             lens = sample_steps.sharpening(self._said[-1], self._rest, seed=self.steps_done)
             step = msgspec.structs.replace(step, lens=lens)
         self.steps_done += 1
@@ -354,6 +361,6 @@ class FakeEngine:
                 memory=memory(4_194_304),
             )
         )
-        self._turn = None
+        self._turn = self._own_decoder = None
         self._coming.clear()
         self._work()

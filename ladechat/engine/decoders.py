@@ -124,6 +124,22 @@ class Decoders:
                 made[name].configure(self.settings.parameters)
             self.watch(self._lens)
 
+    @contextmanager
+    def using(self, decoder: str) -> Iterator[None]:
+        """Settings with this decoder in the place of theirs, for one answer: after it all of them are as they were.
+
+        Raises:
+            RefusedSettings: there is no such decoder, or not for this model.
+        """
+        settings, given = self.settings, dict(self._given)
+        self.apply(replace(settings, decoder=decoder, parameters={}))
+        try:
+            yield
+        finally:
+            self.settings, self._given = settings, given
+            if settings.decoder in self._made:
+                self._made[settings.decoder].configure(settings.parameters)
+
     def begin(self, prompt: list[int], seed: int, answer: Sequence[int] = ()) -> Sampler:
         """What chooses the tokens of an answer. What the pool has learnt before it was learnt earlier.
 

@@ -72,6 +72,12 @@ def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:
     return Failed(code="out_of_memory", message=message, hint=hint, turn=turn)
 
 
+def memory_used_up(turn: int | None, fatal: bool) -> Failed:
+    """The memory was used up, and nothing is changed because of it."""
+    hint = f"Use {LESS_MEMORY}." if fatal else f"Start a new conversation, or use {LESS_MEMORY}."
+    return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
+
+
 def ends_the_process(error: BaseException) -> bool:
     """Whether it is meant to: anything else is a failure that has to be told, such as a panic of the tokenizers, which
     is no Exception.
@@ -84,8 +90,7 @@ def unexpected(error: BaseException, turn: int | None, fatal: bool) -> Failed:
     from ladechat.model.runners.out_of_memory import memory_is_used_up
 
     if memory_is_used_up(error):
-        hint = f"Use {LESS_MEMORY}." if fatal else f"Start a new conversation, or use {LESS_MEMORY}."
-        return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
+        return memory_used_up(turn, fatal)
     if isinstance(error, FloatingPointError):
         hint = "In float16 large models overflow; try --dtype bfloat16 or float32."
         return Failed(code="internal", message=f"The answer was broken off: {error}", hint=hint, turn=turn, fatal=fatal)

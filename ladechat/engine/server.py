@@ -167,6 +167,7 @@ class Engine:
         self._stream = stream
         self._inbox = inbox
         self._changes: list[Configure] = []
+        self._changes_wait = False
         self._stop = False
         self._pace = Pace()
         self._learning = service.texts.learn(service.loaded.vocabulary)
@@ -242,9 +243,11 @@ class Engine:
                 self._stream.emit(bad_command(command))
 
     def _apply_changes(self, emit: "Emit") -> None:
-        """Carry out the changes of settings that have come, and emit them."""
+        """Carry out the changes of settings that have come, and emit them; none in an answer with its own decoder."""
         from ladechat.engine.decoders import RefusedSettings
 
+        if self._changes_wait:
+            return
         while self._changes:
             change = self._changes.pop(0)  # first: whatever it provokes, it is not tried again
             try:
@@ -256,19 +259,25 @@ class Engine:
 
     def _answer(self, command: Generate) -> None:
         from ladechat.engine.conversation import MessageTooLong, NothingToAnswer, RefusedByTemplate
+        from ladechat.engine.decoders import RefusedSettings
         from ladechat.engine.turn import answer
         from ladechat.model.loading.known_ids import UnknownToken
 
         self._stop = False
         self._pace.begin_answer()
+        self._changes_wait = command.decoder is not None
+        decoders = self._service.decoders
         try:
-            with self._service.decoders.fresh() if command.fresh else contextlib.nullcontext():
+            with (
+                decoders.fresh() if command.fresh else contextlib.nullcontext(),
+                contextlib.nullcontext() if command.decoder is None else decoders.using(command.decoder),
+            ):
                 answer(self._service, command, self._emit, self)
         except MessageTooLong as error:
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=error.hint, turn=command.turn))
         except RefusedByTemplate as error:
             self._stream.emit(Failed(code="chat_template", message=str(error), hint=error.hint, turn=command.turn))
-        except NothingToAnswer as error:
+        except (NothingToAnswer, RefusedSettings) as error:
             self._stream.emit(bad_command(error, turn=command.turn))
         except UnknownToken as error:
             self._stream.emit(unknown_token(error, command.turn))
@@ -277,6 +286,8 @@ class Engine:
                 raise
             traceback.print_exc()
             self._stream.emit(unexpected(error, turn=command.turn, fatal=False))
+        finally:
+            self._changes_wait = False
 
     def _emit(self, *events: protocol.Event) -> None:
         """Emit events of an answer. Whoever reads its end may end the engine: the pool is written before."""

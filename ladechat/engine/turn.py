@@ -16,7 +16,7 @@ from ladechat.engine.beginning import history_trimmed, limit_of_answer, stopped_
 from ladechat.engine.conversation import ChatFormat, Prompt
 from ladechat.engine.decoders import Decoders, decision_of, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
-from ladechat.engine.failures import ends_the_process, passes_made_smaller, unexpected
+from ladechat.engine.failures import ends_the_process, memory_used_up, passes_made_smaller, unexpected
 from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.step_events import step_event
 from ladechat.engine.stop_text import StopText
@@ -121,6 +121,10 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
         return
     check_ids(prompt.all_ids, service.loaded.embeddings, service.loaded.tokenizer)
+    if command.fresh:
+        service.loaded.runner.set_aside(prompt.all_ids)
+    else:
+        service.loaded.runner.take_back()
     seed = service.seed(command.turn) if command.seed is None else command.seed
     text = service.chat.template.format.stop
     stop = StopText(text, service.texts, prompt.answer) if text else None
@@ -128,7 +132,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     _announce(command.turn, prompt, limits, seed, service, emit)
     turn = _Turn(service, command, prompt, limits, emit, stop, list(prompt.answer))
     reason: protocol.FinishReason = "failed"
-    memory_used_up = False
+    out_of_memory = False
     try:
         turn.begin(seed)
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
@@ -136,11 +140,15 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         if ends_the_process(error):
             raise
         traceback.print_exc()
-        memory_used_up = memory_is_used_up(error)
-        if not memory_used_up:
+        out_of_memory = memory_is_used_up(error)
+        if not out_of_memory:
             emit(unexpected(error, turn=command.turn, fatal=False))
-    if memory_used_up:  # not before: while an error is handled, it holds all that the pass had allocated
-        save_memory(service, command.turn, emit)
+    if out_of_memory:  # not before: while an error is handled, it holds all that the pass had allocated
+        if command.decoder is None:
+            save_memory(service, command.turn, emit)
+        else:  # the settings are not to blame for it
+            service.loaded.runner.save_memory()
+            emit(memory_used_up(command.turn, fatal=False))
     emit(turn.finished(reason))
 
 

@@ -73,8 +73,9 @@ class Generate(Command, frozen=True, tag="generate"):
     """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache, and what
     its decoders have learnt.
 
-    `fresh` decodes as if they had learnt nothing, and has them learn nothing for later: so that decoders can be
-    compared on one question, whose answer they would know from each other.
+    `fresh` decodes as if they had learnt nothing, and has them learn nothing for later, and the cache hold for later
+    what it held: so that decoders can be compared on one question, whose answer they would know from each other, in the
+    midst of a conversation. `decoder` takes the place of the settings' for this answer alone.
 
     Where the last message is an answer with its tokens, it goes on from them: `seed` and `first_step` are those with
     which it would have gone on, had it not been stopped.
@@ -86,6 +87,7 @@ class Generate(Command, frozen=True, tag="generate"):
     fresh: bool = False
     seed: Seed | None = None
     first_step: Count = 0
+    decoder: str | None = None
 
 
 class Configure(Command, frozen=True, tag="configure"):

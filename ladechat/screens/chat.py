@@ -33,6 +33,7 @@ from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.state import State
+from ladechat.widgets.formatting import name_of
 from ladechat.widgets.later import call_later
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
@@ -210,8 +211,8 @@ class ChatScreen(
         text = question or self._prompt.question
         if question.startswith("--"):
             why = RACE_OPTIONS
-        elif self._session.asking:
-            why = STOP_FIRST
+        elif (busy := self._why_no_race()) is not None:
+            why = busy
         elif len(text) > MOST_TEXT:
             why = f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question."
         elif (measuring := self._session.race(text)) is None:
@@ -223,6 +224,17 @@ class ChatScreen(
         if question:
             self._prompt.offer_command(f"/race {question}")
         self.notify(why, severity="warning")
+
+    def _why_no_race(self) -> str | None:
+        """What has the engine now, or will have it first."""
+        session = self._session
+        if session.asking or session.waiting:
+            return STOP_FIRST
+        if session.racing:
+            return "The race before is not at its end yet: its last pass is under way."
+        if session.looking_for:
+            return f"{name_of(session.looking_for)} is being looked for: race when it answers, or stop that (Esc)."
+        return f"The engine has ended. {self._way_on}." if session.state is State.ENDED else None
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

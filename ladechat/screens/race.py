@@ -36,7 +36,7 @@ from ladechat.widgets.transport import Transport
 USAGE_ERROR = 2
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
-LOADING = f"The same question goes to several decoders. An engine for it loads the model now. {MEASURING} Esc stops."
+LOADING = f"The same question goes to several decoders. First the model is loaded. {MEASURING} Esc stops."
 CLOCKS = {
     Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
     Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
@@ -114,7 +114,7 @@ class RaceScreen(Screen[None]):
             self._measured = asyncio.create_task(self._measuring.run())
 
     async def on_unmount(self) -> None:
-        """However the screen is left, the engine ends first."""
+        """However the screen is left, the race ends first: its engine, or in one that a chat has lent, its turn."""
         if self._measured is not None:
             self._measured.cancel()
             with contextlib.suppress(asyncio.CancelledError):

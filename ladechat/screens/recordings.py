@@ -87,9 +87,9 @@ class Recordings(SessionScreen):
             self.notify("Nothing has been recorded yet: F7 begins and ends a recording.", severity="warning")
 
     async def _replay(self, path: Path, which: str = "") -> None:
-        """Show a recording, and say which. It is read beside the screen: a long one takes a second."""
+        """Show a recording, and say which. Its beginning is read beside the screen: the disk may be slow."""
         try:
-            recording = await asyncio.to_thread(Recording.read, path, IDLE_SECONDS)
+            recording = await asyncio.to_thread(Recording, path, IDLE_SECONDS)
         except UnreadableRecording as error:
             self.notify(str(error), severity="error")
         except OSError as error:

@@ -12,6 +12,7 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import ActiveBinding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
+from textual.worker import Worker
 
 from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import (
@@ -20,12 +21,13 @@ from ladechat.protocol import (
     DecoderInfo,
     Event,
     ExchangeRemoved,
-    Step,
     TurnStarted,
 )
 from ladechat.screens.footer import leave_out
+from ladechat.screens.reading_on import read_on
 from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
-from ladechat.session.replay import Player, Recording
+from ladechat.session.player import Player
+from ladechat.session.replay import NotRead, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.presenter import Bookmark
@@ -46,8 +48,11 @@ TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 class ReplayScreen(Screen[None]):
     """A recorded session, at its own pace or step by step.
 
+    What has not been read of it is read once the first frame is there. Whatever leads to a place that is not read yet
+    waits until it is; another key takes its place.
+
     Args:
-        recording: what is shown.
+        recording: what is shown. It is closed with the screen.
         clock: seconds that pass, for who shows it in another time than this one.
     """
 
@@ -63,10 +68,9 @@ class ReplayScreen(Screen[None]):
         self.view = ConversationView(self._transport, welcome(recording.header.model))
         self._search = SearchLine(id="find")
         self._bookmarks: dict[int, Bookmark] = {}
-        steps = [0]
-        for event in recording.events:
-            steps.append(steps[-1] + isinstance(event, Step))
-        self._steps_before = steps
+        self._wanted: Callable[[], None] | None = None
+        self._notices_shown = 0
+        self._reading: Worker[None] | None = None
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
@@ -84,10 +88,42 @@ class ReplayScreen(Screen[None]):
         self._transport.focus()
         self.view.show_recording(False)
         self.query_one("#sliders").disabled = True  # they show what was, and move nothing
-        for notice in self.recording.notices:
-            self.notify(notice, severity="warning", timeout=10)
+        self._show_notices()
         self.set_interval(1 / FRAMES_PER_SECOND, self.show_due)
-        self.call_after_refresh(gc.enable)
+        self.call_after_refresh(self._after_first_frame)
+
+    def _after_first_frame(self) -> None:
+        gc.enable()
+        if not self.recording.complete:
+            self._reading = self.run_worker(read_on(self.recording, self._part_read))
+
+    def on_unmount(self) -> None:
+        """What is not read yet is not read any more."""
+        if self._reading is not None:
+            self._reading.cancel()
+        self.recording.close()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _part_read(self) -> None:
+        self._show_notices()
+        if self._wanted is not None:
+            self._when_read(self._wanted)
+
+    def _when_read(self, action: Callable[[], None]) -> None:
+        """Go to a place of the recording: now, or as soon as it has been read."""
+        self._wanted = None
+        try:
+            action()
+        except NotRead:
+            self._wanted = action
+        self._show_place()
+
+    def _show_notices(self) -> None:
+        """What is wrong with the file, as far as it is known and not shown."""
+        for notice in self.recording.notices[self._notices_shown :]:
+            self.notify(notice, severity="warning", timeout=10)
+        self._notices_shown = len(self.recording.notices)
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
@@ -111,6 +147,7 @@ class ReplayScreen(Screen[None]):
     def go(self, position: int) -> None:
         """Show the state in which `position` events have been shown, and stay there."""
         self.player.playing = False
+        self._wanted = None
         self.clear_selection()
         before = self.player.position
         self.player.seek(position)
@@ -136,14 +173,16 @@ class ReplayScreen(Screen[None]):
         player = self.player
         mark = "▶" if player.playing else "■" if player.at_end else "‖"
         turn = player.turn
+        more = "" if self.recording.complete else "+"
         now, whole = _clock(player.seconds), _clock(self.recording.seconds)
-        self._transport.state = f"{mark} {player.speed:g}×"
+        reading = f" · reading {self.recording.share:.0%} …" if more else ""
+        self._transport.state = f"{mark} {player.speed:g}×{reading if self._wanted is not None else ''}"
         self._transport.facts = (
-            f"{now} of {whole}",
-            f"pass {self._steps_before[player.position]:,} of {self._steps_before[-1]:,}",
-            f"turn {turn.number if turn else 0} of {len(self.recording.turns)}",
+            f"{now} of {whole}{more}",
+            f"pass {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
+            f"turn {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
         )
-        self._transport.fraction = player.position / len(self.recording.events)
+        self._transport.fraction, self._transport.known = player.fraction, self.recording.share
         ended = player.at_end and self.recording.closed
         self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
         self.view.show_searching(self._search.has_focus)
@@ -164,6 +203,7 @@ class ReplayScreen(Screen[None]):
 
     def action_pause(self) -> None:
         """Pause, or go on; at the end, from the beginning."""
+        self._wanted = None
         playing = not self.player.playing
         if playing and self.player.at_end:
             self.go(0)
@@ -174,7 +214,7 @@ class ReplayScreen(Screen[None]):
 
     def action_step_forward(self) -> None:
         """One step on."""
-        self.go(self.player.step_forward())
+        self._when_read(lambda: self.go(self.player.step_forward()))
 
     def action_step_back(self) -> None:
         """One step back."""
@@ -182,7 +222,7 @@ class ReplayScreen(Screen[None]):
 
     def action_next_turn(self) -> None:
         """To the next question."""
-        self._jump(self.player.next_turn())
+        self._when_read(lambda: self._jump(self.player.next_turn()))
 
     def action_previous_turn(self) -> None:
         """To the question before."""
@@ -194,12 +234,12 @@ class ReplayScreen(Screen[None]):
 
     def action_to_end(self) -> None:
         """To the end of the recording."""
-        self._jump(len(self.recording.events))
+        self._when_read(lambda: self._jump(self.player.end()))
 
     @on(SeekBar.Sought)
     def _sought(self, event: SeekBar.Sought) -> None:
         """To where the mouse points on the bar."""
-        self._jump(round(event.fraction * len(self.recording.events)))
+        self._when_read(lambda: self._jump(self.player.place_at(event.fraction)))
 
     @on(StepPointedAt)
     def _step_pointed_at(self, event: StepPointedAt) -> None:
@@ -234,11 +274,14 @@ class ReplayScreen(Screen[None]):
     @on(Input.Submitted, "#find")
     def _go_to_next_place(self, event: Input.Submitted) -> None:
         """Where the text is written next, after what is shown."""
-        position = self.player.found(event.value)
+        self._when_read(lambda: self._go_to(event.value))
+
+    def _go_to(self, text: str) -> None:
+        position = self.player.found(text)
         if position is not None:
             self.go(position)
-            self._select(event.value)
-        elif event.value:
+            self._select(text)
+        elif text:
             self.notify("That is in no question and no answer of this recording.", severity="warning")
 
     def _select(self, text: str) -> None:

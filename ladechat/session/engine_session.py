@@ -31,6 +31,7 @@ from ladechat.session.conversation_file import Kept
 from ladechat.session.engines import SessionEngines
 from ladechat.session.measuring import Measuring
 from ladechat.session.model_trial import NewEngine
+from ladechat.session.race_turns import RaceTurns
 from ladechat.session.recording import Recorder
 from ladechat.session.state import State, Trigger
 
@@ -128,8 +129,7 @@ class EngineSession(SessionEngines):
     def ask(self, text: str) -> None:
         """Show a question and send it. An engine that still loads answers it when it has loaded."""
         command = self.conversation.ask(text)
-        self._run.restart_silence()
-        self._run.send(command)
+        self._send(command)
         self._add(Asked(turn=command.turn, text=text))
 
     def go_on(self) -> None:
@@ -138,9 +138,7 @@ class EngineSession(SessionEngines):
         Raises:
             CannotContinue: it cannot.
         """
-        command = self.conversation.go_on(self._eos_ids)
-        self._run.restart_silence()
-        self._run.send(command)
+        self._send(self.conversation.go_on(self._eos_ids))
 
     def ask_later(self, text: str) -> None:
         """Ask as soon as no other question waits."""
@@ -159,19 +157,19 @@ class EngineSession(SessionEngines):
         elif self.looking_for and not self.asking:
             self._end_trial()
         elif self.asking or self.state is State.LOADING:
-            self._run.send(Stop())
+            self._send(Stop())
             self._move(Trigger.STOP)
             self.set_pace(self.pace.pause(False))  # after the stop: no step slips in between
 
     def race(self, text: str) -> Measuring | None:
         """Decoders side by side on a text, or without one on the last question; None if there is neither.
 
-        They have an engine to themselves, so that this one keeps its cache and what its decoders have learnt.
+        They take turns in this engine, which has its cache, and what its decoders have learnt, as before after them.
         """
         command = self.conversation.again(text)
         if command is None:
             return None
-        return Measuring(self._new_engine(self.wished), command.messages, max_new_tokens=command.max_new_tokens)
+        return Measuring(RaceTurns(self), command.messages, max_new_tokens=command.max_new_tokens)
 
     def clear(self) -> None:
         """Begin a new conversation."""
@@ -218,10 +216,14 @@ class EngineSession(SessionEngines):
         self._show_all()
 
     def _came(self, event: Event) -> None:
-        self._record(event)
-        self._unseen.append(event)
+        if self._of_race(event):
+            self.recorder.leave_out()
+        else:
+            self._record(event)
+            self._unseen.append(event)
 
     def _ended(self, why: str | None) -> None:
+        self._end_race()
         self._show_all()
         if why is not None:
             hint = RESTART_HINT

@@ -6,10 +6,22 @@ from dataclasses import dataclass
 from msgspec.structs import asdict, replace
 
 from ladechat import catalog
-from ladechat.protocol import Configure, Event, Failed, Pace, Settings, Watch
+from ladechat.protocol import (
+    Command,
+    Configure,
+    Event,
+    Failed,
+    Pace,
+    Ready,
+    Settings,
+    TurnFinished,
+    TurnStarted,
+    Watch,
+)
 from ladechat.session.engine_run import EngineRun
 from ladechat.session.model_trial import ModelTrial, NewEngine
 from ladechat.session.pace import ViewerPace
+from ladechat.session.race_turns import REPLACED, RaceTurns
 from ladechat.session.state import SILENCE_SECONDS, State, Trigger, following
 
 
@@ -44,6 +56,9 @@ class SessionEngines(ABC):
         self._trial: ModelTrial | None = None
         self._way_back: WayBack | None = None
         self._lens = False
+        self._ready: Ready | None = None
+        self._race: RaceTurns | None = None
+        self._after_race: list[Command] = []
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
@@ -95,7 +110,9 @@ class SessionEngines(ABC):
 
     def _leave_engine(self) -> EngineRun:
         """Take no more from the engine that is there, which is still to be closed."""
+        self._end_race(REPLACED)
         self._leaving()
+        self._ready = None
         self._run.let_go()
         self._move(Trigger.RESTART)
         return self._run
@@ -120,11 +137,73 @@ class SessionEngines(ABC):
     def stuck_for(self) -> float | None:
         """Seconds of silence of an engine that should have sent something; None while all is well, as in a pause."""
         limit = SILENCE_SECONDS.get(self.state)
-        if self.state is State.READY and self.asking:
+        if self.state is State.READY and (self.asking or self.racing):
             limit = SILENCE_SECONDS[State.ANSWERING]
-        if self.pace.paused and self.asking and self.state in (State.READY, State.ANSWERING):
+        if self.pace.paused and self.asking and not self.racing and self.state in (State.READY, State.ANSWERING):
             limit = None
         return self._run.silent_for(limit)
+
+    # --- a race in this engine ----------------------------------------------------------------------------------------
+
+    @property
+    def racing(self) -> bool:
+        """Does a race have the engine? It may have been left, while its last pass is still under way."""
+        return self._race is not None
+
+    def lend(self, turns: RaceTurns) -> Ready | None:
+        """See `ladechat.session.race_turns.Lender`. A race goes as fast as it can, and nobody looks at panels."""
+        self._race = turns
+        self._run.restart_silence()
+        if self.state is State.ENDED:
+            turns.break_off()
+            return None
+        if self.pace != ViewerPace():
+            self._run.send(Pace())
+        if self._lens:
+            self._run.send(Watch(lens=False))
+        return None if self._ready is None else replace(self._ready, settings=self.wished)
+
+    def send_for_race(self, command: Command) -> None:
+        """See `ladechat.session.race_turns.Lender`."""
+        self._run.restart_silence()
+        self._run.send(command)
+
+    def race_over(self) -> None:
+        """See `ladechat.session.race_turns.Lender`. What the user has wanted meanwhile is done now."""
+        self._race = None
+        if self.pace != ViewerPace():
+            self._run.send(self.pace.command())
+        if self._lens:
+            self._run.send(Watch(lens=True))
+        commands, self._after_race = self._after_race, []
+        for command in commands:
+            self._run.send(command)
+
+    def _send(self, command: Command) -> None:
+        """Send what begins or ends an answer; after a race."""
+        self._run.restart_silence()
+        if self.racing:
+            self._after_race.append(command)
+        else:
+            self._run.send(command)
+
+    def _of_race(self, event: Event) -> bool:
+        """Whether an event is of a race's turn, and no part of what the session shows and records."""
+        if isinstance(event, Ready):
+            self._ready = event
+        if self._race is None or not self._race.take(event):
+            return False
+        if isinstance(event, TurnStarted):
+            self._move(Trigger.TURN_STARTED)
+        elif isinstance(event, TurnFinished):
+            self._move(Trigger.TURN_FINISHED)
+        return True
+
+    def _end_race(self, why: Failed | None = None) -> None:
+        """The engine ends, and with it the race and what was to come after it."""
+        self._after_race.clear()
+        if self._race is not None:
+            self._race.break_off(why)
 
     # --- another model ------------------------------------------------------------------------------------------------
 
@@ -211,7 +290,8 @@ class SessionEngines(ABC):
         if pace != self.pace:
             self.pace = pace
             self._run.restart_silence()
-            self._run.send(pace.command())
+            if not self.racing:
+                self._run.send(pace.command())
 
     def take_step(self) -> None:
         """One step of a paused answer."""
@@ -221,7 +301,8 @@ class SessionEngines(ABC):
         """Say whether somebody looks at what hidden states read at each layer; a new engine is told it too."""
         if lens != self._lens:
             self._lens = lens
-            self._run.send(Watch(lens=lens))
+            if not self.racing:
+                self._run.send(Watch(lens=lens))
 
     def _move(self, trigger: Trigger) -> None:
         self.state = following(self.state, trigger)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from ladechat import catalog
 from ladechat.protocol import (
-    Configure,
     DecoderInfo,
     Event,
     Failed,
@@ -24,8 +23,8 @@ DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
 FEWEST, MOST = 2, 4
 SEED = 0
 """Where random numbers begin in each lane, unless the settings say so."""
-TURN = 1
-"""Of every lane: the dice of a turn follow from its number."""
+TURN = 0
+"""Of every lane, also in the engine of a chat, whose own turns count from 1."""
 
 
 def problem(names: Sequence[str]) -> str | None:
@@ -41,10 +40,12 @@ def problem(names: Sequence[str]) -> str | None:
 class Measuring:
     """Asks an engine the same question with one decoder after another, and keeps what it says.
 
-    The engine decodes as if it had learnt nothing from the answers before: see `Generate.fresh`.
+    The engine decodes as if it had learnt nothing from the answers before: see `Generate.fresh`. Its settings stay as
+    they are.
 
     Args:
-        engine: not started yet. It is closed when all is measured, or nothing more can be.
+        engine: not started yet. It is closed when all is measured, or nothing more can be. One that is lent by a chat
+            goes on after that.
         messages: the conversation, the question last.
         names: the decoders that were asked for; None: the usual ones, as far as the engine offers them.
         max_new_tokens: the longest answer; None leaves it to the engine.
@@ -129,7 +130,7 @@ class Measuring:
             case TurnFinished():
                 self.lanes[self._current].finished = event
                 return not self._stopped and await self._next()
-            case Failed() if event.fails(TURN) or event.code == "bad_command":  # the latter refuses a lane's settings
+            case Failed() if event.fails(TURN):
                 self.failure = f"{event.message} {event.hint}"
                 return False
         return True
@@ -159,9 +160,16 @@ class Measuring:
         self._current += 1
         if self._current == len(self.lanes):
             return False
-        await self._engine.send(Configure(decoder=self.lanes[self._current].name, seed=self._seed))
-        messages, most = self._messages, self._max_new_tokens
-        await self._engine.send(Generate(turn=TURN, messages=messages, max_new_tokens=most, fresh=True))
+        await self._engine.send(
+            Generate(
+                turn=TURN,
+                messages=self._messages,
+                max_new_tokens=self._max_new_tokens,
+                fresh=True,
+                seed=self._seed,
+                decoder=self.lanes[self._current].name,
+            )
+        )
         return True
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import accumulate
 
 from ladechat.protocol import Settings, Step, TurnFinished
-from ladechat.session.replay import SPEEDS
+from ladechat.session.player import SPEEDS
 
 PLAIN = "autoregressive"
 """Plain decoding: what passes saved and times are compared with."""

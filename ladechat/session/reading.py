@@ -1,6 +1,7 @@
-"""Reads the events of a recording back. What is damaged is left out, and named."""
+"""Reads the events of a recording back, part by part. What is damaged is left out, and named."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,7 +14,7 @@ MOST_NAMED = 3
 """Damages that are named one by one; of more, only the number is given."""
 UNFINISHED = ProtocolError("its end is missing")
 MOST_EVENTS = 250_000
-"""Of a recording: all of them are held in memory, where a quarter of a million steps take up to 2 GB."""
+"""Of a recording: the lines of all of them are held in memory, where a quarter of a million steps take 350 MB."""
 
 
 class UnreadableRecording(ValueError):
@@ -28,23 +29,117 @@ class _Head(msgspec.Struct):
     version: str
 
 
-def read_events(path: Path) -> tuple[list[Event], list[str]]:
-    """The events of a recording, its header first, and what was wrong with it, in sentences.
+class Reader:
+    """Reads the events of a recording in parts: `fetch` one, which may wait for a disk, and have `events` of it.
+
+    Args:
+        path: the file. It is open until all is read, or `close`.
+
+    Attributes:
+        notices: what is to be said about its version, if anything.
+        ended: whether all of it has been fetched.
 
     Raises:
         UnreadableRecording: it is no recording, or of a later major version, or no file.
         OSError: it cannot be read.
     """
-    if path.exists() and not path.is_dir() and not path.is_file():  # opening a pipe may wait for ever
-        raise UnreadableRecording(f"{path} is a device or a pipe, not a file; write the recording into one first.")
-    damage: list[str] = []
-    with path.open("rb") as file:
-        notices = _check_head(path, file)
-        events = _events(file, damage)
-    notices += [f"In {path.name}, {what}." for what in damage[:MOST_NAMED]]
-    if len(damage) > MOST_NAMED:
-        notices.append(f"And {len(damage) - MOST_NAMED:,} more such places.")
-    return events, notices
+
+    def __init__(self, path: Path) -> None:
+        if path.exists() and not path.is_dir() and not path.is_file():  # opening a pipe may wait for ever
+            raise UnreadableRecording(f"{path} is a device or a pipe, not a file; write the recording into one first.")
+        self._name = path.name
+        self._file = path.open("rb")
+        self._size = max(os.fstat(self._file.fileno()).st_size, 1)
+        self._damage: list[str] = []
+        self._order = Order(restarts=True)
+        self._number = self._taken = self._bytes = 0
+        self._begun = False
+        self._expected: int | None = None
+        self.ended = False
+        try:
+            self.notices = _check_head(path, self._file)
+        except UnreadableRecording:
+            self.close()
+            raise
+        self._lines = _lines(self._file)
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, 0 to 1."""
+        return min(self._bytes / self._size, 1.0)
+
+    def close(self) -> None:
+        """Read no more."""
+        self.ended = True
+        self._file.close()
+
+    def fetch(self, size: int) -> list[bytes | ProtocolError]:
+        """The next lines, of about so many bytes, or what is wrong with one; none at the end.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        lines: list[bytes | ProtocolError] = []
+        while size > 0 and not self.ended:
+            line = next(self._lines, None)
+            if line is None:
+                self.close()
+                break
+            lines.append(line)
+            size -= 1 if isinstance(line, ProtocolError) else len(line)
+        return lines
+
+    def events(self, lines: Iterable[bytes | ProtocolError]) -> Iterator[tuple[bytes, Event]]:
+        """The events of these lines, each with its own. What cannot be read, or is missing, is noted as damage.
+
+        Raises:
+            UnreadableRecording: the header cannot be read.
+        """
+        for line in lines:
+            self._number += 1
+            self._bytes += 0 if isinstance(line, ProtocolError) else len(line)
+            if line is UNFINISHED:
+                self._damage.append("the last line is not complete and is left out")
+            elif (event := self._event(line)) is not None and isinstance(line, bytes):
+                if self._taken == MOST_EVENTS:
+                    more = f"more than {MOST_EVENTS:,} are not shown"
+                    self._damage.append(f"line {self._number} and all behind it are left out: {more}")
+                    self.close()
+                    return
+                self._taken += 1
+                self._note_gap(event)
+                yield line, event
+
+    def _event(self, line: bytes | ProtocolError) -> Event | None:
+        """The event in a line; None where there is none, or of a kind that this version does not know."""
+        try:
+            if isinstance(line, ProtocolError):
+                raise line
+            event = self._order.event(line)
+        except ProtocolError as error:
+            if self._number == 1:  # its format and version were right
+                raise UnreadableRecording(f"The header of the recording cannot be read: {error}.") from error
+            self._damage.append(f"line {self._number} cannot be read and is left out ({error})")
+            event = None
+        if event is None:
+            self._expected = None
+        return event
+
+    def _note_gap(self, event: Event) -> None:
+        if isinstance(event, Header):
+            self._begun = False
+        # A recording that was switched on late begins with a few lines from before: gaps count from the first turn on.
+        elif self._begun and self._expected is not None and event.seq > self._expected:
+            missing = event.seq - self._expected
+            self._damage.append(f"{missing:,} of the engine's events are missing before line {self._number}")
+        self._begun = self._begun or isinstance(event, Asked | TurnStarted)
+        self._expected = event.seq + 1
+
+    def damage(self) -> list[str]:
+        """What was wrong with it so far, in sentences."""
+        named = [f"In {self._name}, {what}." for what in self._damage[:MOST_NAMED]]
+        more = len(self._damage) - MOST_NAMED
+        return [*named, f"And {more:,} more such places."] if more > 0 else named
 
 
 def _check_head(path: Path, file: BinaryIO) -> list[str]:
@@ -85,40 +180,3 @@ def _lines(file: BinaryIO) -> Iterator[bytes | ProtocolError]:
             while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
                 line = file.readline(MAX_LINE_BYTES)
             yield ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB")
-
-
-def _events(file: BinaryIO, damage: list[str]) -> list[Event]:
-    """The events of all lines; what cannot be read, or is missing, is added to `damage`."""
-    events: list[Event] = []
-    order = Order(restarts=True)
-    begun = False
-    expected: int | None = None
-    for number, line in enumerate(_lines(file), start=1):
-        if line is UNFINISHED:
-            damage.append("the last line is not complete and is left out")
-            break
-        try:
-            if isinstance(line, ProtocolError):
-                raise line
-            event = order.event(line)
-        except ProtocolError as error:
-            if number == 1:  # its format and version were right
-                raise UnreadableRecording(f"The header of the recording cannot be read: {error}.") from error
-            damage.append(f"line {number} cannot be read and is left out ({error})")
-            expected = None
-            continue
-        if event is None:
-            expected = None  # a kind that this version does not know
-            continue
-        if len(events) == MOST_EVENTS:
-            damage.append(f"line {number} and all behind it are left out: more than {MOST_EVENTS:,} are not shown")
-            break
-        if isinstance(event, Header):
-            begun = False
-        # A recording that was switched on late begins with a few lines from before: gaps count from the first turn on.
-        elif begun and expected is not None and event.seq > expected:
-            damage.append(f"{event.seq - expected:,} of the engine's events are missing before line {number}")
-        begun = begun or isinstance(event, Asked | TurnStarted)
-        expected = event.seq + 1
-        events.append(event)
-    return events

@@ -72,6 +72,7 @@ class Recorder:
         self._last = Event()
         self._clock_at_zero = 0.0
         self._began = 0.0
+        self._left_out = 0
 
     def start(self, path: Path) -> None:
         """Begin a new file, which only its user may read.
@@ -123,10 +124,12 @@ class Recorder:
         Raises:
             OSError: it could not be written; the recording has ended, with what was written before.
         """
+        if self._left_out and not isinstance(event, Header):
+            event = msgspec.structs.replace(event, seq=event.seq - self._left_out)
         self._last = event
         if isinstance(event, Header):
             self._clock_at_zero = time.monotonic() - event.t
-            self._began = 0.0
+            self._began, self._left_out = 0.0, 0
         else:  # a header that was held back comes late: what happened behind it says how late at least
             self._clock_at_zero = min(self._clock_at_zero, time.monotonic() - event.t)
         self._remember(event)
@@ -135,6 +138,10 @@ class Recorder:
             waiting, self._waiting = self._waiting, []
             for early in waiting:
                 self.record_own(early)
+
+    def leave_out(self) -> None:
+        """An event of the engine is not the session's: those after it are numbered as if it had not been."""
+        self._left_out += 1
 
     def record_own(self, event: Event) -> None:
         """Take in an event that the user's side adds to the stream. Before the header it waits for that.

@@ -1,16 +1,20 @@
-"""A replay: a recording read back, and where in it one is."""
+"""A recording that is read back, part by part, and what can be asked of it as far as it has been read."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ladechat.protocol import Asked, Closed, Event, Header, Step, TurnStarted
-from ladechat.session.reading import read_events
+from ladechat.protocol import Asked, Closed, Event, Header, ProtocolError, Step, TurnStarted
+from ladechat.session.reading import Reader
+from ladechat.session.stored_events import StoredEvents
+
+Lines = list[bytes | ProtocolError]
+PART_BYTES = 1 << 20
+"""What is fetched at a time: some 800 steps. The first part is there before the first frame."""
 
 IDLE_SECONDS = 2.0
 """Pauses are shortened to that, unless something else is asked for."""
-SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 @dataclass(frozen=True)
@@ -22,43 +26,143 @@ class Turn:
     question: str
 
 
-@dataclass(frozen=True)
+class RecordingClock:
+    """Seconds of events since the first. An engine started anew begins at 0 again; its header says when.
+
+    Args:
+        idle_limit: seconds that a pause is shortened to; None leaves pauses as they were.
+    """
+
+    def __init__(self, idle_limit: float | None) -> None:
+        self._idle_limit = idle_limit
+        self._offset = self._last = self._now = 0.0
+        self._began: datetime | None = None
+
+    def time_of(self, event: Event) -> float:
+        """Of the next event; never before the one before it."""
+        if isinstance(event, Header):
+            started = _wall_clock(event.started)
+            self._began = self._began or started
+            passed = (started - self._began).total_seconds() if started and self._began else self._last
+            self._offset = max(passed, self._last)
+        last, before = max(self._offset + event.t, self._last), self._last
+        pause = last - before
+        self._last = last
+        self._now += pause if self._idle_limit is None else min(pause, self._idle_limit)
+        return self._now
+
+
+class NotRead(Exception):
+    """What is asked for depends on a part of the recording that has not been read yet."""
+
+
 class Recording:
-    """A recording as it was read.
+    """A recording, as far as it has been read. What it holds by then only grows.
+
+    Args:
+        path: the file.
+        idle_limit: seconds that a pause is shortened to; None leaves pauses as they were.
 
     Attributes:
         events: all that can be read, in order, without the closing line.
         times: seconds of each since the first, never falling.
-        turns: the questions, in order.
+        steps_before: how many steps are among the first events, for each number of these.
         notices: what was wrong with the file, in sentences.
-        closed: whether it was ended on purpose.
+        complete: whether all of it has been read.
+        closed: whether it was ended on purpose; known when it is complete.
+
+    Raises:
+        UnreadableRecording: it is no recording, or of a later major version, or no file.
+        OSError: it cannot be read.
     """
 
-    path: Path
-    events: list[Event]
-    times: list[float]
-    turns: list[Turn]
-    notices: list[str]
-    closed: bool
+    def __init__(self, path: Path, idle_limit: float | None = None) -> None:
+        self.path = path
+        self.events = StoredEvents()
+        self.times: list[float] = []
+        self.steps_before = [0]
+        self.complete = self.closed = False
+        self._reader = Reader(path)
+        self._clock = RecordingClock(idle_limit)
+        self._asked: list[Turn] = []
+        self._begun: list[Turn] = []
+        self._texts: list[tuple[int, str, bool]] = []
+        self._step_places: list[tuple[int, int] | None] = []
+        self.notices = list(self._reader.notices)
+        try:
+            self.take(self.fetch())
+            if self._reader.ended:
+                self.take([])
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def read(cls, path: Path, idle_limit: float | None = None) -> "Recording":
-        """Read a file, leaving out what is damaged.
-
-        Args:
-            path: the file.
-            idle_limit: seconds that a pause is shortened to; None leaves pauses as they were.
+        """All of a file, leaving out what is damaged.
 
         Raises:
             UnreadableRecording: it is no recording, or of a later major version, or no file.
             OSError: it cannot be read.
         """
-        events, notices = read_events(path)
-        closed = bool(events) and isinstance(events[-1], Closed)
-        events = [event for event in events if not isinstance(event, Closed)]
-        if not closed:
-            notices.append("The session was interrupted: the recording has no closing line.")
-        return cls(path, events, _times(events, idle_limit), _turns(events), notices, closed)
+        recording = cls(path, idle_limit)
+        while not recording.complete:
+            recording.take(recording.fetch())
+        return recording
+
+    # --- reading on ---------------------------------------------------------------------------------------------------
+
+    def fetch(self) -> Lines:
+        """Return the next lines of the file, to be taken in; none at its end. It may wait for a disk, and changes
+        nothing else: call it in another thread, where nothing may wait.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        return self._reader.fetch(PART_BYTES)
+
+    def take(self, lines: Lines) -> None:
+        """Take in lines that have been fetched; where there were none, all has been read."""
+        for line, event in self._reader.events(lines):
+            self.closed = isinstance(event, Closed)
+            if not self.closed:
+                self._add(line, event)
+        if not lines:
+            self._finish()
+
+    def break_off(self, error: OSError) -> None:
+        """The rest cannot be read."""
+        self.close()
+        self._finish()
+        self.notices.append(f"The rest of {self.path.name} cannot be read: {error.strerror or error}.")
+
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.close()
+
+    def _finish(self) -> None:
+        self.complete = True
+        self.notices += self._reader.damage()
+        if not self.closed:
+            self.notices.append("The session was interrupted: the recording has no closing line.")
+
+    def _add(self, line: bytes, event: Event) -> None:
+        position = len(self.events)
+        self.events.append(line)
+        self.times.append(self._clock.time_of(event))
+        self.steps_before.append(self.steps_before[-1] + isinstance(event, Step))
+        self._step_places.append((event.turn, event.index) if isinstance(event, Step) else None)
+        match event:
+            case Asked():
+                self._asked.append(Turn(len(self._asked) + 1, position, event.text))
+                self._texts.append((position + 1, event.text, True))
+            case TurnStarted() if not event.goes_on:
+                self._begun.append(Turn(len(self._begun) + 1, position, event.question))
+                self._texts.append((position + 1, "", True))
+            case Step():
+                self._texts.append((position + 1, "".join(event.pieces), False))
+
+    # --- what is there ------------------------------------------------------------------------------------------------
 
     @property
     def header(self) -> Header:
@@ -68,134 +172,35 @@ class Recording:
         return first
 
     @property
+    def turns(self) -> list[Turn]:
+        """The questions, in order. In a stream that a program wrote down by itself, where none is marked, those of its
+        prompts.
+        """
+        return self._asked or self._begun
+
+    @property
     def seconds(self) -> float:
-        """How long it takes at its own pace."""
+        """How long it takes at its own pace, as far as it has been read."""
         return self.times[-1]
 
-
-@dataclass
-class Player:
-    """Where in a recording one is, and what is due.
-
-    Attributes:
-        position: how many events have been shown.
-        playing: whether time goes on.
-    """
-
-    recording: Recording
-    playing: bool = True
-    position: int = 0
-    seconds: float = 0.0
-    _speed: int = field(default=SPEEDS.index(1.0))
-    _now: float | None = None
-
     @property
-    def speed(self) -> float:
-        """1 is the pace of the session."""
-        return SPEEDS[self._speed]
+    def share(self) -> float:
+        """How much of the file has been read, 0 to 1."""
+        return 1.0 if self.complete else self._reader.share
 
-    @property
-    def at_end(self) -> bool:
-        """Has everything been shown?"""
-        return self.position == len(self.recording.events)
+    def step_at(self, place: int) -> tuple[int, int] | None:
+        """Turn and index of the step that is the event of this number; None if it is none."""
+        return self._step_places[place]
 
-    @property
-    def turn(self) -> Turn | None:
-        """The question that was asked last."""
-        return next((turn for turn in reversed(self.recording.turns) if turn.position < self.position), None)
-
-    def due(self, now: float) -> list[Event]:
-        """What is to be shown since the last call. `now` is in seconds, on any clock that does not go back."""
-        passed, self._now = now - (self._now if self._now is not None else now), now
-        if not self.playing:
-            return []
-        self.seconds = min(self.seconds + passed * self.speed, self.recording.seconds)
-        times, start = self.recording.times, self.position
-        while self.position < len(times) and times[self.position] <= self.seconds:
-            self.position += 1
-        self.playing = not self.at_end
-        return self.recording.events[start : self.position]
-
-    def change_speed(self, steps: int) -> None:
-        """Faster or slower, within what there is."""
-        self._speed = min(max(self._speed + steps, 0), len(SPEEDS) - 1)
-
-    def seek(self, position: int) -> None:
-        """Go where `position` events have been shown."""
-        self.position = min(max(position, 0), len(self.recording.events))
-        self.seconds = self.recording.times[self.position - 1] if self.position else 0.0
-
-    def step_forward(self) -> int:
-        """The position behind the next step, or at the end."""
-        events = self.recording.events
-        return next((i + 1 for i in range(self.position, len(events)) if isinstance(events[i], Step)), len(events))
-
-    def step_back(self) -> int:
-        """The position behind the step before the one that was shown last, or at the beginning."""
-        events = self.recording.events
-        steps = (i + 1 for i in range(self.position - 2, -1, -1) if isinstance(events[i], Step))
-        return next((position for position in steps if position < self.position), 0)
-
-    def behind(self, turn: int, index: int) -> int | None:
-        """The position behind a step that has been shown; None if there is no such step."""
-        for place in range(self.position - 1, -1, -1):
-            event = self.recording.events[place]
-            if isinstance(event, Step) and (event.turn, event.index) == (turn, index):
-                return place + 1
-        return None
-
-    def next_turn(self) -> int:
-        """The position behind the next question, or at the end."""
-        later = (turn.position + 1 for turn in self.recording.turns if turn.position >= self.position)
-        return next(later, len(self.recording.events))
-
-    def previous_turn(self) -> int:
-        """The position behind the question of this turn; there already, behind the one before, or at the beginning."""
-        earlier = (turn.position + 1 for turn in reversed(self.recording.turns) if turn.position + 1 < self.position)
-        return next(earlier, 0)
-
-    def found(self, text: str) -> int | None:
-        """The position behind the next place where a text is written, in a question or an answer; behind the last one
-        the first again. None if it is nowhere. Case does not matter.
-        """
-        places = list(_places(self.recording.events, text.casefold()))
-        later = (place for place in places if place > self.position)
-        return next(later, places[0] if places else None)
-
-
-def _places(events: list[Event], text: str) -> Iterator[int]:
-    """The positions behind the events that ask it, or write the end of it."""
-    answer = ""
-    for position, event in enumerate(events, start=1):
-        match event:
-            case Asked():
-                written = event.text.casefold()
-            case TurnStarted() if not event.goes_on:
-                answer = written = ""
-            case Step():
-                new = "".join(event.pieces).casefold()
-                written = answer[len(answer) - min(len(text) - 1, len(answer)) :] + new
-                answer += new
-            case _:
-                continue
-        if text and text in written:
-            yield position
-
-
-def _times(events: list[Event], idle_limit: float | None) -> list[float]:
-    """Seconds of each event since the first. An engine started anew begins at 0 again; its header says when."""
-    times: list[float] = []
-    offset, began = 0.0, None
-    last = now = 0.0
-    for event in events:
-        if isinstance(event, Header):
-            started = _wall_clock(event.started)
-            began = began or started
-            offset = max((started - began).total_seconds() if started and began else last, last)
-        last, before = max(offset + event.t, last), last
-        now += last - before if idle_limit is None else min(last - before, idle_limit)
-        times.append(now)
-    return times
+    def places(self, text: str) -> Iterator[int]:
+        """The positions behind the events that write the end of a text, in a question or an answer, in any case."""
+        wanted = text.casefold()
+        before = ""
+        for position, new, begins in self._texts:
+            written = (new if begins else before + new).casefold()
+            if wanted and wanted in written:
+                yield position
+            before = "" if begins else written[len(written) - min(len(wanted) - 1, len(written)) :]
 
 
 def _wall_clock(text: str) -> datetime | None:
@@ -203,12 +208,3 @@ def _wall_clock(text: str) -> datetime | None:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
         return None
-
-
-def _turns(events: list[Event]) -> list[Turn]:
-    """The questions. In a stream that a program wrote down by itself, where none is marked, those of its prompts."""
-    asked = [(i, event.text) for i, event in enumerate(events) if isinstance(event, Asked)]
-    if not asked:
-        begun = [(i, event) for i, event in enumerate(events) if isinstance(event, TurnStarted)]
-        asked = [(i, event.question) for i, event in begun if not event.goes_on]
-    return [Turn(number, position, question) for number, (position, question) in enumerate(asked, start=1)]

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from ladechat.widgets.strips import strip_of
 
-DONE, HERE, TO_COME = "━", "●", "─"
+DONE, HERE, TO_COME, UNKNOWN = "━", "●", "─", "╌"
 
 
 class SeekBar(Widget):
@@ -19,6 +19,7 @@ class SeekBar(Widget):
 
     Attributes:
         fraction: how far it has come, 0 to 1.
+        known: up to where there is something to go to, 0 to 1.
     """
 
     DEFAULT_CSS = """
@@ -30,6 +31,7 @@ class SeekBar(Widget):
     ALLOW_SELECT = False
 
     fraction = reactive(0.0)
+    known = reactive(1.0)
 
     class Sought(Message):
         """The user has pointed at a place of the bar. Of several that wait, only the last is dealt with.
@@ -101,12 +103,16 @@ class SeekBar(Widget):
     def draw_bar(self, columns: range) -> list[Segment]:
         """The bar, to be drawn in these columns of the first line, which take the mouse then."""
         self._columns = columns
-        done = round(self.fraction * (len(columns) - 1))
         if not columns:
             return []
+        last = len(columns) - 1
+        done = round(self.fraction * last)
+        known = max(round(self.known * last), done)
         return [
             Segment(DONE * done + HERE, self.get_component_rich_style("seek-bar--done")),
-            Segment(TO_COME * (len(columns) - 1 - done), self.get_component_rich_style("seek-bar--to-come")),
+            Segment(
+                TO_COME * (known - done) + UNKNOWN * (last - known), self.get_component_rich_style("seek-bar--to-come")
+            ),
         ]
 
     def render_line(self, y: int) -> Strip:

@@ -2,10 +2,12 @@
 
 import pytest
 
-from ladechat.protocol import Generate
+from ladechat.protocol import Stop
 from ladechat.screens.race import RaceScreen
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from ladechat.session.state import State
+from tests.app.stage import Driver, Stage, answered, ask, opens, wait_until
 from tests.fake_engine import ANSWER, FakeEngine
+from tests.waiting import brings, until
 
 
 async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
@@ -18,13 +20,13 @@ async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
 
 
 async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -> None:
-    stage = Stage(FakeEngine(answers=(ANSWER,)), FakeEngine(), system="Be brief.")
+    stage = Stage(FakeEngine(answers=(ANSWER,)), system="Be brief.")
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         await ask(pilot, "/nosuch")
         await wait_until(pilot, lambda: stage.prompt == "/nosuch")  # a command is not a question
-        before, commands = stage.text, list(stage.engines[0].commands)
+        before = stage.text
         screen = await raced(pilot, stage)
         asked = stage.engine.questions[-1].messages
         assert [(one.role, one.content) for one in asked if one.role != "assistant"] == [
@@ -34,16 +36,16 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
         ]
         assert len(asked) == 4 and screen.race.question == "Two?"
         await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
+        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
         assert stage.prompt == "/nosuch"
         await pilot.press("ctrl+u")
-        assert stage.text == before and stage.engines[0].commands == commands
+        assert stage.text == before and stage.engine.settings == stage.session.wished
         await answered(pilot, stage, "Three?", times=3)
-        assert isinstance(stage.engines[0].commands[-1], Generate)
+        assert stage.engine.questions[-1].decoder is None and not stage.engine.questions[-1].fresh
 
 
 async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
-    stage = Stage(FakeEngine(), FakeEngine())
+    stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await pilot.press(*"Why")
@@ -56,7 +58,7 @@ async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
 
 @pytest.mark.full
 async def test_race_with_a_question_races_on_that() -> None:
-    stage = Stage(FakeEngine(), FakeEngine())
+    stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
         await ask(pilot, "/race Why W?")
@@ -78,3 +80,53 @@ async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> N
         await pilot.press(*"Why", "enter", "f9")
         await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
         assert stage.app.screen is stage.screen
+
+
+async def test_f9_while_the_model_loads_races_as_soon_as_it_is_there() -> None:
+    stage = Stage(FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        await pilot.press(*"Why", "f9")
+        await opens(pilot, RaceScreen)
+        screen = stage.app.screen
+        assert isinstance(screen, RaceScreen)
+        async with brings(lambda: screen.track is not None, pilot):
+            stage.engine.finish_loading()
+        assert len(screen.race.lanes) == 4 and len(stage.started) == 1
+        await pilot.press("escape")
+        async with brings(lambda: stage.text.count(" tokens a pass") == 1, pilot):
+            await pilot.press("enter")
+
+
+async def test_leaving_in_the_middle_of_a_race_ends_its_turn_and_the_chat_goes_on() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await pilot.press(*"Why", "f9")
+        await opens(pilot, RaceScreen)
+        screen = stage.app.screen
+        assert isinstance(screen, RaceScreen)
+        await until(lambda: screen.race.lanes, pilot)
+        async with brings(lambda: screen.race.lanes[0].steps, pilot):
+            stage.engine.release(3)
+        async with brings(lambda: stage.app.screen is stage.screen and not stage.session.racing, pilot):
+            await pilot.press("ctrl+c")
+        assert Stop() in stage.engine.commands and stage.prompt == "Why"
+        stage.engine.release()
+        async with brings(lambda: stage.text.count(" tokens a pass") == 1, pilot):
+            await pilot.press("enter")
+
+
+async def test_f9_says_why_there_is_no_race_while_another_model_is_looked_for_or_the_engine_has_ended() -> None:
+    other = FakeEngine(hold_loading=True)
+    stage = Stage(FakeEngine(), other)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        stage.session.use_model("owner/other", stage._new_engine)
+        async with brings(lambda: "other is being looked for" in " ".join(stage.notices), pilot):
+            await pilot.press(*"Why", "f9")
+        stage.session.stop()
+        async with brings(lambda: stage.session.state is State.ENDED, pilot):
+            stage.engines[0].die()
+        async with brings(lambda: "The engine has ended. F5" in " ".join(stage.notices), pilot):
+            await pilot.press("f9")
+        assert stage.app.screen is stage.screen and stage.prompt == "Why"

@@ -8,7 +8,8 @@ from textual.widgets import Input
 from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Step
 from ladechat.screens.replay import ReplayScreen
-from ladechat.session.replay import Player, Recording
+from ladechat.session.player import Player
+from ladechat.session.replay import Recording
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transport import Transport
 from tests.app.stage import wait_until

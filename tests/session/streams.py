@@ -1,5 +1,6 @@
 """What an engine says to questions, numbered and timed as it is; and files of it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -52,7 +53,7 @@ def stream(*events: Event, pace: float = 0.5) -> list[Event]:
     return [msgspec.structs.replace(event, seq=i, t=i * pace) for i, event in enumerate((HEADER, *events))]
 
 
-def untimed(events: list[Event]) -> list[Event]:
+def untimed(events: Iterable[Event]) -> list[Event]:
     return [msgspec.structs.replace(event, seq=0, t=0.0) for event in events]
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Asked, Closed, Step
-from ladechat.session.replay import Player, Recording
+from ladechat.session.player import Player
+from ladechat.session.replay import Recording
 from tests.session.streams import recorded, turn
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ladechat import catalog
-from ladechat.protocol import Configure, Event, Failed, Generate, Message, Ready, Settings, Step, TurnFinished
+from ladechat.protocol import Event, Failed, Message, Ready, Settings, Step, TurnFinished
 from ladechat.protocol.messages import FailureCode, FinishReason
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import Clock, Lane, Track, first_difference, measured_time, passes_saved, seal, speedup
@@ -208,11 +208,8 @@ async def test_every_decoder_answers_the_same_question_alone_and_with_nothing_le
     await race.run()
     assert [one.name for one in race.lanes] == list(DEFAULT_DECODERS)
     assert all(one.whole for one in race.lanes) and race.failure is None and engine.closed
-    assert [type(command) for command in engine.commands] == [Configure, Generate] * 4
-    asked = engine.questions
-    assert {(one.turn, one.fresh) for one in asked} == {(1, True)}
-    assert all(one.messages == QUESTION for one in asked)
-    assert {command.seed for command in engine.commands if isinstance(command, Configure)} == {0}
+    assert engine.commands == engine.questions and [one.decoder for one in engine.questions] == list(DEFAULT_DECODERS)
+    assert all((one.fresh, one.seed, one.messages) == (True, 0, QUESTION) for one in engine.questions)
     count = len(race.lanes[0].token_ids)
     assert seal(race.lanes) == f"✓ {count} of {count} tokens identical"
 
@@ -220,7 +217,7 @@ async def test_every_decoder_answers_the_same_question_alone_and_with_nothing_le
 async def test_the_seed_that_was_given_is_that_of_all_lanes() -> None:
     engine = FakeEngine(Settings(seed=7))
     await measuring(engine, ("auto", "lookahead")).run()
-    assert {command.seed for command in engine.commands if isinstance(command, Configure)} == {7}
+    assert {one.seed for one in engine.questions} == {7}
 
 
 class WithoutMaps(FakeEngine):
@@ -281,7 +278,7 @@ async def test_what_the_engine_says_of_its_failure_is_passed_on() -> None:
     assert not race.running and engine.closed
 
 
-@pytest.mark.parametrize("code", ["internal", "out_of_memory", "pool_file"])
+@pytest.mark.parametrize("code", ["internal", "out_of_memory", "pool_file", "bad_command"])
 async def test_a_failure_that_is_not_an_answers_does_not_end_the_race(code: FailureCode) -> None:
     """As a line that was left out, or first passes that were too large for the memory."""
     engine = FakeEngine(hold_loading=True)
@@ -291,16 +288,6 @@ async def test_a_failure_that_is_not_an_answers_does_not_end_the_race(code: Fail
     race = measuring(engine)
     await race.run()
     assert race.failure is None and len(race.lanes) == 4
-
-
-async def test_settings_of_a_lane_that_are_refused_end_the_race() -> None:
-    engine = FakeEngine(hold_loading=True)
-    await engine.start()
-    engine._say(Failed(code="bad_command", message="No.", hint="Look."))
-    engine.finish_loading()
-    race = measuring(engine)
-    await race.run()
-    assert race.failure == "No. Look."
 
 
 @pytest.mark.parametrize(

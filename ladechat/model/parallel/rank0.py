@@ -140,6 +140,12 @@ class Rank0Runner:
             self._workers.send(Commit(tuple(slots)))
             self._runner.commit(slots)
 
+    def set_aside(self, tokens: Sequence[int]) -> None:
+        """Set nothing aside: where the memory suffices for a copy in one process alone, caches would differ."""
+
+    def take_back(self) -> None:
+        """Bring nothing back: of a text whose place another one took, what they do not share is read again."""
+
     def save_memory(self) -> None:
         """See `TreeRunner.save_memory`; for memory that was used up outside of a pass."""
         with self._together():

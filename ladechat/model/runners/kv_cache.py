@@ -188,6 +188,21 @@ class SlabCache(Cache):
             self._items = [of.view(f"V{of.shape[2]}")[..., 0] for of in in_bytes]
         return self._items
 
+    @torch.inference_mode()
+    def copied(self, start: int, end: int) -> list[torch.Tensor]:
+        """Copies of the tokens from `start` up to `end`: for each slab, (layers, tokens, heads, head_dim).
+
+        Raises:
+            RuntimeError, MemoryError: the memory does not suffice.
+        """
+        return [slab[:, start:end].clone() for slab in self._slabs.values()]
+
+    @torch.inference_mode()
+    def paste(self, start: int, rows: Sequence[torch.Tensor]) -> None:
+        """Write what `copied` has given to the places from `start` on, cached or not. The slabs never shrink."""
+        for slab, copy in zip(self._slabs.values(), rows, strict=True):
+            slab[:, start : start + copy.shape[1]] = copy
+
     def give_back(self) -> None:
         """Forget everything and free the slabs; `reserve` makes new ones."""
         self.length = self.capacity = 0

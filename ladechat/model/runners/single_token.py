@@ -43,6 +43,7 @@ class SingleTokenRunner:
         self._tokens: list[int] = []
         self._state: dict[str, Any] = {}
         self._pending: int | None = None
+        self._aside: tuple[list[int], dict[str, Any], int | None] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -115,8 +116,21 @@ class SingleTokenRunner:
             self._tokens.append(self._pending)
             self._pending = None
 
+    def set_aside(self, tokens: Sequence[int]) -> None:
+        """See `TreeRunner.set_aside`. The state of another text is made anew, so nothing is copied."""
+        if self._aside is None:
+            self._aside = self._tokens, self._state, self._pending
+            self._tokens, self._state, self._pending = [], {}, None
+
+    def take_back(self) -> None:
+        """See `TreeRunner.take_back`."""
+        if self._aside is not None:
+            self._tokens, self._state, self._pending = self._aside
+            self._aside = None
+
     def save_memory(self) -> None:
         """Give back the model's state after the memory was used up. The next prompt is read anew."""
+        self._aside = None
         self._tokens, self._state, self._pending = [], {}, None
         release_memory(self.device)
 

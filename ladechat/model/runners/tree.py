@@ -15,6 +15,7 @@ from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners import pseudo_rows, skipping
 from ladechat.model.runners.argmax import argmax
+from ladechat.model.runners.aside import Aside
 from ladechat.model.runners.cache_probe import probe_cache, single_token_only
 from ladechat.model.runners.graphs import GraphPasses
 from ladechat.model.runners.kv_cache import SlabCache
@@ -58,6 +59,7 @@ class TreeRunner:
         self._tokens: list[int] = []
         self._pending: Slots | None = None
         self._angles: list[int] = []
+        self._aside: Aside | None = None
         layers = probe_cache(model)
         self._window_of = {layer.kind: layer.window for layer in layers}
         self._slides = any(self._window_of.values())
@@ -224,12 +226,29 @@ class TreeRunner:
         if self.graphs is not None:
             self.graphs.record_next()
 
+    def set_aside(self, tokens: Sequence[int]) -> None:
+        """Have `take_back` bring back the cached text, although this prompt is read next, with an answer to it.
+
+        Called again before that, for further prompts, it is still the text of the first call that comes back. One with
+        angles that depend on its length does not: it is read again.
+        """
+        if self._rope is None:
+            self._aside = self._aside or Aside(self._tokens)
+            self._aside.copy(self._cache, min(self.cached_prefix(tokens), len(tokens) - 1))
+
+    def take_back(self) -> None:
+        """Cache the text again that was set aside, bit for bit; nothing changes where none was."""
+        if self._aside is not None:
+            self._aside.bring_back(self._cache)
+            self._tokens, self._aside, self._pending = self._aside.tokens, None, None
+
     def save_memory(self) -> None:
         """Give back the cache after the memory was used up, and read prompts in smaller chunks from now on.
 
         The next prompt is read anew. It may be called after any pass that failed, whatever state that left.
         """
         self._truncate(0)
+        self._aside = None
         self._pending = None
         self._cache.give_back()
         self._chunk = min(self._chunk, SMALL_CHUNK)
