@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import ActiveBinding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import (
@@ -28,6 +28,7 @@ from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands,
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.search_line import SearchLine
 from ladechat.widgets.seek_bar import SeekBar
@@ -76,7 +77,7 @@ class ReplayScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield self.view
         yield self._search
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     def on_mount(self) -> None:
