@@ -230,7 +230,7 @@ def measuring() -> Scene:
 def replay(*keys: str) -> Scene:
     """A recording, held at a step."""
     app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[0])))
-    return Scene(app, lambda pilot: _press(pilot, "space", "home", *["right"] * 14, *keys))
+    return Scene(app, lambda pilot: _press(pilot, "home", *["right"] * 14, *keys))
 
 
 async def _press(pilot: Pilot[int], *keys: str) -> None:

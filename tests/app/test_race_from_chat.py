@@ -4,16 +4,17 @@ import pytest
 
 from ladechat.protocol import Generate
 from ladechat.screens.race import RaceScreen
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
+from tests.waiting import brings, until
 
 
 async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
-    await pilot.press("f9")
-    await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
+    async with opens(pilot, RaceScreen):
+        await pilot.press("f9")
     screen = stage.app.screen
     assert isinstance(screen, RaceScreen)
-    await wait_until(pilot, lambda: screen.track is not None)
+    await until(lambda: screen.track is not None, pilot)
     return screen
 
 
@@ -22,8 +23,8 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
-        await ask(pilot, "/nosuch")
-        await wait_until(pilot, lambda: stage.prompt == "/nosuch")  # a command is not a question
+        async with brings(lambda: stage.prompt == "/nosuch", pilot):
+            await ask(pilot, "/nosuch")
         before, commands = stage.text, list(stage.engines[0].commands)
         screen = await raced(pilot, stage)
         asked = stage.engine.questions[-1].messages
@@ -33,11 +34,12 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
             ("user", "Two?"),
         ]
         assert len(asked) == 4 and screen.race.question == "Two?"
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen and stage.engine.closed)
+        async with brings(lambda: stage.app.screen is stage.screen and stage.engine.closed, pilot):
+            await pilot.press("escape")
         assert stage.prompt == "/nosuch"
-        await pilot.press("ctrl+u")
         assert stage.text == before and stage.engines[0].commands == commands
+        async with brings(lambda: stage.prompt == "", pilot):
+            await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=3)
         assert isinstance(stage.engines[0].commands[-1], Generate)
 
@@ -45,12 +47,12 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
 async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
     stage = Stage(FakeEngine(), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await pilot.press(*"Why")
         screen = await raced(pilot, stage)
         assert screen.race.question == "Why"
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape")
         assert stage.prompt == "Why"
 
 
@@ -58,23 +60,23 @@ async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
 async def test_race_with_a_question_races_on_that() -> None:
     stage = Stage(FakeEngine(), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await ask(pilot, "/race Why W?")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
+        await until(lambda: stage.activity == "ready", pilot)
+        async with opens(pilot, RaceScreen):
+            await ask(pilot, "/race Why W?")
         assert isinstance(stage.app.screen, RaceScreen) and stage.app.screen.race.question == "Why W?"
 
 
 async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f9")
-        assert "Type a question first" in stage.notices[-1]
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: "Type a question first" in stage.notice, pilot):
+            await pilot.press("f9")
         options = "/race --decoders lookahead,suffix Why?"
-        await ask(pilot, options)
-        await wait_until(pilot, lambda: stage.prompt == options)
-        assert "ladechat race --decoders" in stage.notices[-1]
-        await pilot.press("ctrl+u")
-        await pilot.press(*"Why", "enter", "f9")
-        await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
+        async with brings(lambda: stage.prompt == options, pilot):
+            await ask(pilot, options)
+        assert "ladechat race --decoders" in stage.notice
+        async with brings(lambda: stage.notice == "Stop the answer first (Esc).", pilot):
+            await pilot.press("ctrl+u")
+            await pilot.press(*"Why", "enter", "f9")
         assert stage.app.screen is stage.screen
