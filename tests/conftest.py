@@ -1,6 +1,5 @@
 """What every test runs with: no network, no settings of the person who runs them, no clock over hypothesis."""
 
-import gc
 import os
 import random
 
@@ -50,16 +49,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """The long run takes as many examples as hypothesis does by itself."""
     settings.load_profile("short" if config.option.markexpr == "not full" else "full")
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """What was imported for the tests is never looked through for garbage, and what they leave rarely.
-
-    An app is some 100,000 objects: by default Python would go through all that is there at every second one.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 10, 50)
 
 
 @pytest.fixture(scope="session", autouse=True)

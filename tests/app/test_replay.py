@@ -175,8 +175,7 @@ def text_of(app: LadechatApp) -> str:
 
 async def test_space_pauses_and_goes_on_and_the_speed_is_shown_and_bounded(recording: Recording) -> None:
     recording.times[:] = [second * 1e6 for second in recording.times]
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+    app = LadechatApp(screen := ReplayScreen(recording))
     async with app.run_test() as pilot:
         transport = app.query_one(Transport)
         await until(lambda: transport.state == "▶ 1×", pilot)
@@ -192,8 +191,7 @@ async def test_space_pauses_and_goes_on_and_the_speed_is_shown_and_bounded(recor
 
 async def test_at_full_speed_it_comes_to_its_end_and_space_begins_anew(recording: Recording) -> None:
     recording.times[:] = [second / 1000 for second in recording.times]
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+    app = LadechatApp(screen := ReplayScreen(recording))
     async with app.run_test() as pilot:
         await until(lambda: screen.player.at_end, pilot)
         assert "First answer." in text_of(app) and "Second answer." in text_of(app)
