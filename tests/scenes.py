@@ -26,11 +26,12 @@ from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
-from tests.app.stage import Stage, answered, ask, wait_until
+from tests.app.stage import Stage, answered, ask
 from tests.app.test_learn import Room
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.session.conversations import exchange, write
 from tests.session.streams import GOLDEN
+from tests.waiting import brings, until
 
 Prepare = Callable[[Pilot[int]], Awaitable[None]]
 
@@ -58,11 +59,11 @@ async def settled(pilot: Pilot[int]) -> None:
         area.cursor_blink = False
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False
-    await wait_until(pilot, lambda: all(panel._next_draw is None for panel in pilot.app.screen.query(Panel)))
+    await until(lambda: all(panel._next_draw is None for panel in pilot.app.screen.query(Panel)), pilot)
 
 
 async def ready(pilot: Pilot[int], stage: Stage) -> None:
-    await wait_until(pilot, lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready")
+    await until(lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready", pilot)
     await settled(pilot)
 
 
@@ -76,12 +77,13 @@ def mid_answer(decoder: str = "lookahead", *keys: str) -> Scene:
     async def prepare(pilot: Pilot[int]) -> None:
         await ready(pilot, stage)
         await answered(pilot, stage, "Hello!")
-        stage.engine.hold()
-        await ask(pilot, QUESTION)
-        await pilot.press(*keys)
-        await wait_until(pilot, lambda: stage.activity == "answering …")
-        stage.engine.release_until("token):")
-        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == stage.engine.steps_done)
+        async with brings(lambda: stage.activity == "answering …", pilot):
+            stage.engine.hold()
+            await ask(pilot, QUESTION)
+            await pilot.press(*keys)
+        async with brings(lambda: "token):" in stage.text, pilot):
+            stage.engine.release_until("token):")
+        await until(lambda: stage.app.query_one(SpeedPanel)._steps == stage.engine.steps_done, pilot)
 
     return Scene(stage.app, prepare)
 
@@ -125,9 +127,9 @@ def after_command(text: str, folder: Path | None = None) -> Scene:
 
     async def prepare(pilot: Pilot[int]) -> None:
         await ready(pilot, stage)
-        await ask(pilot, text)
-        await wait_until(pilot, lambda: stage.app.screen is not stage.screen)
-        await wait_until(pilot, lambda: not folder or stage.app.screen.query_one(OptionList).option_count > len(MODELS))
+        async with brings(lambda: stage.app.screen is not stage.screen, pilot):
+            await ask(pilot, text)
+        await until(lambda: not folder or stage.app.screen.query_one(OptionList).option_count > len(MODELS), pilot)
 
     return Scene(stage.app, prepare)
 
@@ -139,7 +141,7 @@ def palette_open() -> Scene:
         await ready(pilot, stage)
         await pilot.press("ctrl+p")
         listed = stage.app.screen.query_one(palette.CommandList)
-        await wait_until(pilot, lambda: listed.option_count > 3 and listed.region.height > 3)
+        await until(lambda: listed.option_count > 3 and listed.region.height > 3, pilot)
 
     return Scene(stage.app, prepare)
 
@@ -150,13 +152,13 @@ def queue() -> Scene:
 
     async def prepare(pilot: Pilot[int]) -> None:
         await ready(pilot, stage)
-        await ask(pilot, QUESTION)
-        stage.engine.release(6)
-        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == 6)
-        await pilot.press("f6")
-        await ask(pilot, "How do I choose W, N and G?")
-        await ask(pilot, "Is it the same text?")
-        await wait_until(pilot, lambda: len(stage.session.waiting) == 2)
+        async with brings(lambda: stage.app.query_one(SpeedPanel)._steps == 6, pilot):
+            await ask(pilot, QUESTION)
+            stage.engine.release(6)
+        async with brings(lambda: len(stage.session.waiting) == 2, pilot):
+            await pilot.press("f6")
+            await ask(pilot, "How do I choose W, N and G?")
+            await ask(pilot, "Is it the same text?")
 
     return Scene(stage.app, prepare)
 
@@ -167,12 +169,12 @@ def error() -> Scene:
 
     async def prepare(pilot: Pilot[int]) -> None:
         await ready(pilot, stage)
-        await ask(pilot, QUESTION)
-        stage.engine.release(6)
-        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == 6)
-        stage.engine.break_off()
-        stage.engine.fail_fatally()
-        await wait_until(pilot, lambda: "ended" in stage.activity)
+        async with brings(lambda: stage.app.query_one(SpeedPanel)._steps == 6, pilot):
+            await ask(pilot, QUESTION)
+            stage.engine.release(6)
+        async with brings(lambda: "ended" in stage.activity, pilot):
+            stage.engine.break_off()
+            stage.engine.fail_fatally()
 
     return Scene(stage.app, prepare)
 
@@ -189,9 +191,9 @@ def conversations(folder: Path, *keys: str) -> Scene:
 
     async def prepare(pilot: Pilot[int]) -> None:
         await ready(pilot, stage)
-        await pilot.press("ctrl+o")
-        await wait_until(pilot, lambda: stage.app.screen is not stage.screen)
-        await wait_until(pilot, lambda: bool(stage.app.screen.query_one(OptionList).option_count))
+        async with brings(lambda: stage.app.screen is not stage.screen, pilot):
+            await pilot.press("ctrl+o")
+        await until(lambda: bool(stage.app.screen.query_one(OptionList).option_count), pilot)
         await pilot.press(*keys)
 
     return Scene(stage.app, prepare)
@@ -205,7 +207,7 @@ def race(*keys: str) -> Scene:
     screen = RaceScreen(Measuring(FakeEngine(), [Message(role="user", content="How does lookahead decoding work?")]))
 
     async def prepare(pilot: Pilot[int]) -> None:
-        await wait_until(pilot, lambda: screen.track is not None)
+        await until(lambda: screen.track is not None, pilot)
         await pilot.press("home", *keys)
 
     return Scene(LadechatApp(screen), prepare)
@@ -218,9 +220,9 @@ def measuring() -> Scene:
     screen = RaceScreen(race)
 
     async def prepare(pilot: Pilot[int]) -> None:
-        await wait_until(pilot, lambda: len(race.lanes) == 4)
-        engine.release(30)
-        await wait_until(pilot, lambda: "30 passes so far" in screen.query_one(Transport).facts)
+        await until(lambda: len(race.lanes) == 4, pilot)
+        async with brings(lambda: "30 passes so far" in screen.query_one(Transport).facts, pilot):
+            engine.release(30)
 
     return Scene(LadechatApp(screen), prepare)
 
@@ -228,7 +230,7 @@ def measuring() -> Scene:
 def replay(*keys: str) -> Scene:
     """A recording, held at a step."""
     app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[0])))
-    return Scene(app, lambda pilot: _press(pilot, "space", "home", *["right"] * 14, *keys))
+    return Scene(app, lambda pilot: _press(pilot, "home", *["right"] * 14, *keys))
 
 
 async def _press(pilot: Pilot[int], *keys: str) -> None:
@@ -242,7 +244,7 @@ def lesson(progress: Progress, phase: Phase) -> Scene:
     async def prepare(pilot: Pilot[int]) -> None:
         screen = app.screen
         assert isinstance(screen, LearnScreen)
-        await wait_until(pilot, lambda: screen.lesson.place == progress.card)
-        await wait_until(pilot, lambda: screen.lesson.page.phase is phase)
+        await until(lambda: screen.lesson.place == progress.card, pilot)
+        await until(lambda: screen.lesson.page.phase is phase, pilot)
 
     return Scene(app, prepare)

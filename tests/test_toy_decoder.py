@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -33,16 +33,15 @@ from ladechat.session.replay import Recording
 from ladechat.widgets.sliders import ParameterSlider, Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Driver, ask
+from tests.app.stage import ask
 from tests.toy_decoder import INFO, TIMES
+from tests.waiting import brings, until
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = (sys.executable, "-m", "tests.toy_decoder")
 """`ladechat` with the toy. The process of these tests knows nothing of it."""
 ENGINE = (*PROGRAM, "engine", "--device", "cpu", "--dtype", "float32")
 QUESTION = "What is the n-gram pool?"
-PATIENT_FRAMES = 6000
-"""An engine starts in many seconds on a busy machine."""
 
 
 @pytest.fixture(autouse=True)
@@ -63,14 +62,6 @@ def printed(*arguments: str) -> str:
     done = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return " ".join(done.stdout.split())
-
-
-async def wait_until(pilot: Driver, condition: Callable[[], bool]) -> None:
-    for _ in range(PATIENT_FRAMES):
-        if condition():
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"never came true; the screen says: {whole_text(pilot.app)!r}")
 
 
 def test_it_is_known_to_nobody_here() -> None:
@@ -138,18 +129,18 @@ async def test_the_app_offers_it_and_a_recording_of_it_replays(tmp_path: Path) -
     app = LadechatApp(ChatScreen(session, "demo"), session)
     async with app.run_test() as pilot:
         status = app.query_one(StatusLine)
-        await wait_until(pilot, lambda: status.activity == "ready")
+        await until(lambda: status.activity == "ready", pilot)
         commands = {one.title: one for one in app.get_system_commands(app.screen)}
         assert commands["Decoder: toy guesses"].help == INFO.help
-        commands["Decoder: toy guesses"].callback()
-        await wait_until(pilot, lambda: status.decoder == "toy guesses")
+        async with brings(lambda: status.decoder == "toy guesses", pilot):
+            commands["Decoder: toy guesses"].callback()
         (slider,) = app.query_one(Sliders).parameter_sliders
         assert (slider.parameter, slider.value) == (TIMES, 2)
-        slider.focus()
-        await pilot.press("6")
-        await wait_until(pilot, lambda: session.wished.parameters.get("times") == 6)
-        await ask(pilot, QUESTION)
-        await wait_until(pilot, lambda: " tokens a pass" in whole_text(app))
+        async with brings(lambda: session.wished.parameters.get("times") == 6, pilot):
+            slider.focus()
+            await pilot.press("6")
+        async with brings(lambda: " tokens a pass" in whole_text(app), pilot):
+            await ask(pilot, QUESTION)
     recorder.stop()
     await session.close()
 
@@ -160,8 +151,8 @@ async def test_the_app_offers_it_and_a_recording_of_it_replays(tmp_path: Path) -
     assert {source for step in steps if step.draft is not None for source in step.draft.sources} == {"toy"}
     replay = LadechatApp(ReplayScreen(recording))
     async with replay.run_test() as pilot:
-        await pilot.press("end")
-        await wait_until(pilot, lambda: answer in whole_text(replay))
+        async with brings(lambda: answer in whole_text(replay), pilot):
+            await pilot.press("end")
         assert replay.query_one(StatusLine).decoder == "toy guesses"
         shown = [one.parameter for one in replay.query(ParameterSlider) if one.display]
         assert shown == [TIMES]

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from textual.pilot import Pilot
-from textual.widgets import Footer
 
 from ladechat.app import LadechatApp
 from ladechat.export.cells import Screen, screen_of
@@ -20,6 +19,7 @@ from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
 from ladechat.widgets.cells import printable, shorten
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.panel import Panel
 
 FRAMES_PER_SECOND = 15
@@ -111,7 +111,7 @@ class Film(ABC):
 
         async def work_then_leave(pilot: Pilot[object]) -> None:
             nonlocal done
-            self.app.screen.query_one(Footer).display = False  # nobody can press its keys
+            self.app.screen.query_one(KeyFooter).display = False  # nobody can press its keys
             await self._settle(pilot)
             self.app.clear_notifications()  # they are for who exports, and go by another clock
             await self._settle(pilot)

@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
-from textual.widgets import Footer
 
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
@@ -34,6 +33,7 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.state import State
 from ladechat.widgets.formatting import name_of
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.later import call_later
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
@@ -97,7 +97,7 @@ class ChatScreen(
 
     def compose(self) -> ComposeResult:
         yield self.view
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     def on_mount(self) -> None:

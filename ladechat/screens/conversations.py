@@ -8,13 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Label, OptionList
+from textual.widgets import Input, Label, OptionList
 
 from ladechat.keys import CONVERSATIONS_KEYS
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import counted, name_of
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
@@ -70,7 +71,7 @@ class ConversationsScreen(Screen[Chosen | None]):
         yield self._said
         yield self._list
         yield MessageLine()
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     async def on_mount(self) -> None:

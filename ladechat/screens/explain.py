@@ -8,10 +8,11 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from ladechat.keys import EXPLAIN_KEYS
 from ladechat.widgets.cells import printable
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
@@ -38,7 +39,7 @@ class ExplainScreen(ModalScreen[None]):
                 yield Static(Content(printable(name)), classes="heading")
                 yield Static(Content(printable(text)))
         yield MessageLine()
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def action_close(self) -> None:
         """Back to the screen below."""

@@ -9,12 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from ladechat.commands import COMMANDS
 from ladechat.keys import HELP_KEYS, key_names
 from ladechat.protocol import DecoderInfo
 from ladechat.widgets.cells import printable
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
@@ -65,7 +66,7 @@ class HelpScreen(ModalScreen[None]):
                 yield Static(heading, classes="heading")
                 yield Static(_table(rows))
         yield MessageLine()
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def _sections(self) -> Iterable[tuple[str, Rows]]:
         """What explains the colours, in a few lines; then keys, for which most people come; then all the rest."""

@@ -12,7 +12,6 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
@@ -26,6 +25,7 @@ from ladechat.screens.lesson_sliders import change_by, setting_of
 from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.state import State
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.lesson_box import LessonBox
 from ladechat.widgets.lesson_panels import LessonPanels
@@ -87,7 +87,7 @@ class LearnScreen(Screen[None]):
         yield self._timeline
         yield MessageLine()
         yield self._status
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     def on_mount(self) -> None:

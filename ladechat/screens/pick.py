@@ -6,9 +6,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Label, OptionList
+from textual.widgets import Input, Label, OptionList
 
 from ladechat.widgets.cells import printable
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
@@ -38,7 +39,7 @@ class PickScreen(ModalScreen[Result]):
             yield self._said
             yield self._list
         yield MessageLine()
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     async def on_mount(self) -> None:

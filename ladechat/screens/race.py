@@ -14,7 +14,6 @@ from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
@@ -26,6 +25,7 @@ from ladechat.session.race import Clock, Lane, Track
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.lane import LaneHead, Lanes, LaneView, Standing
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel, Row
@@ -98,7 +98,7 @@ class RaceScreen(Screen[None]):
         yield self._remarks
         yield MessageLine()
         yield self._transport
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     def on_mount(self) -> None:

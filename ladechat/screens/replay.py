@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import ActiveBinding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 from textual.worker import Worker
 
 from ladechat.keys import REPLAY_KEYS
@@ -30,6 +30,7 @@ from ladechat.session.player import Player
 from ladechat.session.replay import NotRead, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.search_line import SearchLine
 from ladechat.widgets.seek_bar import SeekBar
@@ -80,7 +81,7 @@ class ReplayScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield self.view
         yield self._search
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     def on_mount(self) -> None:

@@ -6,9 +6,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Label, TextArea
+from textual.widgets import Label, TextArea
 
 from ladechat.keys import SYSTEM_KEYS
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.prompt import typed
 from ladechat.widgets.too_small import TooSmall
@@ -32,7 +33,7 @@ class SystemPromptScreen(ModalScreen[str | None]):
             yield Label("How the model should behave, from the next question on", classes="heading")
             yield self._area
         yield MessageLine()
-        yield Footer(compact=True)
+        yield KeyFooter()
         yield TooSmall()
 
     def on_mount(self) -> None:

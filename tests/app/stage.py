@@ -1,8 +1,8 @@
 """The whole app on a stage: with a scripted engine, and with what tests ask of its screen."""
 
-from collections.abc import Callable
 from typing import Any
 
+from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.selection import Selection
@@ -17,12 +17,14 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
 from ladechat.widgets.flow import safe
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import Message
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.sliders import ParameterSlider, Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from tests.fake_engine import ANSWER, FakeEngine
+from tests.waiting import brings
 
 Driver = Pilot[int]
 SHOWN_ANSWER = safe(ANSWER)
@@ -75,6 +77,11 @@ class Stage:
         return next(slider for slider in shown if slider.parameter.name == parameter)
 
     @property
+    def notice(self) -> str:
+        """What the app has said last; "" if it has said nothing."""
+        return self.notices[-1] if self.notices else ""
+
+    @property
     def text(self) -> str:
         """All of the conversation, however it is wrapped."""
         chosen = self.app.query_one(Transcript).get_selection(Selection(None, None))
@@ -110,19 +117,22 @@ def notices_of(app: LadechatApp) -> list[str]:
     return notices
 
 
-async def wait_until(pilot: Driver, condition: Callable[[], bool]) -> None:
-    """Let the app work until the condition holds."""
-    for _ in range(500):
-        if condition():
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"never came true; the screen ends with {pilot.app.query_one(Transcript)._lines[-8:]}")
+def footer_names(app: App[Any]) -> list[str]:
+    """What the keys in the footer do, from the left; the palette's is the last."""
+    footer = app.screen.query_one(KeyFooter)
+    return [key.description for key in (*footer.keys, footer.palette) if key is not None]
 
 
-async def opens(pilot: Driver, screen: type[Screen[Any]]) -> None:
-    """Let the app work until a screen of this kind is in front."""
-    await wait_until(pilot, lambda: isinstance(pilot.app.screen, screen))
+def footer_has_room(app: App[Any]) -> bool:
+    """Is every key of the footer to be read?"""
+    text = app.screen.query_one(KeyFooter).render_line(0).text
+    keys = app.screen.query_one(KeyFooter).keys
+    return all(key.shown in text and (key.group or key.description) in text for key in keys)
+
+
+def opens(pilot: Driver, screen: type[Screen[Any]]) -> brings:
+    """What is inside brings a screen of this kind to the front."""
+    return brings(lambda: isinstance(pilot.app.screen, screen), pilot)
 
 
 async def ask(pilot: Driver, text: str) -> None:
@@ -133,5 +143,5 @@ async def ask(pilot: Driver, text: str) -> None:
 
 async def answered(pilot: Driver, stage: Stage, text: str, times: int = 1) -> None:
     """Ask, and wait until that many answers are on the screen."""
-    await ask(pilot, text)
-    await wait_until(pilot, lambda: not stage.asking and stage.text.count(" tokens a pass") == times)
+    async with brings(lambda: not stage.asking and stage.text.count(" tokens a pass") == times, pilot):
+        await ask(pilot, text)

@@ -9,38 +9,39 @@ from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.waiting_questions import WaitingQuestions, rows
-from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
+from tests.waiting import brings, until
 
 
 async def test_escape_stops_a_download_and_a_restart_goes_on_with_it() -> None:
     stage = Stage(FakeEngine(hold_loading=True), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: bool(stage.activity))
+        await until(lambda: bool(stage.activity), pilot)
         doing = "fetching what is not cached"
-        stage.engine._say(
-            Loading(stage=1, stages=4, doing=doing, fraction=0.5, done_bytes=10**9, total_bytes=2 * 10**9)
-        )
-        await wait_until(pilot, lambda: doing in stage.activity)
-        await ask(pilot, "One?")
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: "The download was stopped; what has come is kept" in stage.text)
+        async with brings(lambda: doing in stage.activity, pilot):
+            stage.engine._say(
+                Loading(stage=1, stages=4, doing=doing, fraction=0.5, done_bytes=10**9, total_bytes=2 * 10**9)
+            )
+        async with brings(lambda: "The download was stopped; what has come is kept" in stage.text, pilot):
+            await ask(pilot, "One?")
+            await pilot.press("escape")
         assert stage.started[0].closed
         assert stage.prompt == "One?"
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await pilot.press("f5")
 
 
 async def test_a_question_asked_while_loading_is_shown_at_once_and_answered_when_ready() -> None:
     stage = Stage(FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: "reading the weights" in stage.activity)
-        await ask(pilot, "What is a window?")
-        await wait_until(pilot, lambda: "What is a window?" in stage.text)
+        await until(lambda: "reading the weights" in stage.activity, pilot)
+        async with brings(lambda: "What is a window?" in stage.text, pilot):
+            await ask(pilot, "What is a window?")
         assert stage.prompt == ""
         assert "pool" not in stage.text
-        stage.engine.finish_loading()
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.finish_loading()
         assert SHOWN_ANSWER in stage.text
         assert stage.text.index("You") < stage.text.index("What is a window?") < stage.text.index("demo model")
         assert stage.activity == "ready"
@@ -64,14 +65,14 @@ async def test_the_second_question_takes_the_whole_conversation_and_the_token_id
 async def test_questions_during_an_answer_wait_and_are_asked_in_order() -> None:
     stage = Stage(FakeEngine(answers=("first answer", "second answer", "third answer"), hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.asking)
-        await ask(pilot, "Two?")
-        await ask(pilot, "Three?")
-        await wait_until(pilot, lambda: "2 questions wait" in stage.status)
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: "2 questions wait" in stage.status, pilot):
+            await ask(pilot, "Two?")
+            await ask(pilot, "Three?")
         assert len(stage.engine.questions) == 1
-        stage.engine.release()
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
+            stage.engine.release()
         said = [stage.text.index(part) for part in ("One?", "first answer", "Two?", "second answer", "Three?", "third")]
         assert said == sorted(said)
         assert "wait" not in stage.status
@@ -81,29 +82,29 @@ async def test_questions_that_wait_are_seen_and_the_last_one_is_taken_back_for_e
     stage = Stage(FakeEngine(answers=("first answer", "second answer", "third answer"), hold_steps=True))
     async with stage.app.run_test(size=(80, 24)) as pilot:
         shown = stage.app.query_one(WaitingQuestions)
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.asking)
-        await pilot.press("up")
-        await wait_until(pilot, lambda: stage.prompt == "One?")
-        await ask(pilot, "[b]Two?\nand more")
-        await ask(pilot, " /Three?" * 30)
-        await wait_until(pilot, lambda: shown.region.height == 3)
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: stage.prompt == "One?", pilot):
+            await pilot.press("up")
+        async with brings(lambda: shown.region.height == 3, pilot):
+            await ask(pilot, "[b]Two?\nand more")
+            await ask(pilot, " /Three?" * 30)
         assert [shown.render_line(y).text.split()[1] for y in (1, 2)] == ["[b]Two?", "/Three?"]
         assert shown.render_line(2).text.rstrip().endswith("…")
         assert shown.region.bottom == stage.app.query_one(Prompt).region.y
 
-        await wait_until(pilot, lambda: "up" in stage.app.query_one(Prompt).passed_on)
-        await pilot.press("up")
-        await wait_until(pilot, lambda: stage.prompt.startswith(" /Three? /Three?"))
-        await wait_until(pilot, lambda: shown.region.height == 2)
-        await ask(pilot, "Three!")
-        stage.engine.release()
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        await until(lambda: "up" in stage.app.query_one(Prompt).passed_on, pilot)
+        async with brings(lambda: stage.prompt.startswith(" /Three? /Three?"), pilot):
+            await pilot.press("up")
+        await until(lambda: shown.region.height == 2, pilot)
+        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
+            await ask(pilot, "Three!")
+            stage.engine.release()
         asked = [question.messages[-1].content for question in stage.engine.questions]
         assert asked == ["One?", "[b]Two?\nand more", "Three!"]
         assert not shown.display and stage.prompt == ""
-        await pilot.press("up")
-        await wait_until(pilot, lambda: stage.prompt == "Three!")
+        async with brings(lambda: stage.prompt == "Three!", pilot):
+            await pilot.press("up")
 
 
 def test_of_many_questions_that_wait_the_first_and_the_last_are_shown() -> None:
@@ -114,24 +115,24 @@ def test_of_many_questions_that_wait_the_first_and_the_last_are_shown() -> None:
 async def test_an_empty_question_is_not_sent() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await ask(pilot, "   ")
-        await pilot.press("enter")
-        assert stage.engine.questions == []
-        assert not stage.asking
+        async with brings(lambda: len(stage.engine.questions) == 1, pilot):
+            await ask(pilot, "Something")
+        assert stage.engine.questions[0].messages[-1].content == "Something"
 
 
 async def test_the_prompt_takes_several_lines_and_brings_back_what_was_asked() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("a", "ctrl+j", "b", "enter")
-        await wait_until(pilot, lambda: not stage.asking)
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.engine.questions and not stage.asking, pilot):
+            await pilot.press("a", "ctrl+j", "b", "enter")
         assert stage.engine.questions[0].messages[-1].content == "a\nb"
-        await pilot.press("up")
-        assert stage.prompt == "a\nb"
-        await pilot.press("down")
-        assert stage.prompt == ""
+        async with brings(lambda: stage.prompt == "a\nb", pilot):
+            await pilot.press("up")
+        async with brings(lambda: stage.prompt == "", pilot):
+            await pilot.press("down")
 
 
 async def test_up_and_down_move_within_a_question_that_fills_several_rows() -> None:
@@ -142,19 +143,21 @@ async def test_up_and_down_move_within_a_question_that_fills_several_rows() -> N
         prompt = stage.app.query_one(Prompt)
         prompt.load_text(long)
         prompt.move_cursor(prompt.document.end)
-        await pilot.press("up")
+        end = prompt.cursor_location
+        async with brings(lambda: prompt.cursor_location != end, pilot):
+            await pilot.press("up")
+        async with brings(lambda: prompt.cursor_location == end, pilot):
+            await pilot.press("down", "down")
         assert stage.prompt == long
-        await pilot.press("down", "down")
-        assert stage.prompt == long
-        prompt.move_cursor((0, 0))
-        await pilot.press("up")
-        assert stage.prompt == "One?"
+        async with brings(lambda: stage.prompt == "One?", pilot):
+            prompt.move_cursor((0, 0))
+            await pilot.press("up")
 
 
 async def test_the_welcome_is_said_first_and_not_sent() -> None:
     stage = Stage(welcome=welcome("demo"))
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         assert not stage.app.query_one(Transcript).max_scroll_y
         for panel in stage.app.query_one(SidePanels).query(Panel):
             width, height = panel.content_size
@@ -168,7 +171,6 @@ async def test_a_question_that_is_too_long_stays_in_the_prompt(monkeypatch: pyte
     monkeypatch.setattr("ladechat.screens.chat.MOST_TEXT", 10)
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "more than ten characters")
-        await wait_until(pilot, lambda: bool(stage.notices))
-        assert "More than 10 characters are not sent" in stage.notices[0]
+        async with brings(lambda: "More than 10 characters are not sent" in stage.notice, pilot):
+            await ask(pilot, "more than ten characters")
         assert stage.prompt == "more than ten characters" and stage.engine.questions == []

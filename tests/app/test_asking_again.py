@@ -9,16 +9,17 @@ from ladechat.app import LadechatApp
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
-from tests.app.stage import Stage, answered, ask, wait_until
+from tests.app.stage import Stage, answered, ask
 from tests.app.test_conversations import (
-    back_in_chat,
     kept,
+    leads_back,
     new_stage,
     show_list,
     three,
 )
 from tests.app.test_race_from_chat import raced
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 
 
 def editing(stage: Stage) -> bool:
@@ -30,10 +31,10 @@ async def test_a_question_that_the_cache_holds_is_not_said_to_be_read_while_its_
     stage = Stage(FakeEngine(hold_steps=True))
     stage.engine.prompt_cached = True
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.activity == "reading the question …")
-        stage.engine.release(2)
-        await wait_until(pilot, lambda: stage.activity == "answering …")
+        async with brings(lambda: stage.activity == "reading the question …", pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: stage.activity == "answering …", pilot):
+            stage.engine.release(2)
 
 
 async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -> None:
@@ -41,12 +42,12 @@ async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
-        await pilot.press("ctrl+r")
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
+            await pilot.press("ctrl+r")
         assert "second answer" not in stage.text and stage.text.count("Two?") == 1
         said = [message.content for message in stage.engine.questions[2].messages]
         assert said == ["One?", "first answer", "Two?"]
-        assert "temperature 0" in stage.notices[-1]
+        assert "temperature 0" in stage.notice
     assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
 
 
@@ -54,24 +55,26 @@ async def test_the_last_question_is_edited_and_it_and_its_answer_stay_until_the_
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await pilot.press("x", "ctrl+t")
-        assert "in the prompt first" in stage.notices[-1] and not editing(stage)
-        await pilot.press("backspace", "ctrl+t", "ctrl+b", "escape")
-        assert editing(stage) and stage.prompt == "One?"  # the look back was left first
-        await pilot.press("!", "escape")
-        assert not editing(stage) and stage.prompt == ""
-        await pilot.press("ctrl+z")
-        assert not editing(stage) and stage.prompt == "One?!"
+        async with brings(lambda: "in the prompt first" in stage.notice and not editing(stage), pilot):
+            await pilot.press("x", "ctrl+t")
+        async with brings(lambda: editing(stage) and stage.prompt == "One?", pilot):
+            await pilot.press("backspace", "ctrl+t", "ctrl+b", "escape")
+        async with brings(lambda: not editing(stage) and stage.prompt == "", pilot):
+            await pilot.press("!", "escape")
+        async with brings(lambda: not editing(stage) and stage.prompt == "One?!", pilot):
+            await pilot.press("ctrl+z")
         await answered(pilot, stage, "Two?", times=2)
-        await pilot.press("ctrl+t", "backspace", *" now?")
-        assert editing(stage) and "first answer" in stage.text and "second answer" in stage.text
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        async with brings(
+            lambda: editing(stage) and "first answer" in stage.text and "second answer" in stage.text, pilot
+        ):
+            await pilot.press("ctrl+t", "backspace", *" now?")
+        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
+            await pilot.press("enter")
         assert "second answer" not in stage.text and not editing(stage)
         said = [message.content for message in stage.engine.questions[2].messages]
         assert said == ["One?", "first answer", "Two now?"]
-        await pilot.press("ctrl+t")
-        assert editing(stage)  # and so the program ends
+        async with brings(lambda: editing(stage), pilot):
+            await pilot.press("ctrl+t")
     assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
 
 
@@ -82,20 +85,20 @@ async def test_what_else_is_begun_ends_the_editing_and_takes_nothing_away(tmp_pa
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         for keys in (["ctrl+u", "shift+tab"], ["ctrl+u", *"/look", "enter"], ["!", "ctrl+r"]):
-            await pilot.press("ctrl+t")
-            assert editing(stage)
-            await pilot.press(*keys)
-            await wait_until(pilot, lambda: not editing(stage) and stage.prompt == "" and not stage.asking)
+            async with brings(lambda: editing(stage), pilot):
+                await pilot.press("ctrl+t")
+            async with brings(lambda: not editing(stage) and stage.prompt == "" and not stage.asking, pilot):
+                await pilot.press(*keys)
         assert len(chat.questions) == 2 and stage.text.count("One?") == 1
         await pilot.press("ctrl+t", "!")
         await raced(pilot, stage)
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape")
         assert not editing(stage) and stage.prompt == "One?!"
-        await pilot.press("ctrl+u", "ctrl+t", "ctrl+u", *"Two?")  # cleared, and typed anew
-        assert editing(stage)
-        await pilot.press("ctrl+l")
-        await wait_until(pilot, lambda: not editing(stage) and stage.prompt == "")
+        async with brings(lambda: editing(stage), pilot):
+            await pilot.press("ctrl+u", "ctrl+t", "ctrl+u", *"Two?")  # cleared, and typed anew
+        async with brings(lambda: not editing(stage) and stage.prompt == "", pilot):
+            await pilot.press("ctrl+l")
     assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?"]
 
 
@@ -103,9 +106,9 @@ async def test_what_else_is_begun_ends_the_editing_and_takes_nothing_away(tmp_pa
 async def test_there_is_nothing_to_take_back_before_an_answer(tmp_path: Path, key: str) -> None:
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press(key)
-        await wait_until(pilot, lambda: stage.notices == ["Nothing has been answered yet."])
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.notices == ["Nothing has been answered yet."], pilot):
+            await pilot.press(key)
 
 
 async def test_an_answered_question_is_edited_that_stands_above_one_that_failed(tmp_path: Path) -> None:
@@ -114,12 +117,12 @@ async def test_an_answered_question_is_edited_that_stands_above_one_that_failed(
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         stage.engine.fail_next = "message_too_long"
-        await ask(pilot, "Three?")
-        await wait_until(pilot, lambda: stage.prompt == "Three?")
-        await pilot.press("ctrl+u", "ctrl+t")
-        await wait_until(pilot, lambda: stage.prompt == "Two?")
-        await pilot.press("backspace", *" now?", "enter")
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
+        async with brings(lambda: stage.prompt == "Three?", pilot):
+            await ask(pilot, "Three?")
+        async with brings(lambda: stage.prompt == "Two?", pilot):
+            await pilot.press("ctrl+u", "ctrl+t")
+        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
+            await pilot.press("backspace", *" now?", "enter")
         assert "One?" in stage.text and "Two?" not in stage.text and "Three?" not in stage.text
 
 
@@ -131,20 +134,20 @@ async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> 
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "Before?")
         await show_list(pilot, stage, 4)
-        await pilot.press("down", "enter")
-        await back_in_chat(pilot, stage)
+        async with leads_back(pilot, stage):
+            await pilot.press("down", "enter")
         await answered(pilot, stage, "Once?")
-        await pilot.press("ctrl+r")
-        await wait_until(pilot, lambda: "third answer" in stage.text and not stage.asking)
-        await pilot.press("ctrl+t", "escape", "ctrl+t", "!", "enter")
-        await wait_until(pilot, lambda: "Once?!" in stage.text and not stage.asking)
+        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
+            await pilot.press("ctrl+r")
+        async with brings(lambda: "Once?!" in stage.text and not stage.asking, pilot):
+            await pilot.press("ctrl+t", "escape", "ctrl+t", "!", "enter")
         shown = stage.text
     recording = Recording.read(tmp_path / "talk.jsonl")
     assert recording.closed and recording.notices == []
     screen = ReplayScreen(recording)
     app = LadechatApp(screen)
     async with app.run_test() as pilot:
-        await pilot.pause()
+        await until(lambda: isinstance(app.screen, ReplayScreen), pilot)
 
         def text_at(place: int) -> str:
             screen.go(place)

@@ -31,11 +31,12 @@ from ladechat.session.replay import Recording
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.side import SidePanels, View
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered, ask, opens, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, opens
 from tests.app.test_learn import Room as Lessons
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 from tests.session.streams import GOLDEN
+from tests.waiting import brings, until
 
 SCREENS: list[type[Screen[Any]]] = [
     ChatScreen,
@@ -101,19 +102,19 @@ def test_no_key_means_two_things_on_a_screen(screen: type[Screen[Any]]) -> None:
 async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=(120, 40)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         seen = acting(stage.screen)
-        await ask(pilot, "One?")
-        await ask(pilot, "Two?")
-        stage.engine.release(PAUSED)
-        await wait_until(pilot, lambda: len(stage.app.query_one(SidePanels).answer) == PAUSED)
+        async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == PAUSED, pilot):
+            await ask(pilot, "One?")
+            await ask(pilot, "Two?")
+            stage.engine.release(PAUSED)
         await pilot.press("space")
         seen |= acting(stage.screen)
         await pilot.press("left")
         seen |= acting(stage.screen)
-        stage.engine.release()
-        await pilot.press("escape", "space")
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.release()
+            await pilot.press("escape", "space")
         await pilot.press("ctrl+t")
         seen |= acting(stage.screen)
         assert seen == set(meanings(ChatScreen))
@@ -123,10 +124,10 @@ async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
 async def test_each_meaning_of_a_key_of_the_lessons_has_its_time() -> None:
     room = Lessons(FakeEngine(), progress=Progress("one_token", 2))
     async with room.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: room.place == ("one_token", 2))
+        await until(lambda: room.place == ("one_token", 2), pilot)
         seen = acting(room.screen)
-        await pilot.press("1", "enter")
-        await room.told(pilot)
+        async with brings(lambda: room.screen.lesson.page.outcome is not None, pilot):
+            await pilot.press("1", "enter")
         seen |= acting(room.screen)
         await pilot.press("enter")
         seen |= acting(room.screen)
@@ -140,16 +141,16 @@ async def test_each_key_of_the_list_of_conversations_has_its_time(tmp_path: Path
         write(tmp_path, f"{number}", exchange(f"Question {number}?"))
     stage = Stage(store=ConversationStore(tmp_path))
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ctrl+o")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ConversationsScreen))
+        async with brings(lambda: isinstance(stage.app.screen, ConversationsScreen), pilot):
+            await pilot.press("ctrl+o")
         screen = stage.app.screen
-        await wait_until(pilot, lambda: screen.query_one(OptionList).option_count == 60)
+        await until(lambda: screen.query_one(OptionList).option_count == 60, pilot)
         seen = acting(screen)
         await moves_by_keys(pilot)
         await pilot.press("f2")
         seen |= acting(screen)
-        await pilot.press("escape", "f8")
-        await wait_until(pilot, lambda: screen.query_one(OptionList).option_count == 59)
+        async with brings(lambda: screen.query_one(OptionList).option_count == 59, pilot):
+            await pilot.press("escape", "f8")
         assert seen | acting(screen) == set(meanings(ConversationsScreen))
 
 
@@ -171,18 +172,18 @@ async def test_lists_move_by_keys_and_escape_leaves_them_as_it_leaves_the_system
         write(tmp_path, f"{number}", exchange(model=f"owner/model-{number}"))
     stage = Stage(store=ConversationStore(tmp_path), system="Be brief.")
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         for command, opened in (("/settings", SettingsScreen), ("/model", ModelsScreen)):
-            await ask(pilot, command)
-            await opens(pilot, opened)
-            await wait_until(pilot, lambda: stage.app.screen.query_one(OptionList).option_count > 10)
+            async with opens(pilot, opened):
+                await ask(pilot, command)
+            await until(lambda: stage.app.screen.query_one(OptionList).option_count > 10, pilot)
             await moves_by_keys(pilot)
-            await pilot.press("escape")
-            await wait_until(pilot, lambda: stage.app.screen is stage.screen)
-        await ask(pilot, "/system")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, SystemPromptScreen))
-        await pilot.press("x", "escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+            async with brings(lambda: stage.app.screen is stage.screen, pilot):
+                await pilot.press("escape")
+        async with brings(lambda: isinstance(stage.app.screen, SystemPromptScreen), pilot):
+            await ask(pilot, "/system")
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("x", "escape")
         assert stage.session.conversation.system == "Be brief."
         assert [type(one).__name__ for one in stage.engine.commands] in ([], ["Watch"])
 
@@ -211,10 +212,10 @@ async def test_ctrl_q_leaves_from_every_screen_above_the_chat(tmp_path: Path, mo
             (SystemPromptScreen, lambda: ask(pilot, "/system")),
         ]
         for screen, open_it in opened_by:
-            await open_it()
-            await opens(pilot, screen)
-            await pilot.press("ctrl+q", "escape")
-            await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+            async with opens(pilot, screen):
+                await open_it()
+            async with brings(lambda: stage.app.screen is stage.screen, pilot):
+                await pilot.press("ctrl+q", "escape")
             wanted.append(screen.__name__)
         assert left == wanted
 
@@ -224,8 +225,7 @@ async def test_ctrl_q_leaves_from_every_screen_above_the_chat(tmp_path: Path, mo
 async def test_keys_that_lessons_are_left_by_and_scrolled_by(key: str) -> None:
     room = Lessons(FakeEngine(), progress=Progress("verification", 2))
     async with room.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: room.place == ("verification", 2))
-        await room.told(pilot)
+        await until(lambda: room.at("verification", 2), pilot)
         predicted = []
         for answer in "43":  # there are three
             await pilot.press(answer)
@@ -234,10 +234,11 @@ async def test_keys_that_lessons_are_left_by_and_scrolled_by(key: str) -> None:
         await pilot.press("pageup")
         transcript = room.screen.query_one(Transcript)
         assert transcript.scroll_offset.y == 0
-        await pilot.press("pagedown")
-        await wait_until(pilot, lambda: transcript.scroll_offset.y == transcript.max_scroll_y)
-        await pilot.press(key)
-        await wait_until(pilot, lambda: room.app.return_code == 0)
+        assert transcript.max_scroll_y > 0
+        async with brings(lambda: transcript.scroll_offset.y == transcript.max_scroll_y, pilot):
+            await pilot.press("pagedown")
+        async with brings(lambda: room.app.return_code == 0, pilot):
+            await pilot.press(key)
 
 
 @pytest.mark.full
@@ -245,31 +246,31 @@ async def test_keys_that_lessons_are_left_by_and_scrolled_by(key: str) -> None:
 async def test_each_key_of_a_replay_that_it_shares_with_the_chat(key: str) -> None:
     app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[0])))
     async with app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: isinstance(app.screen, ReplayScreen))
+        await until(lambda: isinstance(app.screen, ReplayScreen), pilot)
         await pilot.press("end")
         transcript, side = app.query_one(Transcript), app.query_one(SidePanels)
-        await wait_until(pilot, lambda: transcript.follows_end and transcript.max_scroll_y > 0)
+        await until(lambda: transcript.follows_end and transcript.max_scroll_y > 0, pilot)
         bottom = transcript.scroll_offset.y
-        await pilot.press("pageup")
-        await wait_until(pilot, lambda: transcript.scroll_offset.y < bottom)
-        await pilot.press("pagedown")
-        await wait_until(pilot, lambda: transcript.scroll_offset.y == bottom)
+        async with brings(lambda: transcript.scroll_offset.y < bottom, pilot):
+            await pilot.press("pageup")
+        async with brings(lambda: transcript.scroll_offset.y == bottom, pilot):
+            await pilot.press("pagedown")
         displayed = []
         for _ in range(2):
             await pilot.press("f2")
             displayed.append(side.display)
         assert displayed == [False, True]
-        await pilot.press("f4", "f10", "ctrl+g")
-        assert side.shown is View.MASK and transcript.formatted
+        async with brings(lambda: side.shown is View.MASK and transcript.formatted, pilot):
+            await pilot.press("f4", "f10", "ctrl+g")
         assert app.palette.look is Look.DEMO
-        await pilot.press("question_mark")
-        await wait_until(pilot, lambda: isinstance(app.screen, ExplainScreen))
-        await pilot.press("question_mark")
-        await wait_until(pilot, lambda: isinstance(app.screen, ReplayScreen))
-        await pilot.press("f8")
-        assert app.clipboard
-        await pilot.press(key)
-        await wait_until(pilot, lambda: app.return_code == 0)
+        async with brings(lambda: isinstance(app.screen, ExplainScreen), pilot):
+            await pilot.press("question_mark")
+        async with brings(lambda: isinstance(app.screen, ReplayScreen), pilot):
+            await pilot.press("question_mark")
+        async with brings(lambda: app.clipboard, pilot):
+            await pilot.press("f8")
+        async with brings(lambda: app.return_code == 0, pilot):
+            await pilot.press(key)
 
 
 # --- commands and the palette -----------------------------------------------------------------------------------------
@@ -286,12 +287,12 @@ async def test_every_slash_command_and_every_entry_of_the_palette_runs_its_actio
         return True
 
     async with stage.app.run_test(size=(120, 40)) as pilot:
-        await ask(pilot, "One?")  # a pause has something to act on
-        await wait_until(pilot, lambda: stage.asking)
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")  # a pause has something to act on
         monkeypatch.setattr(stage.app, "run_action", run)
         for command in COMMANDS:
             stage.app.query_one(Prompt).post_message(Prompt.Commanded(command.name + " 1" * command.needs_argument))
-        await wait_until(pilot, lambda: asked == [command.action for command in COMMANDS])
+        await until(lambda: asked == [command.action for command in COMMANDS], pilot)
 
         asked.clear()
         now = [one for one in bindings_of(ChatScreen) if stage.screen.check_action(one.action, ())]

@@ -20,9 +20,10 @@ from ladechat.session.model_trial import NewEngine
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.command_list import SlashCommandList
 from ladechat.widgets.prompt import Prompt
-from tests.app.stage import Driver, Stage, answered, ask, notices_of, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, notices_of
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
+from tests.waiting import brings, until
 
 
 class Room(Stage):
@@ -60,22 +61,22 @@ async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
         shown = stage.app.query_one(SlashCommandList)
-        await pilot.press("slash")
-        await wait_until(pilot, lambda: shown.option_count == len(COMMANDS) and shown.display)
+        async with brings(lambda: shown.option_count == len(COMMANDS) and shown.display, pilot):
+            await pilot.press("slash")
         room = shown.scrollable_content_region.width - 2  # of 80 columns, with a cell at either side
         assert [row for option in shown.options if cell_len(row := str(option.prompt)) > room] == []
-        await pilot.press("m", "o")
-        await wait_until(pilot, lambda: shown.marked == find("model") and shown.option_count == 1)
-        await pilot.press("tab")
-        await wait_until(pilot, lambda: stage.prompt == "/model " and not shown.display)
-        await pilot.press(*["backspace"] * 7, "slash")
-        await wait_until(pilot, lambda: shown.display)
-        await pilot.press("down", "down", "up")
-        assert shown.marked == COMMANDS[1]
-        await pilot.press("escape")
-        assert not shown.display and stage.prompt == "/"
-        await pilot.press("backspace", "slash", "h", "e", "enter")
-        await wait_until(pilot, lambda: type(stage.app.screen).__name__ == "HelpScreen")
+        async with brings(lambda: shown.marked == find("model") and shown.option_count == 1, pilot):
+            await pilot.press("m", "o")
+        async with brings(lambda: stage.prompt == "/model " and not shown.display, pilot):
+            await pilot.press("tab")
+        async with brings(lambda: shown.display, pilot):
+            await pilot.press(*["backspace"] * 7, "slash")
+        async with brings(lambda: shown.marked == COMMANDS[1], pilot):
+            await pilot.press("down", "down", "up")
+        async with brings(lambda: not shown.display and stage.prompt == "/", pilot):
+            await pilot.press("escape")
+        async with brings(lambda: type(stage.app.screen).__name__ == "HelpScreen", pilot):
+            await pilot.press("backspace", "slash", "h", "e", "enter")
         assert stage.engine.questions == []
 
 
@@ -83,30 +84,30 @@ async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
 async def test_behind_a_command_with_fixed_choices_these_are_listed() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         shown = stage.app.query_one(SlashCommandList)
         prompt = stage.app.query_one(Prompt)
         await pilot.press(*"/dec", "tab")
         decoders = stage.screen.view.presenter.decoders
-        await wait_until(pilot, lambda: shown.display and shown.option_count == len(decoders))
+        await until(lambda: shown.display and shown.option_count == len(decoders), pilot)
         assert stage.prompt == "/decoder "
-        await pilot.press("p", "l", "a")  # what the screen calls it is found too
-        await wait_until(pilot, lambda: shown.option_count == 1)
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: stage.session.wished.decoder == "autoregressive")
-        prompt.load_text("/theme ")
-        await wait_until(pilot, lambda: shown.option_count == len(stage.app.available_themes))
-        prompt.load_text("/model ")
-        await wait_until(pilot, lambda: not shown.display)
+        async with brings(lambda: shown.option_count == 1, pilot):
+            await pilot.press("p", "l", "a")  # what the screen calls it is found too
+        async with brings(lambda: stage.session.wished.decoder == "autoregressive", pilot):
+            await pilot.press("enter")
+        async with brings(lambda: shown.option_count == len(stage.app.available_themes), pilot):
+            prompt.load_text("/theme ")
+        async with brings(lambda: not shown.display, pilot):
+            prompt.load_text("/model ")
 
 
 async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         for text in ("/window 9", "/n 4", "/temperature 0.5", "/top-k 40", "/decoder suffix matching"):
             await ask(pilot, text)
-        await wait_until(pilot, lambda: len(stage.engine.commands) == 5)
+        await until(lambda: len(stage.engine.commands) == 5, pilot)
         assert stage.engine.commands == [
             Configure(decoder="lookahead", parameters={"window": 9}),
             Configure(parameters={"ngram": 4}),
@@ -114,59 +115,62 @@ async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
             Configure(top_k=40),
             Configure(decoder="suffix"),
         ]
-        await ask(pilot, "/temperature 9")
-        assert stage.notices[-1] == "temperature has to be a number from 0 to 5, not '9'."
-        await ask(pilot, "/temperature")
-        assert stage.notices[-1] == "It takes something more: /temperature NUMBER." and stage.prompt == "/temperature "
+        async with brings(lambda: stage.notice == "temperature has to be a number from 0 to 5, not '9'.", pilot):
+            await ask(pilot, "/temperature 9")
+        async with brings(
+            lambda: stage.notice == "It takes something more: /temperature NUMBER." and stage.prompt == "/temperature ",
+            pilot,
+        ):
+            await ask(pilot, "/temperature")
 
 
 async def test_enter_runs_what_is_typed_by_then_and_not_what_the_list_held_before() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
         prompt = stage.app.query_one(Prompt)
-        prompt.insert("/l")
-        await wait_until(pilot, lambda: prompt.commands.display)
-        prompt.load_text("/decoder lookahead")
-        prompt.action_send()
-        await wait_until(pilot, lambda: stage.session.wished.decoder == "lookahead")
+        async with brings(lambda: prompt.commands.display, pilot):
+            prompt.insert("/l")
+        async with brings(lambda: stage.session.wished.decoder == "lookahead", pilot):
+            prompt.load_text("/decoder lookahead")
+            prompt.action_send()
 
 
 async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "/modle x")
-        await wait_until(pilot, lambda: stage.prompt == "/modle x")
-        assert "did you mean /model?" in stage.notices[-1]
-        await ask(pilot, " /etc is what?")
-        await wait_until(pilot, lambda: len(stage.engine.questions) == 1 and not stage.asking)
-        await ask(pilot, "//etc?")
-        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.asking)
+        async with brings(lambda: stage.prompt == "/modle x", pilot):
+            await ask(pilot, "/modle x")
+        assert "did you mean /model?" in stage.notice
+        async with brings(lambda: len(stage.engine.questions) == 1 and not stage.asking, pilot):
+            await ask(pilot, " /etc is what?")
+        async with brings(lambda: len(stage.engine.questions) == 2 and not stage.asking, pilot):
+            await ask(pilot, "//etc?")
         said = [question.messages[-1].content for question in stage.engine.questions]
         assert said == ["/etc is what?", "/etc?"]
-        await pilot.press("up", "up")
-        assert stage.prompt == " /etc is what?"
-        await pilot.press("ctrl+u", "slash")  # what was emptied is nothing from the past any more
-        await wait_until(pilot, lambda: stage.app.query_one(SlashCommandList).display)
+        async with brings(lambda: stage.prompt == " /etc is what?", pilot):
+            await pilot.press("up", "up")
+        async with brings(lambda: stage.app.query_one(SlashCommandList).display, pilot):
+            await pilot.press("ctrl+u", "slash")  # what was emptied is nothing from the past any more
 
 
 async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_there_changes_nothing() -> None:
     stage = Room(FakeEngine(), FakeEngine(), FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await ask(pilot, "/decoder hidden_transfer")
-        await ask(pilot, "/model owner/other")
-        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await ask(pilot, "/decoder hidden_transfer")
+            await ask(pilot, "/model owner/other")
         assert stage.engines[0].closed and stage.settings[-1].decoder == "auto"
-        assert "other is decoded with auto from now on, in the place of hidden_transfer" in stage.notices[-1]
+        assert "other is decoded with auto from now on, in the place of hidden_transfer" in stage.notice
         await answered(pilot, stage, "Two?", times=2)
         sent = stage.engine.questions[0].messages
         assert [message.content for message in sent][::2] == ["One?", "Two?"] and sent[1].token_ids is None
         await ask(pilot, "/model owner/torn")
         await answered(pilot, stage, "Meanwhile?", times=3)
-        await wait_until(pilot, lambda: "looking for owner/torn …" in stage.status)
-        stage.engines[2].fail_fatally()
-        await wait_until(pilot, lambda: stage.prompt == "/model owner/torn" and "looking" not in stage.status)
-        assert stage.notices[-1] == "The weights are torn. Mend them. other goes on answering."
+        await until(lambda: "looking for owner/torn …" in stage.status, pilot)
+        async with brings(lambda: stage.prompt == "/model owner/torn" and "looking" not in stage.status, pilot):
+            stage.engines[2].fail_fatally()
+        assert stage.notice == "The weights are torn. Mend them. other goes on answering."
         await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=4)
         assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 3
@@ -176,23 +180,23 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
 async def test_during_an_answer_the_model_stays() -> None:
     stage = Room(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        stage.engine.release(3)
-        await wait_until(pilot, lambda: "The n-gram" in stage.text)
-        await ask(pilot, "/model owner/other")
-        assert stage.notices == ["Stop the answer first (Esc)."] and stage.models == []
+        async with brings(lambda: "The n-gram" in stage.text, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(3)
+        async with brings(lambda: stage.notices == ["Stop the answer first (Esc)."] and stage.models == [], pilot):
+            await ask(pilot, "/model owner/other")
 
 
 @pytest.mark.full
 async def test_the_list_of_models_takes_what_is_typed_too() -> None:
     stage = Room(FakeEngine(), FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "/model")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ModelsScreen))
-        await pilot.press(*"owner", "slash", "x", "enter")
-        await wait_until(pilot, lambda: "looking for owner/x …" in stage.status)
-        stage.engines[1].fail_fatally()
-        await wait_until(pilot, lambda: bool(stage.notices))
+        async with brings(lambda: isinstance(stage.app.screen, ModelsScreen), pilot):
+            await ask(pilot, "/model")
+        async with brings(lambda: "looking for owner/x …" in stage.status, pilot):
+            await pilot.press(*"owner", "slash", "x", "enter")
+        async with brings(lambda: bool(stage.notices), pilot):
+            stage.engines[1].fail_fatally()
         assert stage.models == ["owner/x"] and stage.prompt == "", "nobody typed a command"
 
 
@@ -210,10 +214,10 @@ def test_known_models_are_each_there_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 async def edit_system(pilot: Driver, stage: Stage, text: str) -> None:
-    await ask(pilot, "/system")
-    await wait_until(pilot, lambda: isinstance(stage.app.screen, SystemPromptScreen))
-    await pilot.press(*text, "ctrl+s")
-    await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+    async with brings(lambda: isinstance(stage.app.screen, SystemPromptScreen), pilot):
+        await ask(pilot, "/system")
+    async with brings(lambda: stage.app.screen is stage.screen, pilot):
+        await pilot.press(*text, "ctrl+s")
 
 
 async def test_a_system_prompt_acts_from_the_next_question_and_is_kept_with_the_conversation(tmp_path: Path) -> None:
@@ -240,18 +244,17 @@ async def test_the_form_sets_what_is_marked_and_refuses_in_place(tmp_path: Path)
     path = tmp_path / "settings.toml"
     stage = Room(path=path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await ask(pilot, "/settings")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, SettingsScreen))
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: isinstance(stage.app.screen, SettingsScreen), pilot):
+            await ask(pilot, "/settings")
         await pilot.press("down", *"99", "enter")
-        await pilot.pause()
-        assert stage.engine.commands == []
-        await pilot.press("backspace", "backspace", "8", "enter")
-        await wait_until(pilot, lambda: stage.engine.settings.parameters == {"window": 8})
-        await pilot.press("down", "down", "down", "enter")
-        await wait_until(pilot, lambda: stage.engine.settings.parameters.get("pool_prompt") is False)
-        await pilot.press("ctrl+s", "escape")
-        await wait_until(pilot, lambda: path.exists() and stage.app.screen is stage.screen)
+        async with brings(lambda: stage.engine.settings.parameters == {"window": 8}, pilot):
+            await pilot.press("backspace", "backspace", "8", "enter")
+        assert len(stage.engine.commands) == 1
+        async with brings(lambda: stage.engine.settings.parameters.get("pool_prompt") is False, pilot):
+            await pilot.press("down", "down", "down", "enter")
+        async with brings(lambda: path.exists() and stage.app.screen is stage.screen, pilot):
+            await pilot.press("ctrl+s", "escape")
     kept = SettingsFile(path).preferences
     assert (kept.decoder, kept.parameters) == (None, {"window": 8, "pool_prompt": False})  # demo begins with lookahead
 
@@ -261,10 +264,10 @@ async def test_theme_look_and_panels_are_as_they_were_left(tmp_path: Path) -> No
     path = tmp_path / "settings.toml"
     stage = Room(path=path)
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "/theme nord")
-        await pilot.press("f2", "f4")
-        await wait_until(pilot, lambda: SettingsFile(path).preferences.look == "demo")
-        await wait_until(pilot, lambda: SettingsFile(path).preferences.theme == "nord")
+        async with brings(lambda: SettingsFile(path).preferences.look == "demo", pilot):
+            await ask(pilot, "/theme nord")
+            await pilot.press("f2", "f4")
+        await until(lambda: SettingsFile(path).preferences.theme == "nord", pilot)
     again = Room(path=path)
     async with again.app.run_test():
         assert (again.app.theme, again.app.palette.look, again.screen.view.side.display) == ("nord", Look.DEMO, False)
@@ -276,7 +279,7 @@ async def test_what_is_wrong_in_the_file_is_said_when_the_app_begins(tmp_path: P
     path.write_text('theme = "none such"\nlook = 3\n')
     stage = Room(path=path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: len(stage.notices) == 2)
+        await until(lambda: len(stage.notices) == 2, pilot)
         assert "line 2: look" in stage.notices[0] and "no theme 'none such'" in stage.notices[1]
     assert path.read_text() == 'theme = "none such"\nlook = 3\n'
 
@@ -284,11 +287,12 @@ async def test_what_is_wrong_in_the_file_is_said_when_the_app_begins(tmp_path: P
 async def test_auto_in_the_palette_is_auto() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await ask(pilot, "/decoder suffix")
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.session.wished.decoder == "suffix", pilot):
+            await ask(pilot, "/decoder suffix")
         commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
-        commands["Decoder: auto"].callback()
-        await wait_until(pilot, lambda: [one.decoder for one in stage.engine.commands] == ["suffix", "auto"])  # type: ignore[attr-defined]
+        async with brings(lambda: stage.session.wished.decoder == "auto", pilot):
+            commands["Decoder: auto"].callback()
         assert {"Model …", "System prompt …", "Save settings"} <= commands.keys()
         assert [name for name in commands if "window" in name.casefold()], "a newcomer looks for it there"
 
@@ -304,20 +308,20 @@ async def test_a_block_of_code_is_copied_from_the_last_answer_that_has_one(
     stage = Room(FakeEngine(answers=("None here.", FENCED, "None here.", "```sh\nls\n```")))
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await ask(pilot, "/code")
-        await wait_until(pilot, lambda: "no block of code" in stage.notices[-1])
+        async with brings(lambda: "no block of code" in stage.notice, pilot):
+            await ask(pilot, "/code")
         await answered(pilot, stage, "Two?", times=2)
         await answered(pilot, stage, "Three?", times=3)
-        await ask(pilot, "/code")
-        await wait_until(pilot, lambda: stage.notices[-1].startswith("1 line of code copied, block 2 of 2;"))
+        async with brings(lambda: stage.notice.startswith("1 line of code copied, block 2 of 2;"), pilot):
+            await ask(pilot, "/code")
         assert stage.app.clipboard == "last" == (tmp_path / "copied.txt").read_text()
-        await ask(pilot, "/code 1")
-        await wait_until(pilot, lambda: stage.notices[-1].startswith("2 lines of Python copied, block 1 of 2;"))
+        async with brings(lambda: stage.notice.startswith("2 lines of Python copied, block 1 of 2;"), pilot):
+            await ask(pilot, "/code 1")
         assert stage.app.clipboard == "a = 1\nb = 2"
-        await ask(pilot, "/code x")
-        await wait_until(pilot, lambda: stage.notices[-1] == "There is no block 'x': the answer has blocks 1 to 2.")
+        async with brings(lambda: stage.notice == "There is no block 'x': the answer has blocks 1 to 2.", pilot):
+            await ask(pilot, "/code x")
         await answered(pilot, stage, "Four?", times=4)
         commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
         await commands["Copy code"].callback()
-        await wait_until(pilot, lambda: stage.notices[-1].startswith("1 line of shell copied;"))
+        await until(lambda: stage.notice.startswith("1 line of shell copied;"), pilot)
         assert stage.app.clipboard == "ls"

@@ -11,8 +11,9 @@ from ladechat.screens.replay import ReplayScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Stage, ask, wait_until
+from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine, tokens
+from tests.waiting import brings
 
 
 def blocks(app: LadechatApp) -> list[tuple[str, str]]:
@@ -26,25 +27,24 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
     stage = Stage(engine, store=store)
     stage.recorder.start(path)
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "/continue")
-        await wait_until(pilot, lambda: stage.notices[-1:] == ["Nothing has been answered yet."])
-        await ask(pilot, "One?")
-        for text in ("", "/continue"):
-            if text:
+        async with brings(lambda: stage.notice == "Nothing has been answered yet.", pilot):
+            await ask(pilot, "/continue")
+        for steps, text in ((3, "One?"), (6, "/continue")):
+            async with brings(lambda: stage.asking, pilot):
                 await ask(pilot, text)
-            await wait_until(pilot, lambda: stage.asking)
-            engine.release(3)
-            await wait_until(pilot, lambda: engine._allowed == 0)
-            await pilot.press("escape")
-            await wait_until(pilot, lambda: not stage.asking)
-        await ask(pilot, "/continue")
-        engine.release()
-        await wait_until(pilot, lambda: not stage.asking)
+            async with brings(lambda: engine.steps_done == steps, pilot):
+                engine.release(3)
+            async with brings(lambda: not stage.asking, pilot):
+                await pilot.press("escape")
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "/continue")
+        async with brings(lambda: not stage.asking, pilot):
+            engine.release()
         shown = blocks(stage.app)
         answers = stage.screen.view.presenter.answers
         assert answers.latest == 1 and len(answers.get(1) or ()) == engine.steps_done
-        await pilot.press("left", "home")
-        assert "pass 1 of " in stage.screen.view.presenter._status.mode
+        async with brings(lambda: "pass 1 of " in stage.screen.view.presenter._status.mode, pilot):
+            await pilot.press("left", "home")
         await pilot.press("escape", "f7")
         kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
         stage.session.take_back()
@@ -81,11 +81,10 @@ async def test_an_answer_that_went_on_is_one_on_the_screen_in_the_file_and_in_a_
 async def test_an_answer_of_another_model_cannot_go_on_and_the_sentence_says_so(tmp_path: Path) -> None:
     stage = Stage(FakeEngine())
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: not stage.asking)
-        stage.session.conversation.use_model("owner/other")
-        await ask(pilot, "/continue")
-        await wait_until(pilot, lambda: "only its own can be continued" in stage.notices[-1])
+        await answered(pilot, stage, "One?")
+        async with brings(lambda: "only its own can be continued" in stage.notice, pilot):
+            stage.session.conversation.use_model("owner/other")
+            await ask(pilot, "/continue")
         assert not stage.asking and len(stage.engine.questions) == 1
 
 
@@ -94,15 +93,15 @@ async def test_a_stop_before_it_went_on_leaves_the_answer_as_it_was() -> None:
     engine = FakeEngine(hold_steps=True)
     stage = Stage(engine)
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.asking)
-        engine.release(3)
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: not stage.asking, pilot):
+            engine.release(3)
+            await pilot.press("escape")
         before = blocks(stage.app)
-        await ask(pilot, "/continue")
-        await wait_until(pilot, lambda: stage.asking)
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "/continue")
+        async with brings(lambda: not stage.asking, pilot):
+            await pilot.press("escape")
         assert [one for one in blocks(stage.app) if one[0] == "model"] == [one for one in before if one[0] == "model"]
         assert len(stage.screen.view.presenter.answers.get(1) or ()) == 3

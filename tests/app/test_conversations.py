@@ -11,9 +11,10 @@ from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.widgets.presenter import REOPENED
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.app.stage import Driver, Stage, answered, ask
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
+from tests.waiting import brings, until
 
 ANSWERS = ("first answer", "second answer", "third answer")
 
@@ -44,34 +45,26 @@ def said(stage: Stage) -> str:
 
 
 async def show_list(pilot: Driver, stage: Stage, count: int) -> None:
-    await pilot.press("ctrl+o")
-    await wait_until_shown(pilot, stage, count)
+    async with lists(pilot, stage, count):
+        await pilot.press("ctrl+o")
 
 
-async def wait_until_shown(pilot: Driver, stage: Stage, count: int) -> None:
-    for _ in range(500):
-        if isinstance(stage.app.screen, ConversationsScreen) and len(rows(stage)) == count:
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"never {count} rows")
+def lists(pilot: Driver, stage: Stage, count: int) -> brings:
+    """What is inside brings so many conversations onto the list."""
+    return brings(lambda: isinstance(stage.app.screen, ConversationsScreen) and len(rows(stage)) == count, pilot)
 
 
-async def back_in_chat(pilot: Driver, stage: Stage) -> None:
-    for _ in range(500):
-        if stage.app.screen is stage.screen:
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError("the list is still there")
+def leads_back(pilot: Driver, stage: Stage) -> brings:
+    """What is inside brings the chat back."""
+    return brings(lambda: stage.app.screen is stage.screen, pilot)
 
 
 async def test_what_is_answered_is_kept_and_a_new_conversation_says_so(tmp_path: Path) -> None:
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await pilot.press("ctrl+l")
-        await wait_until(pilot, lambda: "kept: Ctrl+O finds it" in stage.notices[-1])
+        async with brings(lambda: "kept: Ctrl+O finds it" in stage.notice, pilot):
+            await pilot.press("ctrl+l")
         assert "One?" not in stage.text
         await answered(pilot, stage, "Two?")
         assert [message.content for message in stage.engine.questions[1].messages] == ["Two?"]
@@ -89,8 +82,8 @@ async def test_enter_opens_a_conversation_and_the_next_question_goes_on_with_it(
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "Before?")
         await show_list(pilot, stage, 4)
-        await pilot.press("down", "down", "down", "enter")
-        await back_in_chat(pilot, stage)
+        async with leads_back(pilot, stage):
+            await pilot.press("down", "down", "down", "enter")
         assert stage.text.index("Hello?") < stage.text.index("Yes.") < stage.text.index("Again?")
         assert "Before?" not in stage.text
         await answered(pilot, stage, "On?")
@@ -118,30 +111,30 @@ async def test_what_would_steer_the_terminal_is_made_visible_in_the_list(tmp_pat
     write(tmp_path / "talks", "a", exchange("\x1b[2J[bold]One", "Yes \x1b[31m."), title="[red]\x1b]0;t\x07")
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await show_list(pilot, stage, 1)
-        await pilot.press(*"yes")
-        await wait_until_shown(pilot, stage, 1)
-        assert "\x1b" not in rows(stage)[0] and "[red]" in rows(stage)[0] and "Yes" in rows(stage)[0]
-        await pilot.press("f8")
-        assert "[red]" in said(stage) and "\x1b" not in said(stage)
+        async with brings(lambda: "Yes" in rows(stage)[0], pilot):
+            await pilot.press(*"yes")
+        assert "\x1b" not in rows(stage)[0] and "[red]" in rows(stage)[0]
+        async with brings(lambda: "[red]" in said(stage) and "\x1b" not in said(stage), pilot):
+            await pilot.press("f8")
 
 
 async def test_typing_searches_titles_and_texts(tmp_path: Path) -> None:
     three(tmp_path)
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await show_list(pilot, stage, 3)
         assert "2 questions" in rows(stage)[2] and "Llama" in rows(stage)[1] and "01 Jan 2020" in rows(stage)[2]
-        await pilot.press(*"N-GRAMS")
-        await wait_until_shown(pilot, stage, 1)
+        async with lists(pilot, stage, 1):
+            await pilot.press(*"N-GRAMS")
         assert "What is the pool?" in rows(stage)[0] and "A store of n-grams." in rows(stage)[0]
-        await pilot.press("x")
-        await wait_until_shown(pilot, stage, 0)
+        async with lists(pilot, stage, 0):
+            await pilot.press("x")
         assert said(stage) == NONE_FOUND
-        await pilot.press("enter", "f2", "f8", "escape")
-        await back_in_chat(pilot, stage)
+        async with leads_back(pilot, stage):
+            await pilot.press("enter", "f2", "f8", "escape")
     assert len(kept(tmp_path)) == 3
 
 
@@ -150,42 +143,41 @@ async def test_a_conversation_that_was_found_by_a_word_opens_there_and_says_what
     write(tmp_path / "talks", "a", exchange("Where?", "It is Kept in a lighthouse."), long)
     stage = new_stage(tmp_path, "An answer.")
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         transcript = stage.app.query_one(Transcript)
         await show_list(pilot, stage, 1)
-        await pilot.press(*"kept")  # the notice about what is not kept has that word too
-        await wait_until_shown(pilot, stage, 1)
-        await pilot.press("enter")
-        await back_in_chat(pilot, stage)
-        await wait_until(pilot, lambda: stage.screen.get_selected_text() == "Kept")
+        async with brings(lambda: "lighthouse" in rows(stage)[0], pilot):
+            await pilot.press(*"kept")  # the notice about what is not kept has that word too
+        async with leads_back(pilot, stage):
+            await pilot.press("enter")
+        await until(lambda: stage.screen.get_selected_text() == "Kept", pilot)
         assert transcript.scroll_offset.y < 5 < transcript.max_scroll_y
         assert stage.text.count(REOPENED) == 1
-        await ask(pilot, "/edit")
-        await wait_until(pilot, lambda: stage.prompt == "Tell me.")
+        async with brings(lambda: stage.prompt == "Tell me.", pilot):
+            await ask(pilot, "/edit")
 
 
 async def test_a_list_without_conversations_says_so(tmp_path: Path) -> None:
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await show_list(pilot, stage, 0)
         assert said(stage) == NONE_YET
-        await pilot.press("escape")
-        await back_in_chat(pilot, stage)
+        async with leads_back(pilot, stage):
+            await pilot.press("escape")
 
 
 async def test_f2_gives_a_title_and_escape_leaves_it(tmp_path: Path) -> None:
     three(tmp_path)
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await show_list(pilot, stage, 3)
-        await pilot.press("down", "f2", "x", "escape", "f2")
-        assert stage.app.screen.query_one("#title", Input).value == "Why W?"
-        await pilot.press("ctrl+u", *"Width", "enter")
-        await wait_until_shown(pilot, stage, 3)
+        async with brings(lambda: stage.app.screen.query_one("#title", Input).value == "Why W?", pilot):
+            await pilot.press("down", "f2", "x", "escape", "f2")
+        async with brings(lambda: "Width" in rows(stage)[1], pilot):
+            await pilot.press("ctrl+u", *"Width", "enter")
         assert stage.app.screen.query_one("#search", Input).has_focus
-        assert "Width" in rows(stage)[1]
         assert stage.app.screen.query_one(OptionList).highlighted == 1
     assert [one.title for one in kept(tmp_path)] == ["What is the pool?", "Width", "Hello?"]
 
@@ -194,17 +186,17 @@ async def test_f8_deletes_and_ctrl_z_brings_back(tmp_path: Path) -> None:
     three(tmp_path)
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await show_list(pilot, stage, 3)
-        await pilot.press("f8", *"w", "f8")
-        await wait_until_shown(pilot, stage, 0)
+        async with lists(pilot, stage, 0):
+            await pilot.press("f8", *"w", "f8")
         assert "Ctrl+Z brings it back: Why W?" in said(stage)
-        await pilot.press("ctrl+z")
-        await wait_until_shown(pilot, stage, 1)
+        async with lists(pilot, stage, 1):
+            await pilot.press("ctrl+z")
         assert stage.app.screen.query_one(OptionList).highlighted == 0
-        await pilot.press("escape")
-        await back_in_chat(pilot, stage)
-        await wait_until(pilot, lambda: len(list((tmp_path / "talks").iterdir())) == 2)
+        async with leads_back(pilot, stage):
+            await pilot.press("escape")
+        await until(lambda: len(list((tmp_path / "talks").iterdir())) == 2, pilot)
     assert [one.title for one in kept(tmp_path)] == ["Why W?", "Hello?"]
 
 
@@ -214,10 +206,10 @@ async def test_the_conversation_that_is_open_is_not_deleted(tmp_path: Path) -> N
         await answered(pilot, stage, "One?")
         await show_list(pilot, stage, 1)
         assert "open" in rows(stage)[0]
-        await pilot.press("f8")
-        assert "It is open" in said(stage) and len(rows(stage)) == 1
-        await pilot.press("enter")
-        await back_in_chat(pilot, stage)
+        async with brings(lambda: "It is open" in said(stage) and len(rows(stage)) == 1, pilot):
+            await pilot.press("f8")
+        async with leads_back(pilot, stage):
+            await pilot.press("enter")
         assert "first answer" in stage.text and " passes" in stage.text  # as it was, not opened anew
 
 
@@ -225,13 +217,13 @@ async def test_nothing_is_opened_while_an_answer_is_being_written(tmp_path: Path
     three(tmp_path)
     stage = Stage(FakeEngine(hold_steps=True), store=ConversationStore(tmp_path / "talks"))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.asking)
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
         await show_list(pilot, stage, 3)
-        await pilot.press("enter")
-        await back_in_chat(pilot, stage)
-        await pilot.press("ctrl+r", "ctrl+t", "ctrl+l")
-        await wait_until(pilot, lambda: len(stage.notices) == 4)
+        async with leads_back(pilot, stage):
+            await pilot.press("enter")
+        async with brings(lambda: len(stage.notices) == 4, pilot):
+            await pilot.press("ctrl+r", "ctrl+t", "ctrl+l")
         assert set(stage.notices) == {"Stop the answer first (Esc)."}
         assert "One?" in stage.text and "pool?" not in stage.text
 
@@ -241,7 +233,7 @@ async def test_what_is_open_in_another_program_goes_on_as_a_copy_and_that_is_sai
     other.add(exchange("Theirs?"))
     stage = new_stage(tmp_path, opened=kept(tmp_path)[0])
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: "in a copy of it" in "".join(stage.notices))
+        await until(lambda: "in a copy of it" in "".join(stage.notices), pilot)
         assert "Theirs?" in stage.text
         await answered(pilot, stage, "Mine?")
     assert sorted(len(one.exchanges) for one in kept(tmp_path)) == [1, 2]
@@ -258,16 +250,16 @@ async def test_a_store_that_cannot_be_written_is_told_of_once_and_the_chat_goes_
         await answered(pilot, stage, "Two?", times=2)
         told = [notice for notice in stage.notices if "cannot be kept" in notice]
         assert len(told) == 1 and "The chat goes on" in told[0]
-        await pilot.press("ctrl+l")
-        await wait_until(pilot, lambda: stage.notices[-1] == "The conversation could not be kept.")
+        async with brings(lambda: stage.notice == "The conversation could not be kept.", pilot):
+            await pilot.press("ctrl+l")
 
 
 async def test_without_a_store_nothing_is_kept_and_the_keys_say_so() -> None:
     stage = Stage(FakeEngine(answers=ANSWERS))
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await pilot.press("ctrl+o", "ctrl+l")
-        await wait_until(pilot, lambda: len(stage.notices) == 2)
+        async with brings(lambda: len(stage.notices) == 2, pilot):
+            await pilot.press("ctrl+o", "ctrl+l")
         assert all("--no-save" in notice for notice in stage.notices)
 
 
@@ -277,6 +269,6 @@ async def test_the_prompt_brings_back_questions_of_earlier_sessions(tmp_path: Pa
     stage = Stage(FakeEngine(answers=ANSWERS), history=history)
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "Today?")
-        await pilot.press("up", "up")
-        assert stage.prompt == "Yesterday?"
+        async with brings(lambda: stage.prompt == "Yesterday?", pilot):
+            await pilot.press("up", "up")
     assert history.read() == ["Yesterday?", "Today?"]

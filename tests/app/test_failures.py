@@ -10,9 +10,9 @@ from ladechat.app import LadechatApp, run_chat
 from ladechat.protocol import Configure, Settings
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.state import State
-from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings
+from tests.waiting import brings, until
 
 
 async def test_what_is_to_be_known_of_a_checkpoint_stands_on_the_screen() -> None:
@@ -31,8 +31,8 @@ async def test_a_failed_turn_gives_the_question_back_and_the_next_one_is_answere
     engine.fail_next = "message_too_long"
     stage = Stage(engine)
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "Far too long?")
-        await wait_until(pilot, lambda: stage.prompt == "Far too long?")
+        async with brings(lambda: stage.prompt == "Far too long?", pilot):
+            await ask(pilot, "Far too long?")
         assert "It is too long. Shorten it." in stage.text
         assert not stage.asking
         await answered(pilot, stage, "Short?")
@@ -43,16 +43,16 @@ async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_
     engine = FakeEngine(hold_steps=True)
     stage = Stage(engine)
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "First?")
-        engine.release(2)
-        await ask(pilot, "Second?")
-        engine.hold()
-        engine.break_off()
-        await wait_until(pilot, lambda: len(engine.questions) == 2)
+        async with brings(lambda: len(engine.questions) == 2, pilot):
+            await ask(pilot, "First?")
+            engine.release(2)
+            await ask(pilot, "Second?")
+            engine.hold()
+            engine.break_off()
         assert "It broke. Try again." in stage.text
         assert stage.prompt == "First?"
-        engine.release()
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: not stage.asking, pilot):
+            engine.release()
         assert [message.content for message in engine.questions[1].messages] == ["Second?"]
         assert [message.content for message in stage.session.conversation.messages][:1] == ["Second?"]
 
@@ -60,10 +60,10 @@ async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_
 async def test_a_question_given_back_does_not_overwrite_what_is_being_typed() -> None:
     stage = Stage(FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await pilot.press("x")
-        stage.engine.die()
-        await wait_until(pilot, lambda: "F5" in stage.text)
+        async with brings(lambda: "F5" in stage.text, pilot):
+            await ask(pilot, "One?")
+            await pilot.press("x")
+            stage.engine.die()
         assert stage.prompt == "x"
 
 
@@ -71,21 +71,21 @@ async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() ->
     stage = Stage(FakeEngine(), FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        stage.engine.die()
-        await wait_until(pilot, lambda: "The engine has ended." in stage.text and "F5" in stage.text)
+        async with brings(lambda: "The engine has ended." in stage.text and "F5" in stage.text, pilot):
+            stage.engine.die()
         assert SHOWN_ANSWER in stage.text
-        await ask(pilot, "Anyone there?")
-        await wait_until(pilot, lambda: stage.prompt == "Anyone there?")
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        async with brings(lambda: stage.prompt == "Anyone there?", pilot):
+            await ask(pilot, "Anyone there?")
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await pilot.press("f5")
 
-        await ask(pilot, "Two?")
-        stage.engine.release(2)
-        await wait_until(pilot, lambda: stage.engine.questions != [] and stage.asking)
-        stage.engine.die()
-        await wait_until(pilot, lambda: stage.prompt == "Two?")
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.started) == 3)
+        async with brings(lambda: stage.engine.questions != [] and stage.asking, pilot):
+            await ask(pilot, "Two?")
+            stage.engine.release(2)
+        async with brings(lambda: stage.prompt == "Two?", pilot):
+            stage.engine.die()
+        async with brings(lambda: len(stage.started) == 3, pilot):
+            await pilot.press("f5")
         await answered(pilot, stage, "Two?", times=2)
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?", ANSWER, "Two?"]
 
@@ -93,8 +93,8 @@ async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() ->
 async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.activity == "answering …")
+        async with brings(lambda: stage.activity == "answering …", pilot):
+            await ask(pilot, "One?")
         limits = "ladechat.session.engines.SILENCE_SECONDS"
         monkeypatch.setattr(limits, {State.ANSWERING: -1.0})
         stage.screen.check_silence()
@@ -107,27 +107,27 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
 async def test_a_reason_for_the_end_is_told_and_told_once_with_the_key_or_command_that_helps() -> None:
     stage = Stage(FakeEngine(hold_loading=True), FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: bool(stage.started))
-        stage.engine.fail_fatally()
-        await wait_until(pilot, lambda: "The weights are torn. Mend them." in stage.text)
+        await until(lambda: bool(stage.started), pilot)
+        async with brings(lambda: "The weights are torn. Mend them." in stage.text, pilot):
+            stage.engine.fail_fatally()
         assert "The engine has ended." not in stage.text
         assert stage.activity == "the engine has ended · F5 starts it again"
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2)
-        stage.engine.fail_fatally("model_not_found")
-        await wait_until(pilot, lambda: stage.activity == "the engine has ended · /model NAME takes another model")
-        await ask(pilot, "Anyone there?")
-        await wait_until(pilot, lambda: stage.notices == ["The engine has ended. /model NAME takes another model."])
+        async with brings(lambda: len(stage.started) == 2, pilot):
+            await pilot.press("f5")
+        async with brings(lambda: stage.activity == "the engine has ended · /model NAME takes another model", pilot):
+            stage.engine.fail_fatally("model_not_found")
+        async with brings(lambda: stage.notices == ["The engine has ended. /model NAME takes another model."], pilot):
+            await ask(pilot, "Anyone there?")
 
 
 async def test_restarting_in_the_middle_of_an_answer_says_so_and_gives_the_question_back() -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        stage.engine.release(3)
-        await wait_until(pilot, lambda: "The" in stage.text)
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        async with brings(lambda: "The" in stage.text, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(3)
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await pilot.press("f5")
         assert stage.started[0].closed
         assert stage.prompt == "One?"
         assert "This answer was broken off" in stage.text
@@ -137,14 +137,14 @@ async def test_restarting_in_the_middle_of_an_answer_says_so_and_gives_the_quest
 async def test_questions_that_waited_are_asked_of_the_engine_that_is_started_again() -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.asking)
-        await ask(pilot, "Two?")
-        await wait_until(pilot, lambda: "1 question waits" in stage.status)
-        stage.engine.die()
-        await wait_until(pilot, lambda: not stage.asking)
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.engine.questions) == 2 and not stage.asking)
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: "1 question waits" in stage.status, pilot):
+            await ask(pilot, "Two?")
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.die()
+        async with brings(lambda: len(stage.engine.questions) == 2 and not stage.asking, pilot):
+            await pilot.press("f5")
         assert [question.messages[-1].content for question in stage.engine.questions] == ["One?", "Two?"]
         assert len(stage.engine.questions[1].messages) == 3
 
@@ -152,14 +152,14 @@ async def test_questions_that_waited_are_asked_of_the_engine_that_is_started_aga
 async def test_a_new_conversation_does_not_ask_what_waited_in_the_old_one() -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.asking)
-        await ask(pilot, "Two?")
-        await wait_until(pilot, lambda: "1 question waits" in stage.status)
-        stage.engine.die()
-        await wait_until(pilot, lambda: not stage.asking)
-        await pilot.press("ctrl+l", "f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: "1 question waits" in stage.status, pilot):
+            await ask(pilot, "Two?")
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.die()
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await pilot.press("ctrl+l", "f5")
         assert stage.engine.questions == []
 
 
@@ -174,9 +174,9 @@ class SlowToLeave(FakeEngine):
 async def test_an_engine_that_takes_long_to_end_is_waited_for_however_often_a_restart_is_asked() -> None:
     stage = Stage(SlowToLeave(), SlowToLeave(), SlowToLeave())
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f5", "f5", "f5")
-        await wait_until(pilot, lambda: len(stage.started) > 1 and stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: len(stage.started) > 1 and stage.activity == "ready", pilot):
+            await pilot.press("f5", "f5", "f5")
         assert stage.started[0].closed
         assert not stage.engine.closed
 
@@ -184,23 +184,23 @@ async def test_an_engine_that_takes_long_to_end_is_waited_for_however_often_a_re
 async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhile() -> None:
     stage = Stage(FakeEngine(), FakeEngine())
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        stage.engine.die()
-        await wait_until(pilot, lambda: "has ended" in stage.text)
-        stage.slider("window").focus()
-        await pilot.press("right")
-        await wait_until(pilot, lambda: stage.session.wished.parameters == {"window": 6})  # when it has come to rest
-        await pilot.press("f3", "f3", "f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2)
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: "has ended" in stage.text, pilot):
+            stage.engine.die()
+        async with brings(lambda: stage.session.wished.parameters == {"window": 6}, pilot):
+            stage.slider("window").focus()
+            await pilot.press("right")
+        async with brings(lambda: len(stage.started) == 2, pilot):
+            await pilot.press("f3", "f3", "f5")
         assert stage.settings[1] == Settings(decoder="autoregressive", parameters={"window": 6})
 
 
 async def test_two_presses_of_f3_end_where_they_began() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f3", "f3")
-        await wait_until(pilot, lambda: len(stage.engine.commands) == 2)
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: len(stage.engine.commands) == 2, pilot):
+            await pilot.press("f3", "f3")
         assert stage.engine.commands == [Configure(decoder="autoregressive"), Configure(decoder="auto")]
 
 

@@ -10,8 +10,9 @@ from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.prompt import Prompt
-from tests.app.stage import Driver, Stage, wait_until
+from tests.app.stage import Driver, Stage
 from tests.session.streams import GOLDEN
+from tests.waiting import brings, until
 
 
 def shown(app: LadechatApp) -> str:
@@ -28,11 +29,10 @@ def shown(app: LadechatApp) -> str:
 async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(160, 200)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        stage.app.query_one(Prompt).insert("half a question")
-        await pilot.press("f1")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
-        await pilot.pause()
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
+            stage.app.query_one(Prompt).insert("half a question")
+            await pilot.press("f1")
         text = shown(stage.app)
         for name, explanation in (*PASSES, *ALWAYS):
             assert name in text and explanation in text
@@ -50,28 +50,27 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
         for info in stage.screen.view.presenter.decoders.values():
             assert info.help in text
             assert all(parameter.help in text for parameter in info.parameters)
-        await pilot.press(close)
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press(close)
         assert stage.prompt == "half a question" and stage.app.query_one(Prompt).has_focus
 
 
 async def test_it_can_be_scrolled_by_keys_where_it_does_not_fit() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f1")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
-        await pilot.press("pagedown")
-        await wait_until(pilot, lambda: stage.app.screen.query_one("VerticalScroll").scroll_offset.y > 0)
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
+            await pilot.press("f1")
+        async with brings(lambda: stage.app.screen.query_one("VerticalScroll").scroll_offset.y > 0, pilot):
+            await pilot.press("pagedown")
 
 
 async def test_a_replay_has_its_own_keys_in_it() -> None:
     app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[-1])))
 
     async def check(pilot: Driver) -> None:
-        await pilot.press("f1")
-        await wait_until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await pilot.pause()
+        async with brings(lambda: isinstance(app.screen, HelpScreen), pilot):
+            await pilot.press("f1")
         text = shown(app)
         assert all(key.tooltip in text for key in REPLAY_KEYS)
         here, _, away = text.partition("Not on the screen now")

@@ -1,12 +1,9 @@
 """What each key and slider of the app does."""
 
 from functools import partial
-from itertools import pairwise
 
 import pytest
 from textual import command as palette
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from ladechat import catalog
 from ladechat.palette import Look
@@ -16,54 +13,57 @@ from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.window_panel import WindowPanel
-from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 
 
 @pytest.mark.parametrize(("parameter", "value"), [("window", 6), ("ngram", 4), ("guesses", 6)])
 async def test_a_slider_configures_the_decoder(parameter: str, value: int) -> None:
     stage = Stage(decoder="lookahead")
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         stage.slider(parameter).focus()
         await pilot.press("right")
         wish = Configure(parameters={parameter: value})
-        await wait_until(pilot, lambda: stage.engine.commands == [wish])
-        await wait_until(pilot, lambda: stage.slider(parameter).number == value)
+        await until(lambda: stage.engine.commands == [wish], pilot)
+        await until(lambda: stage.slider(parameter).number == value, pilot)
 
 
 async def test_a_slider_configures_the_sampling() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        stage.app.query_one("#slider-temperature").focus()
-        await pilot.press("right")
-        await wait_until(pilot, lambda: stage.engine.commands == [Configure(temperature=0.1)])
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.engine.commands == [Configure(temperature=0.1)], pilot):
+            stage.app.query_one("#slider-temperature").focus()
+            await pilot.press("right")
 
 
 async def test_sliders_go_where_the_engine_says() -> None:
     stage = Stage(decoder="lookahead")
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         wanted = Configure(parameters={"window": 11, "ngram": 6, "guesses": 9}, temperature=0.7, top_p=0.9)
         await stage.engine.send(wanted)
         sliders = list(stage.app.query(Slider))
-        await wait_until(pilot, lambda: [slider.number for slider in sliders] == [11, 6, 9, 0.7, 0.9])
-        await pilot.pause(0.3)
-        assert len(stage.engine.commands) == 1
+        await until(lambda: [slider.number for slider in sliders] == [11, 6, 9, 0.7, 0.9], pilot)
+        async with brings(lambda: len(stage.engine.commands) == 2, pilot):
+            sliders[0].focus()
+            await pilot.press("right")
+        assert stage.engine.commands[1] == Configure(parameters={"window": 12}), "nothing was said in between"
 
 
 async def test_a_slider_takes_effect_in_the_middle_of_an_answer() -> None:
     stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        stage.engine.release(3)
-        await wait_until(pilot, lambda: "The n-gram" in stage.text)
-        stage.slider("window").focus()
-        await pilot.press("9")
-        await wait_until(pilot, lambda: stage.engine.settings.parameters == {"window": 9})
-        stage.engine.release()
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: "The n-gram" in stage.text, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(3)
+        async with brings(lambda: stage.engine.settings.parameters == {"window": 9}, pilot):
+            stage.slider("window").focus()
+            await pilot.press("9")
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.release()
         assert SHOWN_ANSWER in stage.text
 
 
@@ -78,11 +78,12 @@ def shown_sliders(stage: Stage) -> list[str]:
 async def test_the_sliders_are_the_numbers_that_the_decoder_has() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         status = stage.app.query_one(StatusLine)
-        for info in [*catalog.DECODERS.values(), catalog.DECODERS["lookahead"]]:
-            await stage.engine.send(Configure(decoder=info.name))
-            await wait_until(pilot, partial(shows, status, info.label))
+        decoders = [info for info in catalog.DECODERS.values() if info.name != stage.engine.settings.decoder]
+        for info in [*decoders, catalog.DECODERS["auto"], catalog.DECODERS["lookahead"]]:
+            async with brings(partial(shows, status, info.label), pilot):
+                await stage.engine.send(Configure(decoder=info.name))
             owner = catalog.DECODERS[info.by_hand] if info.by_hand else info
             numbers = [one.name for one in owner.parameters if not isinstance(one.default, bool)]
             assert shown_sliders(stage) == numbers
@@ -100,16 +101,16 @@ async def test_a_decoder_that_only_the_engine_knows_has_its_sliders_and_its_plac
     engine = FakeEngine()
     stage = Stage(engine)
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         monkeypatch.delitem(catalog.DECODERS, "toy")
         commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
         assert commands["Decoder: toy guesses"].help == "Roll."
-        commands["Decoder: toy guesses"].callback()
-        await wait_until(pilot, lambda: stage.app.query_one(StatusLine).decoder == "toy guesses")
+        async with brings(lambda: stage.app.query_one(StatusLine).decoder == "toy guesses", pilot):
+            commands["Decoder: toy guesses"].callback()
         assert shown_sliders(stage) == ["dice"]
-        stage.slider("dice").focus()
-        await pilot.press("5")
-        await wait_until(pilot, lambda: engine.settings.parameters == {"dice": 5})
+        async with brings(lambda: engine.settings.parameters == {"dice": 5}, pilot):
+            stage.slider("dice").focus()
+            await pilot.press("5")
 
 
 def decoders_wished(stage: Stage) -> list[str | None]:
@@ -119,20 +120,20 @@ def decoders_wished(stage: Stage) -> list[str | None]:
 async def test_f3_switches_between_plain_decoding_and_the_decoder_before() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         status = stage.app.query_one(StatusLine)
         assert status.decoder == "auto"
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: status.decoder == "plain decoding")
+        async with brings(lambda: status.decoder == "plain decoding", pilot):
+            await pilot.press("f3")
         assert shown_sliders(stage) == []
         await answered(pilot, stage, "One?")
         assert SHOWN_ANSWER in stage.text
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: status.decoder == "auto")
+        async with brings(lambda: status.decoder == "auto", pilot):
+            await pilot.press("f3")
         commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
-        commands["Decoder: suffix matching"].callback()
-        await pilot.press("f3", "f3")
-        await wait_until(pilot, lambda: status.decoder == "suffix matching")
+        async with brings(lambda: status.decoder == "suffix matching", pilot):
+            commands["Decoder: suffix matching"].callback()
+            await pilot.press("f3", "f3")
         assert decoders_wished(stage) == ["autoregressive", "auto", "suffix", "autoregressive", "suffix"]
 
 
@@ -141,9 +142,9 @@ async def test_with_a_model_of_one_token_a_pass_no_other_decoder_is_taken() -> N
     engine.single_token = "Its cache cannot go back."
     stage = Stage(engine, decoder="autoregressive")
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f3")
-        assert stage.notices == ["Plain decoding only: Its cache cannot go back."]
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.notices == ["Plain decoding only: Its cache cannot go back."], pilot):
+            await pilot.press("f3")
         assert engine.commands == []
 
 
@@ -153,30 +154,30 @@ async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_ha
         await answered(pilot, stage, "One?")
         status = stage.app.query_one(StatusLine)
         assert shown_sliders(stage) == ["window", "ngram", "guesses"]
-        stage.app.query_one("#slider-temperature").focus()
-        await pilot.press("right")
-        await wait_until(pilot, lambda: stage.engine.settings.temperature == 0.1)
+        async with brings(lambda: stage.engine.settings.temperature == 0.1, pilot):
+            stage.app.query_one("#slider-temperature").focus()
+            await pilot.press("right")
         assert stage.engine.settings.decoder == "auto"
-        stage.slider("window").focus()
-        await pilot.press("right")
-        await wait_until(pilot, lambda: status.decoder == "lookahead")
+        async with brings(lambda: status.decoder == "lookahead", pilot):
+            stage.slider("window").focus()
+            await pilot.press("right")
         assert stage.engine.commands[-1] == Configure(decoder="lookahead", parameters={"window": 6})
         assert stage.slider("window").has_focus and not stage.slider("window").has_class("-idle")
-        await pilot.press("right")
-        await wait_until(pilot, lambda: stage.engine.settings.parameters == {"window": 7})
+        async with brings(lambda: stage.engine.settings.parameters == {"window": 7}, pilot):
+            await pilot.press("right")
         assert stage.engine.commands[-1] == Configure(parameters={"window": 7})
         assert stage.notices == ["W by hand: lookahead now. F3 goes back to auto."]
         window = stage.app.query_one(WindowPanel)
         assert window.explain().startswith("Fills with the next answer")
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: status.decoder == "auto" and not window.awaits_answer)
-        await pilot.press("left")
-        await wait_until(pilot, lambda: status.decoder == "lookahead" and window.awaits_answer)
+        async with brings(lambda: status.decoder == "auto" and not window.awaits_answer, pilot):
+            await pilot.press("f3")
+        async with brings(lambda: status.decoder == "lookahead" and window.awaits_answer, pilot):
+            await pilot.press("left")
         await answered(pilot, stage, "Two?", times=2)
         assert window.explain().startswith("Each pass guesses")
         for decoder in ("auto", "plain decoding", "auto"):
-            await pilot.press("f3")
-            await wait_until(pilot, partial(lambda wanted: status.decoder == wanted, decoder))
+            async with brings(partial(lambda wanted: status.decoder == wanted, decoder), pilot):
+                await pilot.press("f3")
 
 
 async def test_f4_switches_the_look_of_everything() -> None:
@@ -184,8 +185,8 @@ async def test_f4_switches_the_look_of_everything() -> None:
     async with stage.app.run_test() as pilot:
         transcript, pool = stage.app.query_one(Transcript), stage.app.query_one("#pool")
         for look in (Look.DEMO, Look.HUES):
-            await pilot.press("f4")
-            assert transcript.palette.look is look
+            async with brings(lambda: transcript.palette.look is look, pilot):
+                await pilot.press("f4")
             assert getattr(pool, "palette").look is look  # noqa: B009
 
 
@@ -194,29 +195,30 @@ async def test_f2_hides_the_panels_and_gives_their_room_to_the_conversation() ->
     async with stage.app.run_test(size=(100, 30)) as pilot:
         await answered(pilot, stage, "One?")
         narrow = stage.app.query_one(Transcript).size.width
-        await pilot.press("f2")
-        await wait_until(pilot, lambda: stage.app.query_one(Transcript).size.width > narrow + 30)
+        async with brings(lambda: stage.app.query_one(Transcript).size.width > narrow + 30, pilot):
+            await pilot.press("f2")
         assert SHOWN_ANSWER in stage.text
-        await pilot.press("f2")
-        await wait_until(pilot, lambda: stage.app.query_one(Transcript).size.width == narrow)
+        async with brings(lambda: stage.app.query_one(Transcript).size.width == narrow, pilot):
+            await pilot.press("f2")
 
 
 async def test_page_keys_and_end_move_the_conversation_while_the_prompt_has_the_focus() -> None:
     stage = Stage(welcome="\n".join(f"line {number}" for number in range(80)))
     async with stage.app.run_test() as pilot:
         transcript = stage.app.query_one(Transcript)
-        await wait_until(pilot, lambda: transcript.max_scroll_y > 40 and transcript.follows_end)
-        await pilot.press("pageup", "pageup")
-        await wait_until(pilot, lambda: not transcript.follows_end)
+        await until(lambda: transcript.max_scroll_y > 40 and transcript.follows_end, pilot)
+        async with brings(lambda: not transcript.follows_end, pilot):
+            await pilot.press("pageup", "pageup")
         above = transcript.scroll_offset.y
-        await pilot.press("pagedown")
-        await wait_until(pilot, lambda: transcript.scroll_offset.y > above)
-        await pilot.press("pageup")
-        await wait_until(pilot, lambda: transcript.scroll_offset.y == above)
-        await pilot.press("x", "end")
+        async with brings(lambda: transcript.scroll_offset.y > above, pilot):
+            await pilot.press("pagedown")
+        async with brings(lambda: transcript.scroll_offset.y == above, pilot):
+            await pilot.press("pageup")
+        async with brings(lambda: stage.prompt == "x", pilot):
+            await pilot.press("x", "end")
         assert not transcript.follows_end
-        await pilot.press("backspace", "end")
-        await wait_until(pilot, lambda: transcript.follows_end)
+        async with brings(lambda: transcript.follows_end, pilot):
+            await pilot.press("backspace", "end")
 
 
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)])
@@ -225,25 +227,22 @@ async def test_the_footer_names_the_keys_in_their_order_and_has_room_for_all(siz
     record = ["Rec"] if size[0] > 80 else []
 
     def names() -> list[str]:
-        return [key.description for key in stage.app.query_one(Footer).query(FooterKey)]
+        return footer_names(stage.app)
 
     async with stage.app.run_test(size=size) as pilot:
         idle = ["Send", "Panels", "Decoder", "Slow", *record, "Help", "Explain", "Quit", "palette"]
-        await wait_until(pilot, lambda: stage.activity == "ready" and names() == idle)
+        await until(lambda: stage.activity == "ready" and names() == idle, pilot)
         await answered(pilot, stage, "One?")
         looking_back = [idle[0], "Back", *idle[1:]]
-        await wait_until(pilot, lambda: names() == looking_back)
+        await until(lambda: names() == looking_back, pilot)
         fast = "Full speed" if size[0] > 80 else "Fast"
-        await pilot.press("f6")
-        await wait_until(pilot, lambda: names() == [fast if name == "Slow" else name for name in looking_back])
-        keys = list(stage.app.query_one(Footer).query(FooterKey))
-        for one, other in pairwise(keys):
-            assert one.region.right <= other.region.x
-        assert keys[-1].region.right <= size[0]
-        await pilot.press("x")  # now ? is typed
-        await wait_until(pilot, lambda: "Explain" not in names())
-        await pilot.press("backspace", "f6")
-        await wait_until(pilot, lambda: names() == looking_back)
+        async with brings(lambda: names() == [fast if name == "Slow" else name for name in looking_back], pilot):
+            await pilot.press("f6")
+        assert footer_has_room(stage.app)
+        async with brings(lambda: "Explain" not in names(), pilot):
+            await pilot.press("x")  # now ? is typed
+        async with brings(lambda: names() == looking_back, pilot):
+            await pilot.press("backspace", "f6")
 
 
 FOUND = {"record the": "Record the session", "gif": "Export conversation", "history": "Conversations"}
@@ -261,27 +260,29 @@ async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_beh
         names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
         assert {"Panels", "Decoder", "Look", "Slow motion", "Restart engine", "New conversation"} <= names
         assert "Stop" not in names, "there is nothing to stop"
-        await ask(pilot, "One?")
-        assert "Stop" in {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+        async with brings(
+            lambda: "Stop" in {command.title for command in stage.app.get_system_commands(stage.app.screen)}, pilot
+        ):
+            await ask(pilot, "One?")
         await pilot.press("ctrl+p")
         listed = stage.app.screen.query_one(palette.CommandList)
-        await wait_until(pilot, lambda: listed.option_count > 3 and listed.region.height > 3)
+        await until(lambda: listed.option_count > 3 and listed.region.height > 3, pilot)
         await pilot.press("pagedown", "pageup")
         for query, title in FOUND.items():
             stage.app.screen.query_one(palette.CommandInput).value = query
-            await wait_until(pilot, partial(lists, listed, title))
-        stage.engine.release()
-        await wait_until(pilot, lambda: not stage.asking)
-        await pilot.press("escape")
-        assert SHOWN_ANSWER in stage.text
+            await until(partial(lists, listed, title), pilot)
+        async with brings(lambda: not stage.session.asking, pilot):
+            stage.engine.release()
+        async with brings(lambda: stage.app.screen is stage.screen and SHOWN_ANSWER in stage.text, pilot):
+            await pilot.press("escape")
 
 
 async def test_a_new_conversation_forgets_the_old_one() -> None:
     stage = Stage(system="Be brief.")
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await pilot.press("ctrl+l")
-        assert "One?" not in stage.text
+        async with brings(lambda: "One?" not in stage.text, pilot):
+            await pilot.press("ctrl+l")
         await answered(pilot, stage, "Two?")
         assert [message.content for message in stage.engine.questions[1].messages] == ["Be brief.", "Two?"]
 
@@ -289,17 +290,17 @@ async def test_a_new_conversation_forgets_the_old_one() -> None:
 async def test_during_an_answer_no_new_conversation_is_begun() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.asking)
-        await pilot.press("ctrl+l")
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: stage.notices == ["Stop the answer first (Esc)."], pilot):
+            await pilot.press("ctrl+l")
         assert "One?" in stage.text
-        assert stage.notices == ["Stop the answer first (Esc)."]
 
 
 async def test_ctrl_g_formats_answers_and_ctrl_n_opens_long_questions() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await answered(pilot, stage, "\n".join(f"line {number}" for number in range(20)))
         transcript = stage.screen.view.transcript
 
@@ -307,7 +308,7 @@ async def test_ctrl_g_formats_answers_and_ctrl_n_opens_long_questions() -> None:
             return any(text in line.text for line in transcript._lines)
 
         assert shown("```python") and not shown("line 19")
-        await pilot.press("ctrl+g", "ctrl+n")
-        assert not shown("```python") and shown("│ def guesses") and shown("line 19")
-        await pilot.press("ctrl+g", "ctrl+n")
-        assert shown("```python") and not shown("line 19")
+        async with brings(lambda: not shown("```python") and shown("│ def guesses") and shown("line 19"), pilot):
+            await pilot.press("ctrl+g", "ctrl+n")
+        async with brings(lambda: shown("```python") and not shown("line 19"), pilot):
+            await pilot.press("ctrl+g", "ctrl+n")

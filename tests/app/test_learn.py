@@ -24,9 +24,10 @@ from ladechat.widgets.panel import Panel
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.app.stage import Driver, Stage, answered
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 
 SHORT = "The pool keeps what the window has written."
 
@@ -66,70 +67,78 @@ class Room:
         return active.binding.description if active is not None and active.binding.show else ""
 
     async def ready(self, pilot: Driver) -> None:
-        await wait_until(pilot, lambda: self.screen.lesson.settings.decoder == self.screen.lesson.scene.decoder)
+        await until(lambda: self.screen.lesson.settings.decoder == self.screen.lesson.scene.decoder, pilot)
 
-    async def told(self, pilot: Driver) -> None:
-        await wait_until(pilot, lambda: self.screen.lesson.page.phase is not Phase.RUNNING)
+    def at(self, scene: str, card: int) -> bool:
+        """Is this card shown, with what it has to tell?"""
+        return self.place == (scene, card) and self.screen.lesson.page.phase is not Phase.RUNNING
 
 
 async def test_a_scene_by_keys_alone() -> None:
     room = Room()
     async with room.app.run_test(size=(80, 24)) as pilot:
         await room.ready(pilot)
-        await pilot.press("enter", "enter")
-        await room.told(pilot)
-        assert room.place == ("one_token", 1) and room.box.text.startswith("5 passes, 5 tokens.")
+        async with brings(lambda: room.at("one_token", 1), pilot):
+            await pilot.press("enter", "enter")
+        assert room.box.text.startswith("5 passes, 5 tokens.")
         assert room.engines[0].steps_done == 5 and room.engines[0].questions[0].fresh
 
-        await pilot.press("space")
-        assert room.acting == ["1", "2", "3"]
-        await pilot.press("enter")
-        assert room.box.hint == "Not yet: press a number first, 1 to 3."
-        await pilot.press("1", "enter")
-        await room.told(pilot)
-        assert room.acting == ["enter"] and room.in_footer("left") == "Back" and "Not yet" not in room.box.hint
+        async with brings(lambda: room.acting == ["1", "2", "3"], pilot):
+            await pilot.press("space")
+        async with brings(lambda: room.box.hint == "Not yet: press a number first, 1 to 3.", pilot):
+            await pilot.press("enter")
+        async with brings(lambda: room.acting == ["enter"], pilot):
+            await pilot.press("1", "enter")
+        assert room.in_footer("left") == "Back" and "Not yet" not in room.box.hint
         page = room.screen.lesson.page
         assert (page.choice, page.outcome) == (0, 1) and "passes" in room.box.text
 
-        await pilot.press("left", "backspace")
-        assert room.place == ("one_token", 0)
-        await pilot.press("enter")
-        assert room.place == ("one_token", 1) and room.box.text.startswith("5 passes")
+        async with brings(lambda: room.place == ("one_token", 0), pilot):
+            await pilot.press("left", "backspace")
+        async with brings(lambda: room.place == ("one_token", 1) and room.box.text.startswith("5 passes"), pilot):
+            await pilot.press("enter")
         assert room.screen.query_one("#sliders").disabled
-        await pilot.press("enter", "enter")
-        assert room.place == ("one_token", 3) and not room.screen.query_one("#sliders").disabled
+        async with brings(
+            lambda: room.place == ("one_token", 3) and not room.screen.query_one("#sliders").disabled, pilot
+        ):
+            await pilot.press("enter", "enter")
 
-        assert isinstance(room.app.focused, Slider) and room.app.focused.id == "slider-temperature"
-        await pilot.press("enter")
-        assert room.box.hint.startswith("Not yet: T is 0 now; move it to 1.") and not room.acting
+        slider = room.app.focused
+        assert isinstance(slider, Slider) and slider.id == "slider-temperature"
+        async with brings(
+            lambda: room.box.hint.startswith("Not yet: T is 0 now; move it to 1.") and not room.acting, pilot
+        ):
+            await pilot.press("enter")
         assert len(room.engines[0].questions) == 1
         assert (room.in_footer("left"), room.in_footer("backspace")) == ("Move", "Back")
-        await pilot.press("right", "left", "left")
-        assert room.place == ("one_token", 3) and room.app.focused.value == 0
-        await pilot.press("end")
-        await wait_until(pilot, lambda: not room.screen.lesson.missing)
+        async with brings(lambda: slider.value == 1, pilot):
+            await pilot.press("right")
+        async with brings(lambda: slider.value == 0, pilot):
+            await pilot.press("left", "left")
+        assert room.place == ("one_token", 3)
+        async with brings(lambda: not room.screen.lesson.missing, pilot):
+            await pilot.press("end")
         assert room.acting == ["enter"]
-        await pilot.press("enter", "enter")
-        await wait_until(pilot, lambda: "The same words" in room.box.text)
+        async with brings(lambda: "The same words" in room.box.text, pilot):
+            await pilot.press("enter", "enter")
         assert len(room.engines[0].questions) == 2
 
-        await pilot.press("enter", "enter")
-        assert room.place == ("jacobi", 0)
-        await pilot.press("p")
-        assert room.place == ("one_token", 0)
-        await pilot.press("f1")
-        await wait_until(pilot, lambda: isinstance(room.app.screen, HelpScreen))
-        await pilot.pause()
+        async with brings(lambda: room.place == ("jacobi", 0), pilot):
+            await pilot.press("enter", "enter")
+        async with brings(lambda: room.place == ("one_token", 0), pilot):
+            await pilot.press("p")
+        async with brings(lambda: isinstance(room.app.screen, HelpScreen), pilot):
+            await pilot.press("f1")
         text = shown(room.app)
         assert all(key.tooltip in text for key in LEARN_KEYS) and "W: how many positions ahead" in text
-        await pilot.press("f1", "n", "n")
-        assert room.place == ("window", 0)
-        await wait_until(pilot, lambda: room.engines[0].settings.decoder == "lookahead")
+        async with brings(lambda: room.place == ("window", 0), pilot):
+            await pilot.press("f1", "n", "n")
+        await until(lambda: room.engines[0].settings.decoder == "lookahead", pilot)
         assert room.engines[0].settings.temperature == 0
-        await pilot.press("f4")
-        assert room.screen.query_one(Transcript).palette.look is Look.DEMO
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: room.app.return_code == 0)
+        async with brings(lambda: room.screen.query_one(Transcript).palette.look is Look.DEMO, pilot):
+            await pilot.press("f4")
+        async with brings(lambda: room.app.return_code == 0, pilot):
+            await pilot.press("escape")
     assert room.engines[0].closed
 
 
@@ -137,12 +146,12 @@ async def test_a_scene_that_is_left_in_the_middle_of_an_answer_leaves_no_trace_i
     room = Room(FakeEngine(), progress=Progress("jacobi"))
     async with room.app.run_test(size=(80, 24)) as pilot:
         await room.ready(pilot)
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: room.engines[0].steps_done > 0)
-        await pilot.press("n", "enter", "enter")
-        await room.told(pilot)
+        async with brings(lambda: room.engines[0].steps_done > 0, pilot):
+            await pilot.press("enter")
+        async with brings(lambda: room.at("window", 1), pilot):
+            await pilot.press("n", "enter", "enter")
         lesson = room.screen.lesson
-        assert lesson.scene.name == "window" and len(lesson.runs) == 1 and lesson.runs[0].passes == 6
+        assert len(lesson.runs) == 1 and lesson.runs[0].passes == 6
         assert [step.index for step in lesson.runs[0].steps] == list(range(6))
 
 
@@ -152,16 +161,15 @@ async def test_a_key_that_skips_shows_the_result_of_a_prediction_first() -> None
     room = Room(engine)
     async with room.app.run_test(size=(80, 24)) as pilot:
         await room.ready(pilot)
-        await pilot.press("enter", "enter")
-        engine.release(5)
-        await room.told(pilot)
-        await pilot.press("enter", "1", "left", "n", "n")
-        assert (room.place, room.screen.lesson.page.outcome) == (("one_token", 2), None)
-        engine.release()
-        await room.told(pilot)
-        assert room.screen.lesson.page.outcome is not None
-        await pilot.press("n")
-        assert room.place == ("jacobi", 0)
+        async with brings(lambda: room.at("one_token", 1), pilot):
+            await pilot.press("enter", "enter")
+            engine.release(5)
+        async with brings(lambda: (room.place, room.screen.lesson.page.outcome) == (("one_token", 2), None), pilot):
+            await pilot.press("enter", "1", "left", "n", "n")
+        async with brings(lambda: room.screen.lesson.page.outcome is not None, pilot):
+            engine.release()
+        async with brings(lambda: room.place == ("jacobi", 0), pilot):
+            await pilot.press("n")
 
 
 async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
@@ -169,18 +177,17 @@ async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
     first = Room(file=file)
     async with first.app.run_test(size=(80, 24)) as pilot:
         await first.ready(pilot)
-        await pilot.press("enter", "enter")
-        await first.told(pilot)
-        await pilot.press("enter", "2", "enter")
-        await first.told(pilot)
+        async with brings(lambda: first.at("one_token", 1), pilot):
+            await pilot.press("enter", "enter")
+        async with brings(lambda: first.screen.lesson.page.outcome is not None, pilot):
+            await pilot.press("enter", "2", "enter")
         await pilot.press("q")
     progress, notice = file.read()
     assert (progress.scene, progress.card, progress.choices, progress.right, notice) == ("one_token", 2, [1], 1, "")
 
     second = Room(progress=progress, file=file)
     async with second.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: second.place == ("one_token", 2))
-        await second.told(pilot)
+        await until(lambda: second.at("one_token", 2) and second.screen.lesson.page.outcome is not None, pilot)
         assert second.screen.lesson.page.right and second.box.chosen == 1
 
 
@@ -189,9 +196,9 @@ async def test_behind_the_last_card_enter_leaves_and_the_next_time_begins_anew(t
     file, last = ProgressFile(tmp_path / "learn.json"), SCENES[-1]
     room = Room(progress=Progress(last.name, len(last.cards) - 1, [0]), file=file)
     async with room.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: room.screen.lesson.at_last_card)
-        await pilot.press("n")  # there is no next scene, and this leaves too
-        await wait_until(pilot, lambda: room.app.return_code == 0)
+        await until(lambda: room.screen.lesson.at_last_card, pilot)
+        async with brings(lambda: room.app.return_code == 0, pilot):
+            await pilot.press("n")  # there is no next scene, and this leaves too
     assert file.read()[0].scene == SCENES[0].name
 
 
@@ -199,25 +206,23 @@ async def test_an_engine_that_ends_is_said_and_f5_goes_on_with_the_scene() -> No
     room = Room(FakeEngine(), FakeEngine())
     async with room.app.run_test(size=(80, 24)) as pilot:
         await room.ready(pilot)
-        await pilot.press("enter", "enter")
-        await room.told(pilot)
-        room.engines[0].die()
-        await wait_until(pilot, lambda: "F5 starts it again" in room.box.hint)
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: room.engines[1].steps_done == 5)
-        await room.told(pilot)
-        assert room.place == ("one_token", 1) and room.box.text.startswith("5 passes")
+        async with brings(lambda: room.at("one_token", 1), pilot):
+            await pilot.press("enter", "enter")
+        async with brings(lambda: "F5 starts it again" in room.box.hint, pilot):
+            room.engines[0].die()
+        async with brings(lambda: room.engines[1].steps_done == 5 and room.at("one_token", 1), pilot):
+            await pilot.press("f5")
+        assert room.box.text.startswith("5 passes")
 
 
 async def test_while_the_model_loads_the_card_says_so() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"))
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: room.box.text.startswith("The model is being loaded."))
-        room.engines[0].finish_loading()
-        await room.told(pilot)
-        assert room.box.text.startswith("5 passes")
+        await until(lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"), pilot)
+        async with brings(lambda: room.box.text.startswith("The model is being loaded."), pilot):
+            await pilot.press("enter")
+        async with brings(lambda: room.box.text.startswith("5 passes"), pilot):
+            room.engines[0].finish_loading()
 
 
 @pytest.mark.full
@@ -225,20 +230,19 @@ async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
     room = Room(FakeEngine(hold_steps=True))
     async with room.app.run_test(size=(80, 24)) as pilot:
         await room.ready(pilot)
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: len(room.engines[0].questions) == 1)
-        room.engines[0].fail_fatally()
-        await wait_until(pilot, lambda: room.box.text == MISSED)
-        await pilot.press("n")
-        assert room.place == ("jacobi", 0)
+        async with brings(lambda: len(room.engines[0].questions) == 1, pilot):
+            await pilot.press("enter")
+        async with brings(lambda: room.box.text == MISSED, pilot):
+            room.engines[0].fail_fatally()
+        async with brings(lambda: room.place == ("jacobi", 0), pilot):
+            await pilot.press("n")
 
 
 async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> None:
     room = Room(FakeEngine(), progress=Progress("window", 1), notice=DAMAGED)
     async with room.app.run_test(size=(80, 24)) as pilot:
         await room.ready(pilot)
-        await wait_until(pilot, lambda: room.place == ("window", 1))
-        await room.told(pilot)
+        await until(lambda: room.at("window", 1), pilot)
 
         def shown() -> set[str | None]:
             return {panel.id for panel in room.screen.query(Panel) if panel.display} - {"lesson"}
@@ -247,11 +251,12 @@ async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> N
         written = " ".join(line.text for line in room.screen.query_one(Transcript)._lines)
         assert DAMAGED in " ".join(written.split())
         for width, height in ((120, 40), (200, 60)):
-            await pilot.resize_terminal(width, height)
-            await wait_until(pilot, lambda: shown() >= {WINDOW, "pool", "speed"})
+            async with brings(lambda: room.box.region.width and room.app.size.width == width, pilot):
+                await pilot.resize_terminal(width, height)
+            assert shown() >= {WINDOW, "pool", "speed"}
             assert room.box.region.right <= room.screen.query_one("#side").region.x
-        await pilot.resize_terminal(50, 24)
-        await wait_until(pilot, lambda: shown() == {WINDOW})
+        async with brings(lambda: shown() == {WINDOW}, pilot):
+            await pilot.resize_terminal(50, 24)
         assert room.screen.region.contains_region(room.box.region)
         size = room.box.content_size
         assert room.box.get_content_height(size, size, size.width) <= size.height
@@ -265,12 +270,12 @@ async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
         await answered(pilot, stage, "One?")
         before = stage.text
         entry = next(one for one in stage.screen.commands() if one.title == "Learn how it works")
-        entry.callback()
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, LearnScreen))
+        async with brings(lambda: isinstance(stage.app.screen, LearnScreen), pilot):
+            entry.callback()
         titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
         assert {"Go on", "Scene 4: The n-gram pool"} <= titles
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen and engine.closed)
+        async with brings(lambda: stage.app.screen is stage.screen and engine.closed, pilot):
+            await pilot.press("escape")
         assert stage.text == before and not stage.engine.closed
 
 
@@ -278,10 +283,10 @@ async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_from_the_chat_an_answer_is_to_be_stopped_first() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press(*"Why", "enter")
-        stage.screen.action_learn()
-        await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.notice == "Stop the answer first (Esc).", pilot):
+            await pilot.press(*"Why", "enter")
+            stage.screen.action_learn()
         assert stage.app.screen is stage.screen
 
 

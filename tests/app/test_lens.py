@@ -9,9 +9,11 @@ from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.side import SidePanels
 from ladechat.widgets.window_panel import WindowPanel
-from tests.app.stage import Driver, Stage, answered, wait_until
+from tests.app.stage import Driver, Stage, answered
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 from tests.widgets.hosting import lines
 
 
@@ -21,23 +23,23 @@ def told(stage: Stage) -> list[bool]:
 
 
 async def ready(pilot: Driver, stage: Stage) -> None:
-    await wait_until(pilot, lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready")
+    await until(lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready", pilot)
 
 
 async def test_an_engine_is_told_when_the_panel_comes_and_goes() -> None:
     stage = Stage(decoder="hidden_transfer")
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await ready(pilot, stage)
-        await wait_until(pilot, lambda: told(stage) == [True])
+        await until(lambda: told(stage) == [True], pilot)
         assert not stage.app.query_one(WindowPanel).display
-        await pilot.press("f2")
-        await wait_until(pilot, lambda: told(stage) == [True, False])
-        await pilot.press("f2")
-        await wait_until(pilot, lambda: told(stage) == [True, False, True])
-        await pilot.press("f3")  # plain decoding has none
-        await wait_until(pilot, lambda: told(stage) == [True, False, True, False])
-        await pilot.press("f3")
-        await wait_until(pilot, lambda: told(stage)[-1] and len(told(stage)) == 5)
+        async with brings(lambda: told(stage) == [True, False], pilot):
+            await pilot.press("f2")
+        async with brings(lambda: told(stage) == [True, False, True], pilot):
+            await pilot.press("f2")
+        async with brings(lambda: told(stage) == [True, False, True, False], pilot):
+            await pilot.press("f3")  # plain decoding has none
+        async with brings(lambda: told(stage)[-1] and len(told(stage)) == 5, pilot):
+            await pilot.press("f3")
 
 
 async def test_with_other_decoders_an_engine_is_told_nothing() -> None:
@@ -45,9 +47,10 @@ async def test_with_other_decoders_an_engine_is_told_nothing() -> None:
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await ready(pilot, stage)
         await answered(pilot, stage, "Hello!")
-        await pilot.press("f2")
-        await pilot.press("f2")
-        await pilot.pause()
+        side = stage.app.query_one(SidePanels)
+        for displayed in (False, True):
+            async with brings(lambda: side.display is displayed, pilot):
+                await pilot.press("f2")
         assert not told(stage)
         assert not stage.app.query_one(LensPanel).display
 
@@ -64,11 +67,11 @@ async def test_a_new_engine_is_told_too() -> None:
     stage = Stage(FakeEngine(), FakeEngine(), decoder="hidden_transfer")
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await ready(pilot, stage)
-        await wait_until(pilot, lambda: told(stage) == [True])
-        await pilot.press("f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2 and told(stage) == [True])
-        await stage.engine.send(Configure(decoder="suffix"))
-        await wait_until(pilot, lambda: told(stage) == [True, False])
+        await until(lambda: told(stage) == [True], pilot)
+        async with brings(lambda: len(stage.started) == 2 and told(stage) == [True], pilot):
+            await pilot.press("f5")
+        async with brings(lambda: told(stage) == [True, False], pilot):
+            await stage.engine.send(Configure(decoder="suffix"))
 
 
 async def test_a_replay_shows_what_the_app_showed(tmp_path: Path) -> None:
@@ -78,10 +81,10 @@ async def test_a_replay_shows_what_the_app_showed(tmp_path: Path) -> None:
     stage = Stage(decoder="hidden_transfer", recorder=recorder)
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await ready(pilot, stage)
-        await wait_until(pilot, lambda: told(stage) == [True])
+        await until(lambda: told(stage) == [True], pilot)
         await answered(pilot, stage, "Hello!")
         live = stage.app.query_one(LensPanel)
-        await wait_until(pilot, lambda: live._next_draw is None)
+        await until(lambda: live._next_draw is None, pilot)
         shown = lines(live)
     assert "t+1 is" in shown[0] and any("│" in line for line in shown)
     recording = Recording.read(path)
@@ -91,10 +94,6 @@ async def test_a_replay_shows_what_the_app_showed(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("end")
         panel = app.query_one(LensPanel)
-        await wait_until(pilot, lambda: panel._next_draw is None and panel._step is not None)
-        await pilot.pause()
-        assert lines(panel) == shown
-        await pilot.press("left", "left")
-        await wait_until(pilot, lambda: panel._next_draw is None)
-        await pilot.pause()
-        assert lines(panel) != shown
+        await until(lambda: lines(panel) == shown, pilot)
+        async with brings(lambda: lines(panel) != shown, pilot):
+            await pilot.press("left", "left")

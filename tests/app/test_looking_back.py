@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
+from textual.widgets import OptionList
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Pace
+from ladechat.screens.conversations import ConversationsScreen
 from ladechat.screens.looking_back import NO_LONGER_KEPT
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.conversation_store import ConversationStore
@@ -22,9 +22,10 @@ from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.window_panel import WindowPanel
-from tests.app.stage import SHOWN_ANSWER, Driver, Stage, answered, ask, wait_until
+from tests.app.stage import SHOWN_ANSWER, Driver, Stage, answered, ask, footer_has_room, footer_names, opens
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
+from tests.waiting import brings, until
 
 SIZE = (120, 40)
 
@@ -65,11 +66,11 @@ def place_of(app: LadechatApp, text: str) -> tuple[int, int]:
 
 async def paused(pilot: Driver, stage: Stage, steps: int) -> None:
     """An answer of which so many steps are seen, and no more come unless they are asked for."""
-    await ask(pilot, "One?")
-    stage.engine.release(steps)
-    await wait_until(pilot, lambda: len(stage.app.query_one(SidePanels).answer) == steps and stage.pace_has_keys)
-    await pilot.press("space")
-    await wait_until(pilot, lambda: stage.engine.pace == 0)
+    async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == steps and stage.pace_has_keys, pilot):
+        await ask(pilot, "One?")
+        stage.engine.release(steps)
+    async with brings(lambda: stage.engine.pace == 0, pilot):
+        await pilot.press("space")
     stage.engine.release()
 
 
@@ -79,14 +80,17 @@ async def test_arrows_walk_through_the_steps_of_a_paused_answer_and_escape_goes_
         await paused(pilot, stage, 9)
         before = stage.app.query_one(SpeedPanel).rows(50, 10)
         for key, step in (("left", 8), ("left", 7), ("right", 8), ("home", 1), ("left", 1), ("end", 9), ("ctrl+b", 8)):
-            await pilot.press(key)
-            assert looked_at(stage) == (step, 9), key
+            if looked_at(stage) == (step, 9):  # there is none before it
+                await pilot.press(key)
+            else:
+                async with brings(lambda: looked_at(stage) == (step, 9), pilot):
+                    await pilot.press(key)
             assert marked(stage.app).replace(" ", "") == said(stage, step).replace(" ", ""), "lines break at spaces"
             assert f"pass {step} of 9 of this answer" in stage.status
             assert stage.app.query_one(SpeedPanel)._steps == step
         assert stage.app.query_one("#timeline").display
-        await pilot.press("escape")
-        assert looked_at(stage) is None and marked(stage.app) == "" and stage.asking
+        async with brings(lambda: looked_at(stage) is None and marked(stage.app) == "" and stage.asking, pilot):
+            await pilot.press("escape")
         assert "back" in stage.status and not stage.app.query_one("#timeline").display
         assert stage.app.query_one(SpeedPanel).rows(50, 10) == before
 
@@ -95,11 +99,11 @@ async def test_at_the_newest_step_of_a_pause_the_right_arrow_takes_a_step() -> N
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=SIZE) as pilot:
         await paused(pilot, stage, 3)
-        await pilot.press("left", "right")
-        assert looked_at(stage) == (3, 3)
+        async with brings(lambda: looked_at(stage) == (3, 3), pilot):
+            await pilot.press("left", "right")
         assert Pace(steps_per_second=0, step=True) not in stage.engine.commands
-        await pilot.press("right")
-        await wait_until(pilot, lambda: len(stage.app.query_one(SidePanels).answer) == 4)
+        async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == 4, pilot):
+            await pilot.press("right")
         assert looked_at(stage) is None and stage.app.query_one(SpeedPanel)._steps == 4
 
 
@@ -107,15 +111,15 @@ async def test_at_the_newest_step_of_a_pause_the_right_arrow_takes_a_step() -> N
 async def test_an_answer_goes_on_while_its_panels_stay_and_a_question_ends_that() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=SIZE) as pilot:
-        await ask(pilot, "One?")
-        stage.engine.release(6)
-        await wait_until(pilot, lambda: len(stage.app.query_one(SidePanels).answer) == 6)
+        async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == 6, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(6)
         await pilot.press("left", "left")
         shown = stage.app.query_one(SpeedPanel).rows(50, 10)
-        stage.engine.release(5)
-        await wait_until(pilot, lambda: "pass 4 of 11" in stage.status)
-        stage.engine.release()
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: "pass 4 of 11" in stage.status, pilot):
+            stage.engine.release(5)
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.release()
         assert SHOWN_ANSWER in stage.text, "the text grows"
         assert stage.app.query_one(SpeedPanel).rows(50, 10) == shown
         await answered(pilot, stage, "Two?", times=2)
@@ -133,8 +137,8 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
         answer = side.answer
         place = next(place for place in range(len(answer)) if len(answer.step(place).token_ids) > 1)
         step = answer.step(place)
-        await pilot.click(transcript, offset=place_of(stage.app, step.pieces[1]))
-        assert looked_at(stage) == (place + 1, len(answer))
+        async with brings(lambda: looked_at(stage) == (place + 1, len(answer)), pilot):
+            await pilot.click(transcript, offset=place_of(stage.app, step.pieces[1]))
         assert marked(stage.app) == "".join(step.pieces)
         assert side.looked_at is not None
         token = side.looked_at.token
@@ -143,23 +147,23 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
         assert chosen is not None and chosen.piece == step.pieces[1]
 
         speed = stage.app.query_one(SpeedPanel)
-        await pilot.press("end")
-        await pilot.pause(0.2)
+        async with brings(lambda: looked_at(stage) == (len(answer), len(answer)), pilot):
+            await pilot.press("end")
+        await until(lambda: speed._steps == len(answer) and speed._next_draw is None, pilot)
         row = speed._bar_lines[-1]
-        await pilot.click(speed, offset=(speed.size.width - 3 + speed.styles.padding.left, row))
-        assert looked_at(stage) == (len(answer) - 2, len(answer))
+        async with brings(lambda: looked_at(stage) == (len(answer) - 2, len(answer)), pilot):
+            await pilot.click(speed, offset=(speed.size.width - 3 + speed.styles.padding.left, row))
 
         line = stage.app.query_one("#timeline", SeekBar)
-        await pilot.click(line, offset=(line.styles.padding.left, 0))
-        assert looked_at(stage) == (1, len(answer))
+        async with brings(lambda: looked_at(stage) == (1, len(answer)), pilot):
+            await pilot.click(line, offset=(line.styles.padding.left, 0))
 
-        await pilot.click(transcript, offset=place_of(stage.app, " there"))
-        assert "of an earlier answer" in stage.status and " there" in marked(stage.app)
+        async with brings(lambda: "of an earlier answer" in stage.status and " there" in marked(stage.app), pilot):
+            await pilot.click(transcript, offset=place_of(stage.app, " there"))
         assert stage.app.query_one(Prompt).has_focus
         stage.screen.view.presenter.answers.keep(0)
-        await pilot.click(transcript, offset=place_of(stage.app, "A"))
-        await pilot.pause()
-        assert stage.notices == [NO_LONGER_KEPT]
+        async with brings(lambda: stage.notices == [NO_LONGER_KEPT], pilot):
+            await pilot.click(transcript, offset=place_of(stage.app, "A"))
 
 
 @pytest.mark.full
@@ -169,46 +173,49 @@ async def test_a_drag_selects_text_and_looks_at_nothing() -> None:
         await answered(pilot, stage, "One?")
         transcript = stage.app.query_one(Transcript)
         x, y = place_of(stage.app, " keeps")
-        await pilot.mouse_down(transcript, offset=(x, y))
-        await pilot.hover(transcript, offset=(x + 4, y))
-        await pilot.mouse_up(transcript, offset=(x + 4, y))
-        await pilot.pause()
-        assert stage.screen.get_selected_text() and looked_at(stage) is None
+        async with brings(stage.screen.get_selected_text, pilot):
+            await pilot.mouse_down(transcript, offset=(x, y))
+            await pilot.hover(transcript, offset=(x + 4, y))
+            await pilot.mouse_up(transcript, offset=(x + 4, y))
+        assert looked_at(stage) is None
 
 
 async def test_what_is_typed_is_typed_and_moves_the_cursor_again() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         await answered(pilot, stage, "One?")
-        await pilot.press("a", "b", "left")
-        assert looked_at(stage) is None and stage.app.query_one(Prompt).cursor_location == (0, 1)
-        await pilot.press("ctrl+b")
+        async with brings(
+            lambda: looked_at(stage) is None and stage.app.query_one(Prompt).cursor_location == (0, 1), pilot
+        ):
+            await pilot.press("a", "b", "left")
+        async with brings(lambda: looked_at(stage), pilot):
+            await pilot.press("ctrl+b")
         first = looked_at(stage)
         assert first is not None
-        await pilot.press("left")
-        assert looked_at(stage) == (first[0] - 1, first[1]), "an explicit key lends the arrows too"
-        await pilot.press("x", "left", "home")
-        await wait_until(pilot, lambda: stage.prompt == "axb")
+        async with brings(lambda: looked_at(stage) == (first[0] - 1, first[1]), pilot):
+            await pilot.press("left")
+        async with brings(lambda: stage.prompt == "axb", pilot):
+            await pilot.press("x", "left", "home")
         assert looked_at(stage) == (first[0] - 1, first[1])
         assert stage.app.query_one(Prompt).cursor_location == (0, 0)
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: looked_at(stage) is None)
+        async with brings(lambda: looked_at(stage) is None, pilot):
+            await pilot.press("enter")
 
 
 async def test_with_nothing_to_look_at_the_keys_mean_nothing_and_removed_answers_are_left() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await pilot.press("left", "ctrl+b")
-        assert looked_at(stage) is None
         await answered(pilot, stage, "One?")
-        for key in ("ctrl+r", "ctrl+l"):
-            await pilot.press("left")
-            assert looked_at(stage) is not None
-            await pilot.press(key)
-            await wait_until(pilot, lambda: not stage.asking)
+        assert looked_at(stage) is None
+        answers = stage.screen.view.presenter.answers
+        for key, latest in (("ctrl+r", 2), ("ctrl+l", None)):
+            async with brings(lambda: looked_at(stage) is not None, pilot):
+                await pilot.press("left")
+            async with brings(lambda: answers.latest == latest and not stage.asking, pilot):
+                await pilot.press(key)
             assert looked_at(stage) is None
-        assert stage.screen.view.presenter.answers.latest is None
 
 
 @pytest.mark.full
@@ -219,17 +226,18 @@ async def test_of_a_conversation_from_an_earlier_session_a_click_says_that_its_s
     store = ConversationStore(tmp_path)
     stage = Stage(store=store)
     async with stage.app.run_test(size=SIZE) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("ctrl+o")
-        await pilot.pause(0.3)
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: "Old?" in stage.text)
+        await until(lambda: stage.activity == "ready", pilot)
+        async with opens(pilot, ConversationsScreen):
+            await pilot.press("ctrl+o")
+        await until(lambda: stage.app.screen.query_one(OptionList).option_count == 1, pilot)
+        async with brings(lambda: "Old?" in stage.text, pilot):
+            await pilot.press("enter")
         transcript = stage.app.query_one(Transcript)
         kinds = [[ink.kind for _, ink in line.runs] for line in transcript._lines]
         line = next(y for y, found in enumerate(kinds) if "answer" in found)
-        await pilot.click(transcript, offset=(5, line + transcript.styles.padding.top))
-        await pilot.pause()
-        assert stage.notices[-1] == NEVER_KNOWN and looked_at(stage) is None
+        async with brings(lambda: stage.notice == NEVER_KNOWN, pilot):
+            await pilot.click(transcript, offset=(5, line + transcript.styles.padding.top))
+        assert looked_at(stage) is None
 
 
 async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts() -> None:
@@ -247,11 +255,11 @@ async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts(
             assert "".join(text for text, _ in window.rows(width, 8)[0]).startswith(title)
         assert f"Jacobi window · {whole}" in dict(stage.app.query_one(SidePanels).explanations())
         assert speed._steps == len(steps) and speed._finished is not None
-        await pilot.press("left")
-        assert looked_at(stage) == (telling + 1, len(steps)) and whole in stage.status
+        async with brings(lambda: looked_at(stage) == (telling + 1, len(steps)) and whole in stage.status, pilot):
+            await pilot.press("left")
         assert "Jacobi window" in dict(stage.app.query_one(SidePanels).explanations()), "the status line says which"
-        await pilot.press("left")
-        assert f"pass {telling} of {len(steps)} of this answer" in stage.status
+        async with brings(lambda: f"pass {telling} of {len(steps)} of this answer" in stage.status, pilot):
+            await pilot.press("left")
 
 
 @pytest.mark.full
@@ -264,17 +272,18 @@ async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) 
     screen = ReplayScreen(Recording.read(tmp_path / "talk.jsonl"))
     app = LadechatApp(screen)
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.press("end")
-        await pilot.pause(0.2)
+        async with brings(lambda: screen.player.at_end, pilot):
+            await pilot.press("end")
         speed, transcript = app.query_one(SpeedPanel), app.query_one(Transcript)
+        await until(lambda: speed._next_draw is None, pilot)
         steps = speed._steps
         row = speed._bar_lines[-1]
-        await pilot.click(speed, offset=(speed.size.width - 2 + speed.styles.padding.left, row))
-        await pilot.pause()
-        assert speed._steps == steps - 1 and not screen.player.playing
-        await pilot.click(transcript, offset=place_of(app, "The"))
-        await pilot.pause()
-        assert (speed._steps, screen.player.turn.number if screen.player.turn else 0) == (1, 1)
+        async with brings(lambda: speed._steps == steps - 1, pilot):
+            await pilot.click(speed, offset=(speed.size.width - 2 + speed.styles.padding.left, row))
+        assert not screen.player.playing
+        async with brings(lambda: speed._steps == 1, pilot):
+            await pilot.click(transcript, offset=place_of(app, "The"))
+        assert screen.player.turn is not None and screen.player.turn.number == 1
         assert app.query_one(StatusLine).mode == ""
 
 
@@ -282,17 +291,17 @@ async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) 
 async def test_the_footer_has_room_for_the_keys_that_act(size: tuple[int, int]) -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=size) as pilot:
-        footer = stage.app.query_one(Footer)
 
         def names() -> list[str]:
-            keys = list(footer.query(FooterKey))
-            assert all(key.region.right <= size[0] for key in keys)
-            return [key.description for key in keys]
+            return footer_names(stage.app)
 
         await paused(pilot, stage, 4)
-        await pilot.press("left")
-        await wait_until(pilot, lambda: names()[:4] == ["Newest", "Go on", "Back", "On"])
-        await pilot.press("escape", "space")
-        await wait_until(pilot, lambda: not stage.asking and "Back" in names() and "Stop" not in names())
-        await pilot.press("x")
-        await wait_until(pilot, lambda: "Send" in names())
+        async with brings(lambda: names()[:4] == ["Newest", "Go on", "Back", "On"], pilot):
+            await pilot.press("left")
+        assert footer_has_room(stage.app)
+        async with brings(lambda: not stage.asking and "Back" in names() and "Stop" not in names(), pilot):
+            await pilot.press("escape", "space")
+        assert footer_has_room(stage.app)
+        async with brings(lambda: "Explain" not in names(), pilot):
+            await pilot.press("x")
+        assert "Send" in names()

@@ -14,7 +14,6 @@ from ladechat.app import LadechatApp
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
-from tests.app.stage import wait_until
 from tests.session.mutations import mutated
 from tests.session.streams import GOLDEN
 
@@ -76,7 +75,6 @@ async def replay(folder: Path, seed: int) -> None:
     app = LadechatApp(ReplayScreen(recording))
     async with app.run_test(size=(100, 40)) as pilot:
         await pilot.press("space", "n", "n", "left", "p", "right", "end")
-        await wait_until(pilot, lambda: True)
         check_screen(app, seed)
         await pilot.press("home", "end", "plus", "space", "left", "left")
         check_screen(app, seed)

@@ -1,16 +1,15 @@
 """Who watches an answer pauses it, steps through it and sets its pace; what is typed goes to the prompt."""
 
 import pytest
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from ladechat.protocol import Pace, Stop, Watch
 from ladechat.session.pace import RATES
 from ladechat.session.state import State
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, wait_until
+from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 
 HINT = "paused · Space goes on · → one pass · ← back"
 
@@ -22,16 +21,16 @@ def paces(stage: Stage) -> list[Pace]:
 
 async def answering(pilot: Driver, stage: Stage, steps: int = 2) -> None:
     """An answer is under way, so many steps of it are seen, and the engine waits for nothing but its pace."""
-    await ask(pilot, "One?")
-    stage.engine.release(steps)
-    await wait_until(pilot, lambda: stage.activity == "answering …" and "The" in stage.text)
-    await wait_until(pilot, lambda: stage.pace_has_keys)
+    async with brings(lambda: stage.activity == "answering …" and "The" in stage.text, pilot):
+        await ask(pilot, "One?")
+        stage.engine.release(steps)
+    await until(lambda: stage.pace_has_keys, pilot)
 
 
 async def paused(pilot: Driver, stage: Stage) -> None:
     await answering(pilot, stage)
-    await pilot.press("space")
-    await wait_until(pilot, lambda: HINT in stage.status and stage.engine.pace == 0)
+    async with brings(lambda: HINT in stage.status and stage.engine.pace == 0, pilot):
+        await pilot.press("space")
     stage.engine.release()
 
 
@@ -43,11 +42,9 @@ async def test_space_pauses_the_engine_and_goes_on() -> None:
     stage = held()
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
-        before = stage.text
-        await pilot.pause(0.2)
-        assert stage.text == before and stage.prompt == ""
-        await pilot.press("space")
-        await wait_until(pilot, lambda: not stage.asking)
+        assert SHOWN_ANSWER not in stage.text and stage.prompt == ""
+        async with brings(lambda: not stage.asking, pilot):
+            await pilot.press("space")
         assert SHOWN_ANSWER in stage.text
         assert paces(stage) == [Pace(steps_per_second=0), Pace()]
         assert "paused" not in stage.status
@@ -57,15 +54,15 @@ async def test_the_right_arrow_takes_one_step_while_paused_and_none_while_not() 
     stage = held()
     async with stage.app.run_test() as pilot:
         await answering(pilot, stage)
-        await pilot.press("right")
-        await pilot.press("space")
-        await wait_until(pilot, lambda: HINT in stage.status and stage.engine.pace == 0)
+        async with brings(lambda: HINT in stage.status and stage.engine.pace == 0, pilot):
+            await pilot.press("right")
+            await pilot.press("space")
         assert paces(stage) == [Pace(steps_per_second=0)]
         stage.engine.release()
         steps = stage.engine.steps_done
         for more in (1, 2, 3):
-            await pilot.press("right")
-            await wait_until(pilot, lambda: stage.engine.steps_done == steps + more)  # noqa: B023
+            async with brings(lambda: stage.engine.steps_done == steps + more, pilot):
+                await pilot.press("right")
         assert paces(stage)[1:] == [Pace(steps_per_second=0, step=True)] * 3
         assert HINT in stage.status
 
@@ -74,57 +71,59 @@ async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says
     stage = held()
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await answering(pilot, stage)
-        for rate in (*RATES[-2::-1], RATES[0]):
-            await pilot.press("[")
+        for rate in RATES[-2::-1]:
             shown = f"answering … · {rate:g} pass" + "es" * (rate != 1) + "/s"
-            await wait_until(pilot, lambda: shown in stage.status)  # noqa: B023
+            async with brings(lambda: shown in stage.status, pilot):
+                await pilot.press("[")
             assert stage.session.pace.rate == rate
-        for wanted in (*RATES[1:], RATES[-1]):
-            await pilot.press("]")
-            await wait_until(pilot, lambda: stage.session.pace.rate == wanted)  # noqa: B023
+        await pilot.press("[")
+        for wanted in RATES[1:]:
+            async with brings(lambda: stage.session.pace.rate == wanted, pilot):
+                await pilot.press("]")
+        await pilot.press("]")
         told = [pace.steps_per_second for pace in paces(stage)]
         assert told == [*RATES[-2::-1], *RATES[1:]], "at an end of the table nothing is said"
-        await wait_until(pilot, lambda: "/s" not in stage.status)
+        await until(lambda: "/s" not in stage.status, pilot)
 
 
 async def test_f6_is_four_steps_a_second_and_back_also_between_answers() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f6")
-        await wait_until(pilot, lambda: "ready · 4 passes/s" in stage.status)
-        await pilot.press("f6")
-        await wait_until(pilot, lambda: "/s" not in stage.status)
-        await wait_until(pilot, lambda: paces(stage) == [Pace(steps_per_second=4), Pace()])
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: "ready · 4 passes/s" in stage.status, pilot):
+            await pilot.press("f6")
+        async with brings(lambda: "/s" not in stage.status, pilot):
+            await pilot.press("f6")
+        await until(lambda: paces(stage) == [Pace(steps_per_second=4), Pace()], pilot)
 
 
 async def test_the_rate_is_kept_over_a_pause_and_can_be_changed_in_it() -> None:
     stage = held()
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
-        await pilot.press("f6", "]")
-        await wait_until(pilot, lambda: f"{HINT} · 8 passes/s" in stage.status)
+        async with brings(lambda: f"{HINT} · 8 passes/s" in stage.status, pilot):
+            await pilot.press("f6", "]")
         assert stage.engine.pace == 0
-        await pilot.press("space")
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: not stage.asking, pilot):
+            await pilot.press("space")
         assert stage.engine.pace == 8
 
 
 async def test_what_is_typed_goes_to_the_prompt_unless_it_is_empty_and_an_answer_is_under_way() -> None:
     stage = held()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("[", "space", "]")
-        await wait_until(pilot, lambda: stage.prompt == "[ ]")
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.prompt == "[ ]", pilot):
+            await pilot.press("[", "space", "]")
         stage.app.query_one(Prompt).clear()
         await answering(pilot, stage)
-        await pilot.press("a", "space", "[", "left", "right", "]")
-        await wait_until(pilot, lambda: stage.prompt == "a []")
+        async with brings(lambda: stage.prompt == "a []", pilot):
+            await pilot.press("a", "space", "[", "left", "right", "]")
         assert paces(stage) == []
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: "1 question waits" in stage.status)
-        await pilot.press("space")
-        await wait_until(pilot, lambda: f"{HINT} · 1 question waits" in stage.status)
+        async with brings(lambda: "1 question waits" in stage.status, pilot):
+            await pilot.press("enter")
+        async with brings(lambda: f"{HINT} · 1 question waits" in stage.status, pilot):
+            await pilot.press("space")
 
 
 async def test_escape_stops_at_what_is_seen_and_ends_the_pause() -> None:
@@ -132,8 +131,8 @@ async def test_escape_stops_at_what_is_seen_and_ends_the_pause() -> None:
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
         seen = stage.engine.steps_done
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: not stage.asking)
+        async with brings(lambda: not stage.asking, pilot):
+            await pilot.press("escape")
         assert stage.engine.steps_done == seen and SHOWN_ANSWER not in stage.text
         assert [each for each in stage.engine.commands if not isinstance(each, Watch)][-2:] == [Stop(), Pace()]
         assert "paused" not in stage.status
@@ -145,9 +144,9 @@ async def test_a_paused_engine_is_not_taken_for_a_stuck_one(monkeypatch: pytest.
         await paused(pilot, stage)
         monkeypatch.setattr("ladechat.session.engines.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
         assert stage.session.stuck_for() is None
-        stage.engine.hold()
-        await pilot.press("space")
-        await wait_until(pilot, lambda: not stage.session.pace.paused)
+        async with brings(lambda: not stage.session.pace.paused, pilot):
+            stage.engine.hold()
+            await pilot.press("space")
         assert stage.session.stuck_for() is not None
 
 
@@ -155,8 +154,8 @@ async def test_a_new_engine_keeps_the_rate_but_no_pause() -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
-        await pilot.press("f6", "f5")
-        await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await pilot.press("f6", "f5")
         assert paces(stage) == [Pace(steps_per_second=4)]
         assert "ready · 4 passes/s" in stage.status
 
@@ -165,10 +164,9 @@ async def test_a_new_engine_keeps_the_rate_but_no_pause() -> None:
 async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size: tuple[int, int]) -> None:
     stage = held()
     async with stage.app.run_test(size=size) as pilot:
-        footer = stage.app.query_one(Footer)
 
         def names() -> list[str]:
-            return [key.description for key in footer.query(FooterKey)]
+            return footer_names(stage.app)
 
         await paused(pilot, stage)
         wide = size[0] > 80
@@ -177,21 +175,20 @@ async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size:
             "Stop",
             "Go on",
             "One pass" if wide else "Pass",
-            "",
-            "",
+            "Slower",
+            "Faster",
             "Decoder",
             "Slow",
             *explain,
             "Quit",
             "palette",
         ]
-        await wait_until(pilot, lambda: names() == expected)
-        *keys, palette = footer.query(FooterKey)
-        assert keys[-1].region.right < palette.region.x and palette.region.right <= size[0]
-        await pilot.press("x")
-        await wait_until(pilot, lambda: "Go on" not in names() and "Send" in names())
-        await pilot.press("backspace")
-        await wait_until(pilot, lambda: names() == expected)
+        await until(lambda: names() == expected, pilot)
+        assert footer_has_room(stage.app)
+        async with brings(lambda: "Go on" not in names() and "Send" in names(), pilot):
+            await pilot.press("x")
+        async with brings(lambda: names() == expected, pilot):
+            await pilot.press("backspace")
 
 
 async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
@@ -201,7 +198,7 @@ async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
         def names() -> set[str]:
             return {command.title for command in stage.app.get_system_commands(stage.app.screen)}
 
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         assert not {"Pause", "One pass", "Slower", "Faster"} & names()
         await answering(pilot, stage)
         assert {"Pause", "Slower", "Faster"} <= names() and "One pass" not in names()
@@ -217,10 +214,10 @@ async def test_the_footer_has_no_key_of_the_pace_while_it_would_be_typed() -> No
     async with stage.app.run_test() as pilot:
         await answering(pilot, stage)
         assert in_footer()
-        await pilot.press("x")
-        stage.app.query_one(Transcript).focus()
-        await wait_until(pilot, lambda: not in_footer())
-        await pilot.press("space")
-        await wait_until(pilot, lambda: stage.prompt == "x " and not stage.session.pace.paused)
-        await pilot.press("backspace", "backspace")
-        await wait_until(pilot, in_footer)
+        async with brings(lambda: not in_footer(), pilot):
+            await pilot.press("x")
+            stage.app.query_one(Transcript).focus()
+        async with brings(lambda: stage.prompt == "x " and not stage.session.pace.paused, pilot):
+            await pilot.press("space")
+        async with brings(in_footer, pilot):
+            await pilot.press("backspace", "backspace")

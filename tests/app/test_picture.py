@@ -7,10 +7,11 @@ from textual.widgets import Static
 
 from ladechat.screens.explain import ExplainScreen
 from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.side import View
+from ladechat.widgets.side import SidePanels
 from ladechat.widgets.slider import Slider
-from tests.app.stage import Driver, Stage, ask, wait_until
+from tests.app.stage import Driver, Stage, ask
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings
 
 PANELS = ("window", "pool", "mask", "biography", "speed")
 
@@ -26,9 +27,9 @@ def explained(stage: Stage) -> str:
 
 async def in_an_answer(pilot: Driver, stage: Stage) -> None:
     """Some steps of an answer, which goes on."""
-    await ask(pilot, "One?")
-    stage.engine.release(12)
-    await wait_until(pilot, lambda: "produced" in stage.text)
+    async with brings(lambda: "produced" in stage.text, pilot):
+        await ask(pilot, "One?")
+        stage.engine.release(12)
 
 
 async def test_with_much_room_mask_and_biography_are_beside_the_others() -> None:
@@ -42,33 +43,33 @@ async def test_with_much_room_mask_and_biography_are_beside_the_others() -> None
         pool, mask = parts[1].region, parts[2].region
         assert pool.y == mask.y and pool.right < mask.x
         assert min(part.size.height for part in parts) >= 5
-        await pilot.resize_terminal(120, 40)
-        await wait_until(pilot, lambda: visible(stage) == {"window", "pool", "speed"})
-        await pilot.resize_terminal(160, 48)
-        await wait_until(pilot, lambda: visible(stage) == set(PANELS))
-        await pilot.press("f10")
-        await wait_until(pilot, lambda: visible(stage) == {"mask", "speed"})
+        async with brings(lambda: visible(stage) == {"window", "pool", "speed"}, pilot):
+            await pilot.resize_terminal(120, 40)
+        async with brings(lambda: visible(stage) == set(PANELS), pilot):
+            await pilot.resize_terminal(160, 48)
+        async with brings(lambda: visible(stage) == {"mask", "speed"}, pilot):
+            await pilot.press("f10")
 
 
 async def test_f10_shows_one_thing_at_a_time_and_then_all_again() -> None:
     stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await in_an_answer(pilot, stage)
-        seen = [visible(stage)]
-        for _ in View:
-            await pilot.press("f10")
-            await pilot.pause()
-            seen.append(visible(stage))
-        assert stage.slider("window").render_line(0).text.startswith("W ━"), "no room for its name"
         default = {"window", "pool", "speed"}
-        assert seen == [default, {"mask", "speed"}, {"biography", "speed"}, default]
-        await pilot.press("f10")
-        stage.engine.release(3)
-        await pilot.pause(0.1)
+        assert visible(stage) == default
+        for alone in ({"mask", "speed"}, {"biography", "speed"}, default):
+            async with brings(lambda: visible(stage) == alone, pilot):
+                await pilot.press("f10")
+        assert stage.slider("window").render_line(0).text.startswith("W ━"), "no room for its name"
+        async with brings(lambda: visible(stage) == {"mask", "speed"}, pilot):
+            await pilot.press("f10")
+        answer = stage.app.query_one(SidePanels).answer
+        async with brings(lambda: len(answer) == 15, pilot):
+            stage.engine.release(3)
         assert visible(stage) == {"mask", "speed"}, "steps do not change it"
-        await pilot.resize_terminal(60, 16)
-        await pilot.press("question_mark")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
+        async with brings(lambda: isinstance(stage.app.screen, ExplainScreen), pilot):
+            await pilot.resize_terminal(60, 16)
+            await pilot.press("question_mark")
         assert "F2 shows them" in explained(stage), "nothing is beside the conversation that could be explained"
 
 
@@ -76,8 +77,8 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
     stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await in_an_answer(pilot, stage)
-        await pilot.press("question_mark")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
+        async with brings(lambda: isinstance(stage.app.screen, ExplainScreen), pilot):
+            await pilot.press("question_mark")
         text = explained(stage)
         assert "Jacobi window" in text and "speed" in text and "attention mask" not in text
         window = stage.slider("window").number
@@ -92,19 +93,19 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
         ], "behind each letter its name, and tracks below each other"
         assert f"Each pass guesses at W = {window} positions" in text
         assert f"W = {window}\nHow many" in text, "the label is not said twice"
-        await pilot.press("question_mark")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("question_mark")
         assert stage.prompt == ""
         stage.app.query_one(Prompt).focus()
-        await pilot.press("f10", "W", "h", "y", "question_mark")
-        await pilot.pause()
-        assert stage.prompt == "Why?" and stage.app.screen is stage.screen
+        async with brings(lambda: stage.prompt == "Why?" and visible(stage) == {"mask", "speed"}, pilot):
+            await pilot.press("f10", "W", "h", "y", "question_mark")
+        assert stage.app.screen is stage.screen
         await pilot.click("#mask", offset=(3, 2))
         assert stage.app.screen is stage.screen
-        await pilot.click("#mask", offset=(3, 0))
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ExplainScreen))
+        async with brings(lambda: isinstance(stage.app.screen, ExplainScreen), pilot):
+            await pilot.click("#mask", offset=(3, 0))
         assert "slots went through the model at once" in explained(stage)
         assert "positions, with those" not in explained(stage), "what is not shown is not explained"
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape")
         assert stage.prompt == "Why?"

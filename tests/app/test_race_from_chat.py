@@ -5,17 +5,17 @@ import pytest
 from ladechat.protocol import Stop
 from ladechat.screens.race import RaceScreen
 from ladechat.session.state import State
-from tests.app.stage import Driver, Stage, answered, ask, opens, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until
 
 
 async def raced(pilot: Driver, stage: Stage) -> RaceScreen:
-    await pilot.press("f9")
-    await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
+    async with opens(pilot, RaceScreen):
+        await pilot.press("f9")
     screen = stage.app.screen
     assert isinstance(screen, RaceScreen)
-    await wait_until(pilot, lambda: screen.track is not None)
+    await until(lambda: screen.track is not None, pilot)
     return screen
 
 
@@ -24,8 +24,8 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
-        await ask(pilot, "/nosuch")
-        await wait_until(pilot, lambda: stage.prompt == "/nosuch")  # a command is not a question
+        async with brings(lambda: stage.prompt == "/nosuch", pilot):
+            await ask(pilot, "/nosuch")  # a command is not a question
         before = stage.text
         screen = await raced(pilot, stage)
         asked = stage.engine.questions[-1].messages
@@ -35,11 +35,12 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
             ("user", "Two?"),
         ]
         assert len(asked) == 4 and screen.race.question == "Two?"
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape")
         assert stage.prompt == "/nosuch"
-        await pilot.press("ctrl+u")
         assert stage.text == before and stage.engine.settings == stage.session.wished
+        async with brings(lambda: stage.prompt == "", pilot):
+            await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=3)
         assert stage.engine.questions[-1].decoder is None and not stage.engine.questions[-1].fresh
 
@@ -47,12 +48,12 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
 async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await pilot.press(*"Why")
         screen = await raced(pilot, stage)
         assert screen.race.question == "Why"
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape")
         assert stage.prompt == "Why"
 
 
@@ -60,33 +61,33 @@ async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
 async def test_race_with_a_question_races_on_that() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await ask(pilot, "/race Why W?")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, RaceScreen))
+        await until(lambda: stage.activity == "ready", pilot)
+        async with opens(pilot, RaceScreen):
+            await ask(pilot, "/race Why W?")
         assert isinstance(stage.app.screen, RaceScreen) and stage.app.screen.race.question == "Why W?"
 
 
 async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f9")
-        assert "Type a question first" in stage.notices[-1]
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: "Type a question first" in stage.notice, pilot):
+            await pilot.press("f9")
         options = "/race --decoders lookahead,suffix Why?"
-        await ask(pilot, options)
-        await wait_until(pilot, lambda: stage.prompt == options)
-        assert "ladechat race --decoders" in stage.notices[-1]
-        await pilot.press("ctrl+u")
-        await pilot.press(*"Why", "enter", "f9")
-        await wait_until(pilot, lambda: stage.notices[-1:] == ["Stop the answer first (Esc)."])
+        async with brings(lambda: stage.prompt == options, pilot):
+            await ask(pilot, options)
+        assert "ladechat race --decoders" in stage.notice
+        async with brings(lambda: stage.notice == "Stop the answer first (Esc).", pilot):
+            await pilot.press("ctrl+u")
+            await pilot.press(*"Why", "enter", "f9")
         assert stage.app.screen is stage.screen
 
 
 async def test_f9_while_the_model_loads_races_as_soon_as_it_is_there() -> None:
     stage = Stage(FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:
-        await pilot.press(*"Why", "f9")
-        await opens(pilot, RaceScreen)
+        async with opens(pilot, RaceScreen):
+            await pilot.press(*"Why", "f9")
         screen = stage.app.screen
         assert isinstance(screen, RaceScreen)
         async with brings(lambda: screen.track is not None, pilot):
@@ -101,8 +102,8 @@ async def test_leaving_in_the_middle_of_a_race_ends_its_turn_and_the_chat_goes_o
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)
-        await pilot.press(*"Why", "f9")
-        await opens(pilot, RaceScreen)
+        async with opens(pilot, RaceScreen):
+            await pilot.press(*"Why", "f9")
         screen = stage.app.screen
         assert isinstance(screen, RaceScreen)
         await until(lambda: screen.race.lanes, pilot)

@@ -15,9 +15,10 @@ from ladechat.session.race import PLAIN, Clock, Track
 from ladechat.widgets.lane import LaneHead, LaneView
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
-from tests.app.stage import Driver, wait_until
+from tests.app.stage import Driver
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 
 QUESTION = "What is the n-gram pool?"
 
@@ -55,8 +56,9 @@ class Room:
 
     async def measured(self, pilot: Driver) -> None:
         """Wait until the race can be watched, and hold it at its start."""
-        await wait_until(pilot, lambda: self.screen.track is not None)
+        await until(lambda: self.screen.track is not None, pilot)
         await pilot.press("home")
+        await until(lambda: self.track.at == 0 and not self.playing, pilot)
 
 
 def text_of(view: LaneView) -> str:
@@ -69,10 +71,10 @@ async def test_arrows_step_and_go_back() -> None:
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
         assert room.steps == [0, 0, 0, 0] and room.track.at == 0
-        await pilot.press("right", "right", "right")
-        assert room.steps == [3, 3, 3, 3]
-        await pilot.press("left")
-        assert room.steps == [2, 2, 2, 2]
+        async with brings(lambda: room.steps == [3, 3, 3, 3], pilot):
+            await pilot.press("right", "right", "right")
+        async with brings(lambda: room.steps == [2, 2, 2, 2], pilot):
+            await pilot.press("left")
         assert text_of(room.screen.query(LaneView)[0]) == "The n"
 
 
@@ -81,82 +83,64 @@ async def test_end_shows_whole_answers_and_the_seal_and_home_the_start() -> None
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
         assert "identical" not in room.remarks
-        await pilot.press("end")
-        assert room.steps == [len(lane.steps) for lane in room.measuring.lanes]
+        async with brings(lambda: room.steps == [len(lane.steps) for lane in room.measuring.lanes], pilot):
+            await pilot.press("end")
         whole = {text_of(view) for view in room.screen.query(LaneView)}
         assert len(whole) == 1 and whole.pop().startswith("The n-gram pool")
         count = len(room.measuring.lanes[0].token_ids)
         assert room.remarks.startswith(f"✓ {count} of {count} tokens identical Passes saved of {count}: lookahead ")
         assert "Measured speed, plain 1×: " in room.remarks
-        await pilot.press("home")
-        assert room.steps == [0, 0, 0, 0] and "identical" not in room.remarks
+        async with brings(lambda: room.steps == [0, 0, 0, 0] and "identical" not in room.remarks, pilot):
+            await pilot.press("home")
 
 
 async def test_space_pauses_and_goes_on_and_at_the_end_begins_anew() -> None:
     room = Room()
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
-        await pilot.press("space")
-        await wait_until(pilot, lambda: room.track.at > 0)
-        await pilot.press("space")
-        stands = room.track.at
-        await pilot.pause(0.2)
-        assert (room.track.at, room.playing) == (stands, False)
-        await pilot.press("end", "space")
-        assert (room.playing, room.track.at_end) == (True, False)
-
-
-async def test_r_starts_again() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        await pilot.press("end", "r")
-        assert room.playing and room.track.at < room.track.end
+        async with brings(lambda: room.track.at > 0, pilot):
+            await pilot.press("space")
+        async with brings(lambda: not room.playing, pilot):
+            await pilot.press("space")
+        for again in ("space", "r"):
+            async with brings(lambda: room.track.at_end and not room.playing, pilot):
+                await pilot.press("end")
+            async with brings(lambda: room.playing and not room.track.at_end, pilot):
+                await pilot.press(again)
 
 
 async def test_f1_explains_the_decoders_that_race_and_the_keys() -> None:
     room = Room(names=(PLAIN, "lookahead"))
     async with room.app.run_test(size=(160, 200)) as pilot:
         await room.measured(pilot)
-        await pilot.press("f1")
-        await wait_until(pilot, lambda: isinstance(room.app.screen, HelpScreen))
-        await pilot.pause()
+        async with brings(lambda: isinstance(room.app.screen, HelpScreen), pilot):
+            await pilot.press("f1")
         text = shown(room.app)
         assert all(key.tooltip in text for key in RACE_KEYS) and "One token a pass, nothing guessed." in text
         for heading in ("What you can set", "Panels", "Not on the screen now"):
             assert heading not in text, "there is neither a slider nor a panel in a race"
 
 
-async def test_c_changes_the_clock() -> None:
+async def test_keys_change_the_clock_the_speed_and_the_look() -> None:
     room = Room()
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
         transport = room.screen.query_one(Transport)
         assert transport.state == "‖ pass by pass 1×"
-        await pilot.press("c")
-        clocks = [room.clock]
+        async with brings(lambda: room.clock is Clock.SECONDS, pilot):
+            await pilot.press("c")
         assert transport.state.startswith("‖ measured time ")
         assert transport.facts[0].startswith("0 ms of ")
-        await pilot.press("c")
-        assert [*clocks, room.clock] == [Clock.SECONDS, Clock.PASSES]
-
-
-@pytest.mark.parametrize(("key", "speed"), [("plus", 2), ("up", 2), ("minus", 0.5), ("down", 0.5)])
-async def test_speed_keys(key: str, speed: float) -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        await pilot.press(key)
-        assert room.track.speed == speed
-        assert room.screen.query_one(Transport).state.endswith(f" {speed:g}×")
-
-
-async def test_f4_changes_the_look() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        await pilot.press("f4")
-        assert {view.transcript.palette.look for view in room.screen.query(LaneView)} == {Look.DEMO}
+        async with brings(lambda: room.clock is Clock.PASSES, pilot):
+            await pilot.press("c")
+        for key, speed in (("plus", 2), ("up", 4), ("minus", 2), ("down", 1)):
+            async with brings(lambda: room.track.speed == speed, pilot):
+                await pilot.press(key)
+            assert transport.state.endswith(f" {speed:g}×")
+        async with brings(
+            lambda: {view.transcript.palette.look for view in room.screen.query(LaneView)} == {Look.DEMO}, pilot
+        ):
+            await pilot.press("f4")
 
 
 async def test_whoever_leads_and_how_each_came_in_is_written() -> None:
@@ -165,14 +149,16 @@ async def test_whoever_leads_and_how_each_came_in_is_written() -> None:
         await room.measured(pilot)
         heads = list(room.screen.query(LaneHead))
         assert [head.standing.place for head in heads] == ["", ""]
-        await pilot.press(*["right"] * 12)
-        assert [head.standing.place for head in heads] == ["", "▲ 1st"]
-        await pilot.press("end")
-        assert [head.standing.place for head in heads] == ["✓ 2nd", "✓ 1st"]
+        async with brings(lambda: [head.standing.place for head in heads] == ["", "▲ 1st"], pilot):
+            await pilot.press(*["right"] * 12)
+        async with brings(lambda: [head.standing.place for head in heads] == ["✓ 2nd", "✓ 1st"], pilot):
+            await pilot.press("end")
         assert heads[0].standing.figures[2:] == ("1.00 a pass",), "no seconds beside places by passes"
-        await pilot.press("c")
-        figures = [figure for head in heads for figure in head.standing.figures]
-        assert figures and not any("a pass" in one for one in figures), "nor passes beside places by seconds"
+        async with brings(
+            lambda: not any("a pass" in figure for head in heads for figure in head.standing.figures), pilot
+        ):
+            await pilot.press("c")  # nor passes beside places by seconds
+        assert all(head.standing.figures for head in heads)
 
 
 async def test_a_click_on_a_bar_goes_there() -> None:
@@ -180,8 +166,8 @@ async def test_a_click_on_a_bar_goes_there() -> None:
     async with room.app.run_test(size=(120, 40)) as pilot:
         await room.measured(pilot)
         head = room.screen.query(LaneHead)[1]
-        await pilot.pause(0.2)
-        await pilot.click(head, offset=(head.size.width // 2, 3))
+        async with brings(lambda: room.steps[1] > 0, pilot):
+            await pilot.click(head, offset=(head.size.width // 2, 3))
         lane = room.measuring.lanes[1]
         shown = sum(len(step.token_ids) for step in lane.steps[: room.steps[1]])
         assert 0.35 < shown / len(lane.token_ids) < 0.75
@@ -195,19 +181,22 @@ async def test_a_click_on_the_bar_of_the_clock_goes_there() -> None:
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
         transport = room.screen.query_one(Transport)
-        await pilot.click(transport, offset=(transport.content_size.width, 0))
-        assert room.track.at_end and "identical" in room.remarks
-        await pilot.click(transport, offset=(transport.render_line(0).text.index("━") + 1, 0))
-        assert room.track.at == 0
+        async with brings(lambda: room.track.at_end and "identical" in room.remarks, pilot):
+            await pilot.click(transport, offset=(transport.content_size.width, 0))
+        async with brings(lambda: room.track.at == 0, pilot):
+            await pilot.click(transport, offset=(transport.render_line(0).text.index("━") + 1, 0))
 
 
 async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() -> None:
-    for size, columns in (((80, 24), 1), ((120, 40), 4), ((200, 60), 4)):
-        room = Room()
-        async with room.app.run_test(size=size) as pilot:
-            await room.measured(pilot)
+    room = Room()
+    async with room.app.run_test(size=(200, 60)) as pilot:
+        await room.measured(pilot)
+        async with brings(lambda: room.track.at_end, pilot):
             await pilot.press("end")
-            views = list(room.screen.query(LaneView))
+        views = list(room.screen.query(LaneView))
+        for size, columns in (((200, 60), 4), ((120, 40), 4), ((80, 24), 1)):
+            await pilot.resize_terminal(*size)
+            await until(lambda: room.screen.size == size, pilot)
             assert len({view.region.x for view in views}) == columns
             assert len({view.transcript.size.width for view in views}) == 1, "the same text is wrapped alike"
             for view in views:
@@ -221,13 +210,13 @@ async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() 
 async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words() -> None:
     room = Room(FakeEngine(hold_loading=True, hold_steps=True))
     async with room.app.run_test() as pilot:
-        await wait_until(pilot, lambda: "reading the weights" in room.screen.query_one(Transport).state)
-        room.engine.finish_loading()
-        await wait_until(pilot, lambda: len(room.screen.query(LaneView)) == 4)
-        await pilot.pause(0.2)
+        await until(lambda: "reading the weights" in room.screen.query_one(Transport).state, pilot)
+        async with brings(lambda: len(room.screen.query(LaneView)) == 4, pilot):
+            room.engine.finish_loading()
         room.engine.release()
         await room.measured(pilot)
-        await pilot.press("end")
+        async with brings(lambda: room.steps[0] > 0, pilot):
+            await pilot.press("end")
         lines = [line.text for line in room.screen.query(LaneView)[0].transcript._lines]
         assert lines[0].strip().startswith("The n-gram pool keeps what the window")
 
@@ -235,9 +224,9 @@ async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words
 async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
     room = Room(FakeEngine(hold_steps=True))
     async with room.app.run_test() as pilot:
-        room.engine.release(2)
-        await wait_until(pilot, lambda: room.screen.query_one(Transport).state == "measuring plain decoding")
-        await wait_until(pilot, lambda: room.screen.query(LaneHead)[0].standing.figures[:1] == ("2 tokens",))
+        async with brings(lambda: room.screen.query_one(Transport).state == "measuring plain decoding", pilot):
+            room.engine.release(2)
+        await until(lambda: room.screen.query(LaneHead)[0].standing.figures[:1] == ("2 tokens",), pilot)
         places = [head.standing.place for head in room.screen.query(LaneHead)]
         assert places == ["measuring …", "waits", "waits", "waits"]
         assert room.screen.query_one(Transport).facts == ("2 passes so far", "1 of 4", "Esc stops")
@@ -250,28 +239,29 @@ async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
 async def test_escape_stops_measuring_shows_what_is_there_and_then_leaves() -> None:
     room = Room(FakeEngine(hold_steps=True))
     async with room.app.run_test() as pilot:
-        room.engine.release(2)
-        await wait_until(pilot, lambda: bool(room.measuring.lanes) and len(room.measuring.lanes[0].steps) == 2)
-        await pilot.press("escape")
+        async with brings(lambda: bool(room.measuring.lanes) and len(room.measuring.lanes[0].steps) == 2, pilot):
+            room.engine.release(2)
+        async with brings(lambda: room.screen.track is not None, pilot):
+            await pilot.press("escape")
         await room.measured(pilot)
         assert room.app.is_running
-        await pilot.press("end")
-        assert room.steps == [2, 0, 0, 0]
+        async with brings(lambda: room.steps == [2, 0, 0, 0] and room.track.at_end, pilot):
+            await pilot.press("end")
         places = [head.standing.place for head in room.screen.query(LaneHead)]
         assert places == ["stopped", *["not measured"] * 3]
         assert "Nothing to compare" in room.remarks
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: room.app.return_code == 0)
+        async with brings(lambda: room.app.return_code == 0, pilot):
+            await pilot.press("escape")
     assert room.engine.closed
 
 
 async def test_escape_while_the_engine_loads_ends_it() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test() as pilot:
-        await wait_until(pilot, lambda: "reading the weights" in room.screen.query_one(Transport).state)
+        await until(lambda: "reading the weights" in room.screen.query_one(Transport).state, pilot)
         assert room.remarks.startswith("The same question goes to several decoders.")
-        await pilot.press("escape")
-        await wait_until(pilot, lambda: room.screen.track is not None)
+        async with brings(lambda: room.screen.track is not None, pilot):
+            await pilot.press("escape")
         assert "Stopped before anything was measured." in room.remarks
         await pilot.press("space", "right", "left", "c", "r", "home", "end")
     assert room.engine.closed
@@ -280,9 +270,9 @@ async def test_escape_while_the_engine_loads_ends_it() -> None:
 async def test_an_engine_that_fails_is_told_in_a_sentence() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test() as pilot:
-        await wait_until(pilot, lambda: bool(room.screen.query(Transport)))
-        room.engine.fail_fatally()
-        await wait_until(pilot, lambda: "The weights are torn. Mend them." in room.remarks)
+        await until(lambda: bool(room.screen.query(Transport)), pilot)
+        async with brings(lambda: "The weights are torn. Mend them." in room.remarks, pilot):
+            room.engine.fail_fatally()
 
 
 async def test_what_the_model_cannot_do_ends_the_program_with_a_usage_error() -> None:
@@ -290,7 +280,7 @@ async def test_what_the_model_cannot_do_ends_the_program_with_a_usage_error() ->
     engine.single_token = "Its cache cannot go back."
     room = Room(engine, names=(PLAIN, "lookahead"))
     async with room.app.run_test() as pilot:
-        await wait_until(pilot, lambda: room.app.return_code == 2)
+        await until(lambda: room.app.return_code == 2, pilot)
 
 
 @pytest.mark.parametrize("key", ["ctrl+c", "ctrl+q"])
@@ -298,8 +288,8 @@ async def test_other_keys_to_leave_with(key: str) -> None:
     room = Room()
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
-        await pilot.press(key)
-        await wait_until(pilot, lambda: room.app.return_code == 0)
+        async with brings(lambda: room.app.return_code == 0, pilot):
+            await pilot.press(key)
 
 
 async def test_ctrl_c_copies_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,11 +298,12 @@ async def test_ctrl_c_copies_a_selection(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(LadechatApp, "copy_to_clipboard", lambda _, text: copied.append(text))
     async with room.app.run_test() as pilot:
         await room.measured(pilot)
-        await pilot.press("end")
         transcript = room.screen.query(LaneView)[0].transcript
+        async with brings(lambda: room.steps[0] > 0, pilot):
+            await pilot.press("end")
         room.screen.selections = {transcript: Selection(Offset(2, 0), Offset(7, 0))}
-        await pilot.press("ctrl+c")
-        assert copied == ["The n"] and room.app.is_running
+        async with brings(lambda: copied == ["The n"] and room.app.is_running, pilot):
+            await pilot.press("ctrl+c")
 
 
 async def test_the_palette_lists_the_keys_of_a_race() -> None:

@@ -8,8 +8,9 @@ from ladechat.protocol import Step, TurnFinished
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.widgets.speed_panel import SpeedPanel
-from tests.app.stage import Stage, ask, wait_until
+from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 
 
 async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
@@ -19,13 +20,13 @@ async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
     stage = Stage(FakeEngine(answers=("An answer.",)))
     async with stage.app.run_test() as pilot:
         mark = stage.app.query_one("#recording")
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         shown = [mark.display]
         await pilot.press("f7")
         shown.append(mark.display)
-        assert "talk.jsonl" in stage.notices[-1]
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: not stage.asking and "An answer." in stage.text)
+        assert "talk.jsonl" in stage.notice
+        async with brings(lambda: not stage.asking and "An answer." in stage.text, pilot):
+            await ask(pilot, "One?")
         await pilot.press("f7")
         shown.append(mark.display)
     assert shown == [False, True, False]
@@ -41,21 +42,21 @@ async def test_a_recording_that_cannot_be_written_is_told_of_and_the_conversatio
     monkeypatch.setattr("ladechat.screens.recordings.default_path", lambda _: tmp_path)
     stage = Stage(FakeEngine(answers=("An answer.",)))
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("f7")
-        assert "recording has ended" in stage.notices[-1]
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: "recording has ended" in stage.notice, pilot):
+            await pilot.press("f7")
         assert not stage.app.query_one("#recording").display
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: not stage.asking and "An answer." in stage.text)
+        async with brings(lambda: not stage.asking and "An answer." in stage.text, pilot):
+            await ask(pilot, "One?")
 
 
 async def test_leaving_ends_the_recording_in_order(tmp_path: Path) -> None:
     stage = Stage(FakeEngine(hold_steps=True), recorder=Recorder())
     stage.recorder.start(tmp_path / "talk.jsonl")
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        stage.engine.release(2)
-        await wait_until(pilot, lambda: stage.app.query_one(SpeedPanel)._steps == 2)
+        async with brings(lambda: stage.app.query_one(SpeedPanel)._steps == 2, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(2)
         await pilot.press("ctrl+q")
     recording = Recording.read(tmp_path / "talk.jsonl")
     assert recording.closed

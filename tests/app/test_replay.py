@@ -1,15 +1,13 @@
 """The replay on the screen: step by step what the live app showed, and what each key does."""
 
+import asyncio
 import random
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
+from textual.command import CommandList, CommandPalette
 from textual.strip import Strip
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Configure, Failed, Step, TurnFinished
@@ -24,11 +22,13 @@ from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.app.stage import Driver, Stage, answered, ask, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
 from tests.session.streams import GOLDEN
+from tests.waiting import brings, until
 
 Cells = list[list[tuple[str, str]]]
+LEAVE = ("ctrl+q", "ctrl+c")
 SIZES = [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)]
 
 
@@ -45,10 +45,14 @@ def screen_of(app: LadechatApp) -> Cells:
     ]
 
 
-async def settled(pilot: Pilot[int]) -> None:
-    """Until nothing waits to be painted."""
-    await wait_until(pilot, lambda: all(panel._next_draw is None for panel in pilot.app.query(Panel)))
-    await pilot.pause()
+async def settled(pilot: Driver) -> None:
+    await until(lambda: all(panel._next_draw is None for panel in pilot.app.query(Panel)), pilot)
+
+
+def moves(screen: ReplayScreen, pilot: Driver) -> brings:
+    """What is inside brings the replay to another place."""
+    place = screen.player.position
+    return brings(lambda: screen.player.position != place, pilot)
 
 
 class RecordedSession:
@@ -77,18 +81,19 @@ class RecordedSession:
             stage.engine.trim_next = True
             await ask(pilot, "Two?")
             await self._steps(pilot, 2)
-            await pilot.press("escape")
-            await wait_until(pilot, lambda: not stage.asking)
+            async with brings(lambda: not stage.asking, pilot):
+                await pilot.press("escape")
             stage.engine.fail_next = "message_too_long"
-            await ask(pilot, "Far too long?")
-            await wait_until(pilot, lambda: stage.prompt == "Far too long?")
-            stage.engine.die()
-            await wait_until(pilot, lambda: "F5" in stage.activity)
-            await pilot.press("f5")
-            await wait_until(pilot, lambda: len(stage.started) == 2 and stage.activity == "ready")
+            async with brings(lambda: stage.prompt == "Far too long?", pilot):
+                await ask(pilot, "Far too long?")
+            async with brings(lambda: "F5" in stage.activity, pilot):
+                stage.engine.die()
+            async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+                await pilot.press("f5")
             await ask(pilot, "Three?")
             await self._steps(pilot, 99)
-            await pilot.press("ctrl+l")
+            async with brings(lambda: "One?" not in stage.text, pilot):
+                await pilot.press("ctrl+l")
             stage.app.clear_notifications()  # what the app says for a while is in no recording
             for decoder in ("suffix", "autoregressive", "auto", "lookahead"):
                 await stage.engine.send(Configure(decoder=decoder, parameters={"ngram": 4}))
@@ -98,22 +103,18 @@ class RecordedSession:
     async def _steps(self, pilot: Driver, most: int) -> None:
         """Let steps go one by one, and look at the screen after each; behind the last one the answer ends."""
         engine, stage = self.stage.engine, self.stage
-        await wait_until(pilot, lambda: engine._turn is not None)
+        await until(lambda: engine._turn is not None, pilot)
         speed = stage.app.query_one(SpeedPanel)
         for _ in range(min(most, len(engine._coming))):
-            self._hold_the_end(engine)
-            engine.release(1)
-            await wait_until(pilot, lambda: speed._steps == engine.steps_done)
+            async with brings(lambda: speed._steps == engine.steps_done, pilot):
+                engine.hold_end = True
+                engine.release(1)
             await settled(pilot)
             self.screens.append(screen_of(stage.app))
         if not engine._coming:
-            engine._finish("eos")
-            await wait_until(pilot, lambda: not stage.asking)
+            async with brings(lambda: not stage.asking, pilot):
+                engine._finish("eos")
             engine.hold()
-
-    @staticmethod
-    def _hold_the_end(engine: FakeEngine) -> None:
-        engine.hold_end = True
 
 
 @pytest.mark.parametrize("size", [pytest.param(SIZES[0], marks=pytest.mark.full), SIZES[1]], ids=["80x24", "160x48"])
@@ -126,13 +127,15 @@ async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Pa
     screen = ReplayScreen(recording)
     app = LadechatApp(screen)
     async with app.run_test(size=size) as pilot:
-        await pilot.press("space", "home")
+        await pilot.press("home")
         for number, live in enumerate(session.screens):
-            await pilot.press("right")
+            async with moves(screen, pilot):
+                await pilot.press("right")
             await settled(pilot)
             assert screen_of(app) == live, f"step {number}"
         for number, live in reversed(list(enumerate(session.screens[:-1]))):
-            await pilot.press("left")
+            async with moves(screen, pilot):
+                await pilot.press("left")
             await settled(pilot)
             assert screen_of(app) == live, f"back at step {number}"
         steps = [place for place, event in enumerate(recording.events) if isinstance(event, Step)]
@@ -145,67 +148,72 @@ async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Pa
         assert app.query_one(StatusLine).activity == ENDED, "no key starts an engine here"
 
 
-@pytest.fixture
-async def recording(tmp_path: Path) -> Recording:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two questions and their answers, a second between any two events."""
-    stage = Stage(FakeEngine(answers=("First answer.", "Second answer.")), recorder=Recorder())
-    stage.recorder.start(tmp_path / "talk.jsonl")
-    async with stage.app.run_test() as pilot:
-        for number, question in enumerate(("One?", "Two?"), start=1):
-            await answered(pilot, stage, question, times=number)
-    return Recording.read(tmp_path / "talk.jsonl")
+    path = tmp_path_factory.mktemp("recorded") / "talk.jsonl"
+
+    async def record() -> None:
+        stage = Stage(FakeEngine(answers=("First answer.", "Second answer.")), recorder=Recorder())
+        stage.recorder.start(path)
+        async with stage.app.run_test() as pilot:
+            for number, question in enumerate(("One?", "Two?"), start=1):
+                await answered(pilot, stage, question, times=number)
+
+    asyncio.run(record())
+    return path
+
+
+@pytest.fixture
+def recording(recorded: Path) -> Recording:
+    return Recording.read(recorded)
 
 
 def text_of(app: LadechatApp) -> str:
     return "\n".join(line.text for line in app.query_one(Transcript)._lines)
 
 
-async def test_space_pauses_and_goes_on(recording: Recording) -> None:
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+async def test_space_pauses_and_goes_on_and_the_speed_is_shown_and_bounded(recording: Recording) -> None:
+    recording.times[:] = [second * 1e6 for second in recording.times]
+    app = LadechatApp(screen := ReplayScreen(recording))
     async with app.run_test() as pilot:
         transport = app.query_one(Transport)
-        await pilot.press("space")
-        paused = screen.player.playing, transport.state
-        recording.times[:] = [second / 1000 for second in recording.times]
-        await pilot.pause(0.2)
-        still_there = screen.player.position
-        recording.times[:] = [second * 1000 for second in recording.times]
-        await pilot.press("space")
-        going = screen.player.playing, transport.state
-        assert paused == (False, "‖ 1×")
-        assert still_there < len(recording.events)
-        assert going == (True, "▶ 1×")
+        await until(lambda: transport.state == "▶ 1×", pilot)
+        async with brings(lambda: transport.state == "‖ 1×" and not screen.player.playing, pilot):
+            await pilot.press("space")
+        async with brings(lambda: transport.state == "▶ 1×" and screen.player.playing, pilot):
+            await pilot.press("space")
+        async with brings(lambda: "2×" in transport.state, pilot):
+            await pilot.press("plus")
+        async with brings(lambda: "0.1×" in transport.state, pilot):
+            await pilot.press(*["minus"] * 8)
 
 
 async def test_at_full_speed_it_comes_to_its_end_and_space_begins_anew(recording: Recording) -> None:
     recording.times[:] = [second / 1000 for second in recording.times]
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+    app = LadechatApp(screen := ReplayScreen(recording))
     async with app.run_test() as pilot:
-        await wait_until(pilot, lambda: screen.player.at_end)
+        await until(lambda: screen.player.at_end, pilot)
         assert "First answer." in text_of(app) and "Second answer." in text_of(app)
         assert app.query_one(Transport).state.startswith("■")
         recording.times[:] = [second * 1e6 for second in recording.times]
-        await pilot.press("space")
-        assert screen.player.playing and "First answer." not in text_of(app)
+        async with brings(lambda: screen.player.playing and "First answer." not in text_of(app), pilot):
+            await pilot.press("space")
 
 
 async def test_questions_can_be_jumped_to(recording: Recording) -> None:
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+    app = LadechatApp(ReplayScreen(recording))
     async with app.run_test() as pilot:
-        await pilot.press("space", "home", "n")
-        assert "One?" in text_of(app) and "Two?" not in text_of(app)
-        await pilot.press("n")
-        assert "Two?" in text_of(app) and "Second" not in text_of(app)
+        async with brings(lambda: "One?" in text_of(app) and "Two?" not in text_of(app), pilot):
+            await pilot.press("home", "n")
+        async with brings(lambda: "Two?" in text_of(app) and "Second" not in text_of(app), pilot):
+            await pilot.press("n")
         assert "turn 2 of 2" in app.query_one(Transport).facts
-        await pilot.press("p")
-        assert "Two?" not in text_of(app)
-        names = [command.title for command in app.get_system_commands(app.screen)]
-        assert {"Turn 1: One?", "Turn 2: Two?"} <= set(names)
-        jump = next(command for command in app.get_system_commands(app.screen) if command.title == "Turn 2: Two?")
-        jump.callback()
+        async with brings(lambda: "Two?" not in text_of(app), pilot):
+            await pilot.press("p")
+        commands = {command.title: command for command in app.get_system_commands(app.screen)}
+        assert "Turn 1: One?" in commands
+        commands["Turn 2: Two?"].callback()
         assert "Two?" in text_of(app) and "Second" not in text_of(app)
 
 
@@ -215,79 +223,68 @@ async def test_a_click_on_the_bar_goes_there_and_goes_on_if_it_was_going_on(reco
     app = LadechatApp(screen)
     async with app.run_test() as pilot:
         transport = app.query_one(Transport)
-        await wait_until(pilot, lambda: "●" in transport.render_line(0).text)
-        await pilot.click(transport, offset=(transport.content_size.width, 0))
-        assert screen.player.at_end and "Second answer." in text_of(app)
+        await until(lambda: "●" in transport.render_line(0).text, pilot)
+        async with brings(lambda: screen.player.at_end and "Second answer." in text_of(app), pilot):
+            await pilot.click(transport, offset=(transport.content_size.width, 0))
         bar = transport.render_line(0).text.index("━")
-        await pilot.click(transport, offset=(bar + 1, 0))
-        assert screen.player.position == 0 and not screen.player.playing
-        await pilot.press("space")
-        await pilot.click(transport, offset=((bar + transport.content_size.width) // 2, 0))
-        assert 0.3 < screen.player.position / len(recording.events) < 0.7 and screen.player.playing
+        async with brings(lambda: screen.player.position == 0 and not screen.player.playing, pilot):
+            await pilot.click(transport, offset=(bar + 1, 0))
+        async with brings(
+            lambda: 0.3 < screen.player.position / len(recording.events) < 0.7 and screen.player.playing, pilot
+        ):
+            await pilot.press("space")
+            await pilot.click(transport, offset=((bar + transport.content_size.width) // 2, 0))
 
 
 async def test_a_question_that_looks_like_markup_is_listed_as_it_is(recording: Recording) -> None:
     turn = recording.turns[0]
     recording.turns[0] = replace(turn, question="Why [/b] [red]? \x1b[2J")
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+    app = LadechatApp(ReplayScreen(recording))
     async with app.run_test() as pilot:
-        await pilot.press("space", "ctrl+p")
-        await pilot.pause(0.3)
-        await pilot.press(*"Turn 1")
-        await wait_until(pilot, lambda: "[/b] [red]? ␛[2J" in app.export_screenshot().replace("&#160;", " "))
+        async with brings(lambda: isinstance(app.screen, CommandPalette), pilot):
+            await pilot.press("space", "ctrl+p")
+        listed = app.screen.query_one(CommandList)
+        async with brings(lambda: ["[/b] [red]? ␛[2J" in str(one.prompt) for one in listed.options] == [True], pilot):
+            await pilot.press(*"Turn 1")
+        assert "[/b] [red]? ␛[2J" in app.export_screenshot().replace("&#160;", " ")
 
 
-async def test_speed_is_shown_and_bounded(recording: Recording) -> None:
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+def torn(recorded: Path, folder: Path) -> Path:
+    """A copy of a recording, with half a line behind its end."""
+    path = folder / "torn.jsonl"
+    path.write_bytes(recorded.read_bytes() + b"{torn")
+    return path
+
+
+async def test_damage_of_the_file_is_told_and_sliders_show_what_was_and_cannot_be_moved(
+    tmp_path: Path, recorded: Path
+) -> None:
+    app = LadechatApp(ReplayScreen(Recording.read(torn(recorded, tmp_path))))
     async with app.run_test() as pilot:
-        await pilot.press("plus")
-        assert "2×" in app.query_one(Transport).state
-        await pilot.press(*["minus"] * 20)
-        assert "0.1×" in app.query_one(Transport).state
-
-
-async def test_sliders_show_what_was_and_cannot_be_moved(recording: Recording) -> None:
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
-        await pilot.press("end")
+        await until(lambda: any("the last line is not complete" in message.text for message in app.said), pilot)
+        async with brings(lambda: "Second answer." in text_of(app), pilot):
+            await pilot.press("end")
         slider = app.query_one(Sliders).parameter_sliders[0]
         value = slider.value
         await pilot.click(slider)
         slider.focus()
-        await pilot.press("home")
+        async with brings(lambda: "Second answer." not in text_of(app), pilot):
+            await pilot.press("home")  # which is the replay's
         assert slider.value == value and not slider.has_focus
 
 
-async def test_damage_of_the_file_is_told(tmp_path: Path, recording: Recording) -> None:
-    recording.path.write_bytes(recording.path.read_bytes() + b"{torn")
-    app = LadechatApp(ReplayScreen(Recording.read(recording.path)))
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        assert any("the last line is not complete" in message.text for message in app.said)
-
-
-@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
-async def test_keys_that_leave(recording: Recording, key: str) -> None:
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
-        await pilot.press(key)
-    assert app.return_code == 0
-
-
-@pytest.mark.parametrize("size", SIZES)
-async def test_the_footer_has_room_for_its_keys(recording: Recording, size: tuple[int, int]) -> None:
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+@pytest.mark.parametrize(
+    ("size", "key"), [((80, 24), "q"), *(pytest.param((160, 48), key, marks=pytest.mark.full) for key in LEAVE)]
+)
+async def test_the_footer_has_room_for_its_keys_and_some_leave(
+    recording: Recording, size: tuple[int, int], key: str
+) -> None:
+    app = LadechatApp(ReplayScreen(recording))
     async with app.run_test(size=size) as pilot:
-        await wait_until(pilot, lambda: bool(app.query(FooterKey)))
-        keys = list(app.query_one(Footer).query(FooterKey))
-        assert keys[0].description == "Pause"
-        for one, other in pairwise(keys):
-            assert one.region.right <= other.region.x
+        await until(lambda: footer_names(app)[:1] == ["Pause"], pilot)
+        assert footer_has_room(app)
+        async with brings(lambda: app.return_code == 0, pilot):
+            await pilot.press(key)
 
 
 @pytest.mark.parametrize(
@@ -299,10 +296,13 @@ async def test_the_golden_recording_of_every_version_plays_forward_and_back(path
     screen = ReplayScreen(Recording.read(path))
     app = LadechatApp(screen)
     async with app.run_test() as pilot:
-        await pilot.press("space", "end")
+        async with brings(lambda: screen.player.at_end, pilot):
+            await pilot.press("space", "end")
         whole = text_of(app)
-        await pilot.press(*["left"] * 20, "home", "end")
-        assert text_of(app) == whole
+        async with brings(lambda: screen.player.position == 0 and text_of(app) != whole, pilot):
+            await pilot.press(*["left"] * 20, "home")
+        async with brings(lambda: text_of(app) == whole, pilot):
+            await pilot.press("end")
         finished = [event for event in screen.recording.events if isinstance(event, TurnFinished)]
         assert all(event.text.split()[0] in whole for event in finished)
 
@@ -335,14 +335,16 @@ async def test_a_recording_of_decoders_parameters_and_sources_that_nobody_knows_
     screen = ReplayScreen(Recording.read(path))
     app = LadechatApp(screen)
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("space", "home", "right")
-        await settled(pilot)
+        await until(lambda: screen.player.at_end, pilot)
+        async with brings(lambda: 0 < screen.player.position < len(screen.recording.events), pilot):
+            await pilot.press("home", "right")
         assert "Tomorrow" in text_of(app)
+        await settled(pilot)
         assert app.query_one(StatusLine).decoder == "the oracle"
         sliders = app.query_one(Sliders).parameter_sliders
         assert [(slider.parameter.name, slider.number) for slider in sliders] == [("depth", 4), ("a b!", 1), ("a-b", 0)]
         drafts = [strip.text for strip in app.query_one("#pool").render_lines(app.query_one("#pool").size.region)]
         assert any("✓✓✗" in line and "row!" in line for line in drafts)
-        await pilot.press("end")
-        assert app.query_one(StatusLine).decoder == "unheard of"
+        async with brings(lambda: app.query_one(StatusLine).decoder == "unheard of", pilot):
+            await pilot.press("end")
         assert app.query_one(Sliders).parameter_sliders == []

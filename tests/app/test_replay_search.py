@@ -12,8 +12,8 @@ from ladechat.session.player import Player
 from ladechat.session.replay import Recording
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transport import Transport
-from tests.app.stage import wait_until
 from tests.session.streams import recorded, turn
+from tests.waiting import brings, until
 
 
 def recording_of(tmp_path: Path) -> Recording:
@@ -57,19 +57,19 @@ async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_
         assert line.region.height == 1
         assert line.has_focus
         assert footer(screen) == ["Next place", "Close", "Panels"]
-        await pilot.press(*"why", "space", *"2", "enter")
-        assert screen.player.position == screen.recording.turns[1].position + 1
+        async with brings(lambda: screen.player.position == screen.recording.turns[1].position + 1, pilot):
+            await pilot.press(*"why", "space", *"2", "enter")
         assert not screen.player.playing
-        await wait_until(pilot, lambda: "searching · paused" in status(screen))
+        await until(lambda: "searching · paused" in status(screen), pilot)
         await pilot.press("x", "enter")
         assert screen.player.position == screen.recording.turns[1].position + 1
-        await pilot.press("escape")
-        assert not line.has_class("-open")
+        async with brings(lambda: not line.has_class("-open"), pilot):
+            await pilot.press("escape")
         assert screen.query_one(Transport).has_focus
         assert {"Pause", "Leave"} < set(footer(screen))
-        await wait_until(pilot, lambda: "searching" not in status(screen))
-        await pilot.press("home")
-        assert "the beginning of the recording · paused" in status(screen)
+        await until(lambda: "searching" not in status(screen), pilot)
+        async with brings(lambda: "the beginning of the recording · paused" in status(screen), pilot):
+            await pilot.press("home")
 
 
 def footer(screen: ReplayScreen) -> list[str]:

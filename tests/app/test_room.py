@@ -8,32 +8,33 @@ from pathlib import Path
 
 import pytest
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from ladechat.clipboard import keep
 from ladechat.palette import Look
 from ladechat.screens.help import HelpScreen
+from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.sliders import Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, wait_until
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
+from tests.waiting import brings, until
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (200, 60)])
 async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[int, int]) -> None:
     stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
     async with stage.app.run_test(size=size) as pilot:
-        await ask(pilot, "One?")
-        stage.engine.release(12)
-        await wait_until(pilot, lambda: "produced" in stage.text)
+        async with brings(lambda: "produced" in stage.text, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(12)
         names = ("transcript", "window", "pool", "speed", "slider-temperature", "slider-top_p", "prompt", "status")
         parts: list[Widget] = [stage.app.query_one(f"#{name}") for name in names]
         parts += [stage.slider(name) for name in ("window", "ngram", "guesses")]
-        parts.append(stage.app.query_one(Footer))
+        parts.append(stage.app.query_one(KeyFooter))
         for part in parts:
             assert part.region.area > 0, part
             assert stage.app.screen.region.contains_region(part.region), part
@@ -49,8 +50,8 @@ async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None
     async with stage.app.run_test(size=(60, 16)) as pilot:
         await answered(pilot, stage, "One?")
         assert stage.app.query_one(Transcript).size.width >= 50
-        await pilot.press("f2")
-        await wait_until(pilot, lambda: stage.app.query_one("#side").region.area > 0)
+        async with brings(lambda: stage.app.query_one("#side").region.area > 0, pilot):
+            await pilot.press("f2")
 
 
 TINY = [(39, 40), (1, 1), *(pytest.param(size, marks=pytest.mark.full) for size in ((30, 8), (100, 9), (5, 3)))]
@@ -61,18 +62,16 @@ async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tupl
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test(size=(100, 30)) as pilot:
         small = stage.app.query_one(TooSmall)
-        await ask(pilot, "One?")
-        stage.engine.release(3)
-        await wait_until(pilot, lambda: "The n-gram" in stage.text)
-        await pilot.resize_terminal(*size)
-        shown = [small.display]
+        async with brings(lambda: "The n-gram" in stage.text, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(3)
+        async with brings(lambda: small.display, pilot):
+            await pilot.resize_terminal(*size)
         assert f"this terminal has {size[0]}×{size[1]}" in str(small.render())
-        stage.engine.release()
-        await wait_until(pilot, lambda: not stage.asking)
-        await pilot.resize_terminal(100, 30)
-        await wait_until(pilot, lambda: not small.display)
-        shown.append(small.display)
-        assert shown == [True, False]
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.release()
+        async with brings(lambda: not small.display, pilot):
+            await pilot.resize_terminal(100, 30)
         assert SHOWN_ANSWER in stage.text
 
 
@@ -82,13 +81,13 @@ async def test_f8_copies_the_last_answer_as_it_was_written_and_says_where_it_is(
     monkeypatch.setattr("ladechat.app.keep", lambda text: keep(text, tmp_path))
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         await pilot.press("f8")
-        assert stage.notices == []
         await answered(pilot, stage, "One?")
-        await pilot.press("f8")
-        assert stage.app.clipboard == ANSWER == (tmp_path / "copied.txt").read_text()
-        assert str(tmp_path / "copied.txt") in stage.notices[-1]
+        assert stage.notices == [] and stage.app.clipboard == ""
+        async with brings(lambda: stage.app.clipboard == ANSWER == (tmp_path / "copied.txt").read_text(), pilot):
+            await pilot.press("f8")
+        assert str(tmp_path / "copied.txt") in stage.notice
 
 
 async def test_resizing_the_terminal_keeps_the_text_and_the_place_at_the_end() -> None:
@@ -97,8 +96,8 @@ async def test_resizing_the_terminal_keeps_the_text_and_the_place_at_the_end() -
         await answered(pilot, stage, "One?")
         before = stage.text
         for size in ((80, 24), (60, 16), (200, 60)):
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
+            async with brings(lambda: stage.screen.size == size, pilot):
+                await pilot.resize_terminal(*size)
             assert stage.text == before
             assert stage.app.query_one(Transcript).follows_end
 
@@ -109,7 +108,7 @@ async def test_a_light_theme_has_the_palette_for_light_surfaces() -> None:
         assert stage.app.query_one(Transcript).palette.dark
         await pilot.press("f4")
         stage.app.theme = "textual-light"
-        await wait_until(pilot, lambda: not stage.app.query_one(Transcript).palette.dark)
+        await until(lambda: not stage.app.query_one(Transcript).palette.dark, pilot)
         assert stage.app.query_one(Transcript).palette.look is Look.DEMO
 
 
@@ -137,44 +136,45 @@ async def test_messages_are_whole_and_cover_nothing() -> None:
         text = "word " * 60
         stage.screen.notify(text)
         line = stage.app.query_one(MessageLine)
-        await wait_until(pilot, lambda: line.display and line.region.height * line.content_size.width > len(text))
-        for part in (Transcript, Sliders, Prompt, StatusLine, Footer):
+        await until(lambda: line.display and line.region.height * line.content_size.width > len(text), pilot)
+        for part in (Transcript, Sliders, Prompt, StatusLine, KeyFooter):
             assert not line.region.overlaps(stage.app.query_one(part).region)
         assert stage.app.query_one(Transcript).follows_end
-        await pilot.click(MessageLine)
-        await wait_until(pilot, lambda: not line.display)
+        async with brings(lambda: not line.display, pilot):
+            await pilot.click(MessageLine)
 
 
 async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", math.inf)
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         for text in ("first", "second", "first"):
             stage.screen.notify(text)
         assert shown(stage) == ["second", "first"]
-        await pilot.press("a")
-        assert shown(stage) == ["second", "first"], "nobody has read them yet"
+        async with brings(lambda: stage.prompt == "a", pilot):
+            await pilot.press("a")
+        assert shown(stage) == ["second", "first"]
         stage.screen.notify("third")
         assert shown(stage) == ["third"]
-        monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", 0.0)
-        await pilot.press("b")
-        assert shown(stage) == [] and stage.prompt == "ab"
+        async with brings(lambda: shown(stage) == [] and stage.prompt == "ab", pilot):
+            monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", 0.0)
+            await pilot.press("b")
 
 
 @pytest.mark.full
 async def test_a_message_ends_by_itself_and_with_its_screen() -> None:
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         stage.screen.notify("over soon", timeout=0.01)
-        await wait_until(pilot, lambda: not shown(stage))
-        stage.screen.notify("said in the chat")
-        await pilot.press("f1")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+        await until(lambda: not shown(stage), pilot)
+        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
+            stage.screen.notify("said in the chat")
+            await pilot.press("f1")
         assert shown(stage) == []
-        stage.screen.notify("said in the help")
-        await wait_until(pilot, lambda: stage.app.screen.query_one(MessageLine).display)
+        async with brings(lambda: stage.app.screen.query_one(MessageLine).display, pilot):
+            stage.screen.notify("said in the help")
 
 
 def shown(stage: Stage) -> list[str]:
@@ -184,7 +184,7 @@ def shown(stage: Stage) -> list[str]:
 async def test_tab_walks_as_the_page_is_read() -> None:
     stage = Stage(decoder="lookahead")
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         walked = []
         for _ in range(6):
             await pilot.press("tab")

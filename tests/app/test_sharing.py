@@ -17,16 +17,17 @@ from ladechat.screens.replay import ReplayScreen
 from ladechat.session import exporting
 from ladechat.session.recording import Recorder
 from ladechat.widgets.status_line import ANSWERING, PAUSED, StatusLine
-from tests.app.stage import Driver, Stage, answered, ask, wait_until
+from tests.app.stage import Driver, Stage, answered, ask
 from tests.fake_engine import FakeEngine
 from tests.session.streams import GOLDEN
+from tests.waiting import brings, until
 
 WANTED = Wanted((80, 24), speed=1.0, idle_limit=None, step=None)
 
 
 async def said(pilot: Driver, stage: Stage, words: str) -> str:
     """The message with these words, once it is there."""
-    await wait_until(pilot, lambda: any(words in notice for notice in stage.notices))
+    await until(lambda: any(words in notice for notice in stage.notices), pilot)
     return next(notice for notice in reversed(stage.notices) if words in notice)
 
 
@@ -48,8 +49,8 @@ async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         page = tmp_path / "a page.html"
-        await ask(pilot, f'/export "{page}"')
-        await wait_until(pilot, lambda: stage.app.query_one("#exporting").display)
+        async with brings(lambda: stage.app.query_one("#exporting").display, pilot):
+            await ask(pilot, f'/export "{page}"')
         await said(pilot, stage, f"Exported: {page}.")
         assert not stage.app.query_one("#exporting").display
         await ask(pilot, f'/export "{page}"')
@@ -79,10 +80,10 @@ async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await ask(pilot, "/export talk.gif --size 100x30")
-        await wait_until(
-            pilot, lambda: str(stage.app.query_one("#exporting", Label).content) == "exporting: drawing 50%"
-        )
+        async with brings(
+            lambda: str(stage.app.query_one("#exporting", Label).content) == "exporting: drawing 50%", pilot
+        ):
+            await ask(pilot, "/export talk.gif --size 100x30")
         (tmp_path / "go on").touch()
         assert await said(pilot, stage, "full") == "The disk is full."
         stand_in(monkeypatch, "sys.exit('ladechat: ' + ' '.join(sys.argv[2:]))")
@@ -128,8 +129,8 @@ async def test_quitting_ends_an_export_and_leaves_nothing_behind(
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
-        await ask(pilot, "/export talk.html")
-        await wait_until(pilot, lambda: witness.exists() and ".jsonl" in witness.read_text())
+        async with brings(lambda: witness.exists() and ".jsonl" in witness.read_text(), pilot):
+            await ask(pilot, "/export talk.html")
         await ask(pilot, "/export other.html")
         await said(pilot, stage, "Another export is under way")
         pid, recording = witness.read_text().split()
@@ -165,30 +166,30 @@ async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_w
         await pilot.press("f7")
         assert "/replay" in (told := await said(pilot, stage, f"Recorded: {recorded}")) and "/export" in told
         before = stage.text
-        await ask(pilot, "/replay")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ReplayScreen))
+        async with brings(lambda: isinstance(stage.app.screen, ReplayScreen), pilot):
+            await ask(pilot, "/replay")
         replay = stage.app.screen
         assert isinstance(replay, ReplayScreen)
 
         replay.player.playing = False
-        await pilot.press("home", "n", "right", "right", "f2")
-        assert not replay.view.side.display and stage.screen.view.side.display
+        async with brings(lambda: not replay.view.side.display and stage.screen.view.side.display, pilot):
+            await pilot.press("home", "n", "right", "right", "f2")
         status = replay.query_one(StatusLine)
         assert status.activity == ANSWERING and PAUSED in status.render_line(0).text
 
-        await pilot.press("slash", *"answer", "enter")
-        assert replay.get_selected_text() == "answer"
+        async with brings(lambda: replay.get_selected_text() == "answer", pilot):
+            await pilot.press("slash", *"answer", "enter")
         replay.query_one(Input).value = "that is"
-        await pilot.press("enter")
-        assert replay.get_selected_text() == "that is"
-        await pilot.press("escape", "left")
-        assert not replay.get_selected_text()
+        async with brings(lambda: replay.get_selected_text() == "that is", pilot):
+            await pilot.press("enter")
+        async with brings(lambda: not replay.get_selected_text(), pilot):
+            await pilot.press("escape", "left")
 
-        await pilot.press("f1")
-        assert isinstance(stage.app.screen, HelpScreen)
-        assert any(key.action == "search" for key in stage.app.screen._keys)
-        await pilot.press("escape", "escape")
-        await wait_until(pilot, lambda: stage.app.screen is stage.screen)
+        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
+            await pilot.press("f1")
+        assert any(key.action == "search" for key in getattr(stage.app.screen, "_keys"))  # noqa: B009
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape", "escape")
         assert stage.text == before
         await answered(pilot, stage, "Two?", times=2)
 
@@ -208,7 +209,7 @@ async def test_without_a_recording_of_its_own_a_session_replays_the_latest_and_s
     copy(GOLDEN[-1], latest)
     stage = Stage()
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "/replay")
-        await wait_until(pilot, lambda: isinstance(stage.app.screen, ReplayScreen))
-        await wait_until(pilot, lambda: bool(stage.app.said))
+        async with brings(lambda: isinstance(stage.app.screen, ReplayScreen), pilot):
+            await ask(pilot, "/replay")
+        await until(lambda: bool(stage.app.said), pilot)
         assert latest.name in stage.app.said[-1].text

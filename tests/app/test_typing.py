@@ -7,49 +7,50 @@ from textual.widgets import TextArea
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Stage, ask, wait_until
+from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine
+from tests.waiting import brings, until
 
 
 async def test_typing_goes_to_the_prompt_from_the_conversation_and_from_a_slider() -> None:
     stage = Stage(decoder="lookahead")
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         prompt, transcript = stage.app.query_one(Prompt), stage.app.query_one(Transcript)
-        transcript.focus()
-        await pilot.press("1", "space", "ä", "?", "[")
-        await wait_until(pilot, lambda: stage.prompt == "1 ä?[" and prompt.has_focus)
+        async with brings(lambda: stage.prompt == "1 ä?[" and prompt.has_focus, pilot):
+            transcript.focus()
+            await pilot.press("1", "space", "ä", "?", "[")
 
-        stage.slider("window").focus()
-        await pilot.press("9")
-        await wait_until(pilot, lambda: stage.engine.settings.parameters.get("window") == 9)
+        async with brings(lambda: stage.engine.settings.parameters.get("window") == 9, pilot):
+            stage.slider("window").focus()
+            await pilot.press("9")
         assert stage.prompt == "1 ä?[" and not prompt.has_focus
-        await pilot.press("!")
-        await wait_until(pilot, lambda: stage.prompt == "1 ä?[!" and prompt.has_focus)
+        async with brings(lambda: stage.prompt == "1 ä?[!" and prompt.has_focus, pilot):
+            await pilot.press("!")
 
-        transcript.focus()
-        await pilot.pause()
-        stage.app.post_message(events.Paste("two\nlines"))
-        await wait_until(pilot, lambda: stage.prompt == "1 ä?[!two\nlines" and prompt.has_focus)
+        async with brings(lambda: transcript.has_focus, pilot):
+            transcript.focus()
+        async with brings(lambda: stage.prompt == "1 ä?[!two\nlines" and prompt.has_focus, pilot):
+            stage.app.post_message(events.Paste("two\nlines"))
 
 
 async def test_from_the_conversation_the_pace_has_its_keys_while_the_prompt_is_empty() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await ask(pilot, "One?")
-        await wait_until(pilot, lambda: stage.pace_has_keys)
+        async with brings(lambda: stage.pace_has_keys, pilot):
+            await ask(pilot, "One?")
         transcript = stage.app.query_one(Transcript)
-        transcript.focus()
-        await pilot.press("space")
-        await wait_until(pilot, lambda: stage.session.pace.paused)
+        async with brings(lambda: stage.session.pace.paused, pilot):
+            transcript.focus()
+            await pilot.press("space")
         assert transcript.has_focus and stage.prompt == ""
-        await pilot.press("question_mark")
-        await wait_until(pilot, lambda: type(stage.app.screen).__name__ == "ExplainScreen")
-        await pilot.press("escape", "a")
-        await wait_until(pilot, lambda: stage.prompt == "a")
-        transcript.focus()
-        await pilot.press("space")
-        await wait_until(pilot, lambda: stage.prompt == "a ")
+        async with brings(lambda: type(stage.app.screen).__name__ == "ExplainScreen", pilot):
+            await pilot.press("question_mark")
+        async with brings(lambda: stage.prompt == "a", pilot):
+            await pilot.press("escape", "a")
+        async with brings(lambda: stage.prompt == "a ", pilot):
+            transcript.focus()
+            await pilot.press("space")
         assert stage.session.pace.paused and isinstance(stage.app.focused, TextArea)
 
 
@@ -66,18 +67,18 @@ async def test_a_question_typed_before_the_first_frame_is_asked() -> None:
                 stage.app.post_message(event)
 
     async with stage.app.run_test(message_hook=type_at_once) as pilot:
-        await wait_until(pilot, lambda: bool(stage.engine.questions))
+        await until(lambda: bool(stage.engine.questions), pilot)
         assert [message.content for message in stage.engine.questions[0].messages] == ["Why not"]
-        await pilot.press("a", "ctrl+j", "b")
-        await wait_until(pilot, lambda: stage.prompt == "a\nb")
+        async with brings(lambda: stage.prompt == "a\nb", pilot):
+            await pilot.press("a", "ctrl+j", "b")
 
 
 async def test_keys_with_letters_close_behind_them_do_what_they_are_for() -> None:
     stage = Stage(FakeEngine(hold_steps=True))
     async with stage.app.run_test() as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         for key in [events.Key("f6", None), *(events.Key(letter, letter) for letter in "Why"), events.Key("f2", None)]:
             stage.app.post_message(key)
-        await wait_until(pilot, lambda: stage.prompt == "Why")
-        await wait_until(pilot, lambda: stage.session.pace.in_slow_motion)
-        await wait_until(pilot, lambda: not stage.app.query_one(SidePanels).display)
+        await until(lambda: stage.prompt == "Why", pilot)
+        await until(lambda: stage.session.pace.in_slow_motion, pilot)
+        await until(lambda: not stage.app.query_one(SidePanels).display, pilot)

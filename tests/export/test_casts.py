@@ -12,7 +12,6 @@ from typing import Any
 import pyte
 import pytest
 from rich.style import Style
-from textual.widgets import Footer
 
 from ladechat.app import LadechatApp
 from ladechat.export import cells
@@ -21,6 +20,7 @@ from ladechat.export.film import Frame, Reel, Size, full_colour, moments, shoot
 from ladechat.palette import HUES
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.replay import Recording
+from ladechat.widgets.key_footer import KeyFooter
 from tests.export.films import RECORDINGS, SIZE, ShownCell, ShownScreen, filmed, screen_of
 from tests.export.talks import two_turns
 from tests.waiting import until
@@ -81,7 +81,7 @@ async def test_a_film_ends_with_what_a_replay_shows_in_the_end_but_for_its_keys(
     with full_colour():
         app = LadechatApp(replay)
         async with app.run_test(size=SIZE, notifications=False) as pilot:
-            replay.query_one(Footer).display = False
+            replay.query_one(KeyFooter).display = False
             replay.go(len(recording.events))
             await until(lambda: screen_of(app) == screens[-1], pilot)
 

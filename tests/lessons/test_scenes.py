@@ -11,7 +11,8 @@ from ladechat.lessons.scenes import SCENES
 from ladechat.screens.learn import LearnScreen
 from ladechat.screens.learn_from_chat import lesson_session
 from ladechat.widgets.lesson_box import LessonBox
-from tests.app.stage import Driver, wait_until
+from tests.app.stage import Driver
+from tests.waiting import brings, until
 
 TASK_KEYS = {
     "one_token": "end",
@@ -45,21 +46,11 @@ async def walked(scene: Scene, cards: int) -> Lesson:
     screen = LearnScreen(session, Progress(scene=scene.name))
     async with LadechatApp(screen, session).run_test(size=(80, 24)) as pilot:
         while True:
-            await told_or_waiting(pilot, screen)
+            await until(lambda: screen.lesson.page.phase is not Phase.RUNNING, pilot)
             await check_card(pilot, screen)
             if screen.lesson.place == cards - 1 and screen.lesson.page.phase is Phase.TOLD:
                 return screen.lesson
             await do_what_the_card_asks(pilot, screen)
-
-
-async def told_or_waiting(pilot: Driver, screen: LearnScreen) -> None:
-    for _ in range(8):  # a busy machine may take its time
-        try:
-            await wait_until(pilot, lambda: screen.lesson.page.phase is not Phase.RUNNING)
-        except AssertionError:
-            continue
-        return
-    raise AssertionError(f"the engine never came to what the card is about: {screen.lesson.page}")
 
 
 async def check_card(pilot: Driver, screen: LearnScreen) -> None:
@@ -76,13 +67,16 @@ async def check_card(pilot: Driver, screen: LearnScreen) -> None:
 
 async def do_what_the_card_asks(pilot: Driver, screen: LearnScreen) -> None:
     lesson, page = screen.lesson, screen.lesson.page
-    if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
-        await pilot.press("1")
-    elif isinstance(page.card, Task) and page.phase is Phase.WAITING:
-        await pilot.press(TASK_KEYS[lesson.scene.name])
-        await wait_until(pilot, lambda: not lesson.missing)
-        await pilot.press("enter")
-    else:
-        await pilot.press("enter")
+    before = place_of(lesson)
+    if isinstance(page.card, Task) and page.phase is Phase.WAITING:
+        async with brings(lambda: not lesson.missing, pilot):
+            await pilot.press(TASK_KEYS[lesson.scene.name])
+    predicts = isinstance(page.card, Predict) and page.phase is Phase.WAITING
+    async with brings(lambda: place_of(lesson) != before, pilot):
+        await pilot.press("1" if predicts else "enter")
     if lesson.page.phase is Phase.RUNNING:
         await pilot.press("enter")  # hurry
+
+
+def place_of(lesson: Lesson) -> tuple[int, Phase]:
+    return lesson.place, lesson.page.phase

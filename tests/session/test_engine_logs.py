@@ -1,6 +1,5 @@
 """The log of an engine: what it writes on standard error, kept for its user alone."""
 
-import asyncio
 import errno
 import logging
 import os
@@ -11,6 +10,7 @@ import pytest
 from ladechat.protocol import Stop
 from ladechat.session import live
 from tests.session.scripted import Start, all_events, doings
+from tests.waiting import until
 
 
 async def test_what_the_engine_logs_goes_to_a_file_and_never_blocks_it(engine_that: Start) -> None:
@@ -39,10 +39,7 @@ async def test_a_log_that_is_removed_under_its_engine_is_written_anew_and_rotate
     events = engine.events()
     for _ in ("header", "loading"):
         await anext(events)
-    for _ in range(500):
-        if engine.log.exists() and engine.log.stat().st_size:
-            break
-        await asyncio.sleep(0.01)
+    await until(lambda: engine.log.exists() and engine.log.stat().st_size)
     engine.log.unlink()  # another ladechat tidied up
     await engine.send(Stop())
     assert doings([event async for event in events]) == ["b"]

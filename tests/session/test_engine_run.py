@@ -1,11 +1,9 @@
 """One engine, run: its events are passed on, its end is told once, and no other one is left behind."""
 
-import asyncio
-from collections.abc import Callable
-
 from ladechat.protocol import Event, Ready, Stop
 from ladechat.session.engine_run import EngineRun
 from tests.fake_engine import FakeEngine
+from tests.waiting import until
 
 
 class Heard:
@@ -21,14 +19,6 @@ class Heard:
 
     def begin(self) -> None:
         self.began += 1
-
-
-async def until(true: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if true():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("never came true")
 
 
 async def test_its_events_come_in_order_and_its_end_is_told_once() -> None:

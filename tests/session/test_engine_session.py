@@ -1,6 +1,5 @@
 """One engine session without a screen: its states, its questions, its settings."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -12,6 +11,7 @@ from ladechat.session.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.state import TRANSITIONS, State, Trigger, following
 from tests.fake_engine import FakeEngine
+from tests.waiting import until
 
 
 class Screen:
@@ -49,12 +49,13 @@ class Room:
         return engine
 
     async def until(self, true: Callable[[], bool]) -> None:
-        for _ in range(2000):
+        """Let the engine and the session work until this is true."""
+
+        def holds() -> bool:
             self.session.frame()
-            if true():
-                return
-            await asyncio.sleep(0)
-        raise AssertionError(f"never came true; the state is {self.session.state}")
+            return true()
+
+        await until(holds, shows=lambda: self.session.state)
 
     @property
     def state(self) -> State:

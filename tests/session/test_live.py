@@ -15,6 +15,7 @@ from ladechat.session import live
 from ladechat.session.live import LiveEngine
 from tests.session.scripted import Start, all_events, doings
 from tests.session.streams import HEADER
+from tests.waiting import until
 
 
 async def test_events_come_in_order_and_unknown_kinds_are_skipped(engine_that: Start) -> None:
@@ -111,9 +112,7 @@ hang()
     events = engine.events()
     await anext(events)
     engine.dump_stacks()
-    async with asyncio.timeout(60):
-        while not engine.log.exists() or "in hang" not in engine.log.read_text(encoding="utf-8"):  # noqa: ASYNC110 - a file lets nobody know
-            await asyncio.sleep(0.02)
+    await until(lambda: engine.log.exists() and "in hang" in engine.log.read_text(encoding="utf-8"))
     await engine.close()
     assert engine.returncode == 0
     engine.dump_stacks()  # and nothing happens
@@ -205,9 +204,7 @@ async def test_closing_does_not_wait_for_what_made_itself_independent_of_the_eng
 
 
 async def end_of(process: int) -> None:
-    async with asyncio.timeout(60):
-        while is_running(process):  # noqa: ASYNC110 - it is nobody's child
-            await asyncio.sleep(0.01)
+    await until(lambda: not is_running(process))
 
 
 def is_running(process: int) -> bool:

@@ -3,17 +3,16 @@
 import os
 import re
 import sys
-import time
 from pathlib import Path
 
 import pyte
 import pytest
 
 from benchmarks.ui_terminal import END_OF_UPDATE, Terminal
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
-DEADLINE_SECONDS = 150
 NOT_FOR_PYTE = re.compile(r"\x1b\[[<>=?][0-9;$]*[a-zA-Z]")
 FOCUSED = "▌"
 """The bar at the left of a conversation that has the focus."""
@@ -23,11 +22,15 @@ def first_bytes(size: tuple[int, int], settings: Path) -> bytes:
     """What ladechat draws until it asks for a question."""
     environment = {**os.environ, "XDG_CONFIG_HOME": str(settings)}
     terminal = Terminal([sys.executable, "-m", "ladechat", "--no-save"], environment, size)
-    drawn, deadline = b"", time.monotonic() + DEADLINE_SECONDS
+    drawn = b""
+
+    def asks() -> bool:
+        nonlocal drawn
+        drawn += terminal.listen(0.1)
+        return b"Ask something" in drawn and drawn.endswith(END_OF_UPDATE)
+
     try:
-        while not (b"Ask something" in drawn and drawn.endswith(END_OF_UPDATE)):
-            assert time.monotonic() < deadline, drawn[-300:]
-            drawn += terminal.listen(0.1)
+        wait_for(asks, lambda: drawn[-300:])
     finally:
         terminal.close()
     return drawn

@@ -11,9 +11,8 @@ from pathlib import Path
 from platformdirs import user_log_path
 
 from ladechat.protocol import WHERE
+from tests.waiting import wait_for
 
-DEADLINE_SECONDS = 150
-"""Until a state that must come is given up. Loading torch on a busy machine takes long; nothing here measures time."""
 SECONDS_TO_WRITE = 5
 """For an engine that hangs to say where."""
 
@@ -57,13 +56,15 @@ class Terminal:
 
     def wait_for(self, what: str, condition: Callable[[str], object]) -> str:
         """The first screen that meets `condition`; an assertion with the last one seen if none does."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while time.monotonic() < deadline:
+        screen = ""
+
+        def met() -> object:
+            nonlocal screen
             screen = self.screen()
-            if condition(screen):
-                return screen
-            time.sleep(0.1)
-        raise AssertionError(f"{what} did not come. The screen was:\n{screen}\n{self._where_engines_are()}")
+            return condition(screen)
+
+        wait_for(met, lambda: f"{what} did not come. The screen was:\n{screen}\n{self._where_engines_are()}")
+        return screen
 
     def _where_engines_are(self) -> str:
         """The logs of the engines that run, once these have written into them what each thread waits for."""

@@ -1,7 +1,5 @@
 """What the tests of the widgets share: a small app around one widget, and ways to read it and to wait for it."""
 
-from collections.abc import Callable
-
 from rich.cells import cell_len
 from rich.style import Style
 from textual.app import App, ComposeResult
@@ -9,6 +7,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from ladechat.widgets.panel import Panel
+from tests.waiting import until
 
 
 class Host(App[None]):
@@ -44,17 +43,7 @@ def style_of(widget: Widget, text: str, line: int | None = None) -> Style:
     raise AssertionError(f"{text!r} is not shown: {[strip.text for strip in strips]}")
 
 
-async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
-    """Wait for something that a timer brings about."""
-    for _ in range(400):
-        if true():
-            return
-        await pilot.pause(0.01)
-    raise AssertionError("never came true")
-
-
 async def drawn(pilot: Pilot[None], panel: Panel) -> list[str]:
     """What a panel shows once it has drawn all it was told."""
-    await until(pilot, lambda: panel._next_draw is None)
-    await pilot.pause()
+    await until(lambda: panel._next_draw is None, pilot)
     return lines(panel)

@@ -6,7 +6,8 @@ from textual.selection import Selection
 
 from ladechat.widgets.block import INDENT
 from ladechat.widgets.transcript import Transcript
-from tests.widgets.hosting import Host, lines, style_of, until
+from tests.waiting import brings, until
+from tests.widgets.hosting import Host, lines, style_of
 from tests.widgets.test_transcript import read, steps_of
 
 MARKDOWN = "# Pools\n\nThe **n-gram pool** keeps\n\n```python\ndef a(): return 1\n```\n"
@@ -64,10 +65,10 @@ async def test_a_formatted_answer_that_waits_to_be_drawn_is_drawn() -> None:
         transcript.start("model", "m")
         for number in range(4):
             transcript.add_steps(steps_of([[f"**word{number}** "]], first=number))
-        await until(pilot, lambda: "word3" in lines(transcript)[1])
-        transcript.clear()
-        transcript.add_steps(steps_of([["again"]]))
-        await until(pilot, lambda: "  again" in lines(transcript))
+        await until(lambda: "word3" in lines(transcript)[1], pilot)
+        async with brings(lambda: "  again" in lines(transcript), pilot):
+            transcript.clear()
+            transcript.add_steps(steps_of([["again"]]))
 
 
 async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_whole() -> None:
@@ -88,13 +89,13 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
         assert chosen is not None and chosen[0].rstrip() == question
         await pilot.click(transcript, offset=(5, 2))
         assert len(transcript._lines) == 10
-        await pilot.click(transcript, offset=(5, 5))
-        await until(pilot, lambda: len(transcript._lines) == 56)
+        async with brings(lambda: len(transcript._lines) == 56, pilot):
+            await pilot.click(transcript, offset=(5, 5))
         assert question in read(transcript)
-        transcript.action_fold()
-        await until(pilot, lambda: len(transcript._lines) == 10)
-        transcript.action_fold()
-        await until(pilot, lambda: len(transcript._lines) == 56)
+        async with brings(lambda: len(transcript._lines) == 10, pilot):
+            transcript.action_fold()
+        async with brings(lambda: len(transcript._lines) == 56, pilot):
+            transcript.action_fold()
 
 
 async def test_a_question_of_a_few_lines_is_not_folded() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from ladechat.widgets.later import call_later
 from ladechat.widgets.panel import Panel, Row
-from tests.widgets.hosting import Host, drawn, until
+from tests.waiting import brings
+from tests.widgets.hosting import Host, drawn
 
 
 class Counter(Panel):
@@ -35,9 +36,10 @@ async def test_a_panel_draws_what_it_was_told_last(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_call_can_be_called_off() -> None:
-    panel, came = Counter(), []
+    panel = Counter()
+    came: list[str] = []
     async with Host(panel).run_test() as pilot:
-        call_later(panel, 0.01, lambda: came.append("called off")).cancel()
-        call_later(panel, 0.02, lambda: came.append("kept"))
-        await until(pilot, lambda: bool(came))
+        async with brings(lambda: bool(came), pilot):
+            call_later(panel, 0.01, lambda: came.append("called off")).cancel()
+            call_later(panel, 0.02, lambda: came.append("kept"))
         assert came == ["kept"]

@@ -7,7 +7,8 @@ from rich.cells import cell_len
 from ladechat.palette import Palette
 from ladechat.protocol import LensView
 from ladechat.widgets.lens_panel import LensPanel, spread
-from tests.widgets.hosting import Host, drawn, lines, style_of, until
+from tests.waiting import until
+from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, lens_view, plain_step, sharpening, step
 
 # Layers 2 to 5; the third position begins at layer 3.
@@ -95,7 +96,7 @@ async def test_layers_that_do_not_fit_are_counted() -> None:
         assert lines(panel)[0].endswith("t+1 is ‹x› · +18 layers")
         assert [line.split()[0].strip("│") for line in lines(panel)[2:]] == ["25", "20", "16", "11", "7", "2"]
         panel.styles.height = 27
-        await until(pilot, lambda: panel.content_size.height == 27)
+        await until(lambda: panel.content_size.height == 27, pilot)
         assert len(lines(panel)) == 27 and "layers" not in lines(panel)[0] + lines(panel)[-1]
 
 

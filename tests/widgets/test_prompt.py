@@ -4,7 +4,8 @@ from textual import events
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.widgets.prompt import Prompt
-from tests.app.stage import Stage, wait_until
+from tests.app.stage import Stage
+from tests.waiting import brings, until
 
 LONG = "the cat sat on the mat, and " * 1000
 
@@ -14,7 +15,7 @@ async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         prompt = stage.app.query_one(Prompt)
-        await wait_until(pilot, lambda: prompt.has_focus)
+        await until(lambda: prompt.has_focus, pilot)
         inserted: list[str] = []
         edit_prompt = prompt.edit
 
@@ -25,7 +26,7 @@ async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_
         prompt.edit = counted  # type: ignore[method-assign]
         for character in LONG:
             stage.app.post_message(events.Key("space" if character == " " else character, character))
-        await wait_until(pilot, lambda: len(prompt.text) == len(LONG))
+        await until(lambda: len(prompt.text) == len(LONG), pilot)
         assert prompt.text == "".join(inserted) == LONG
         assert len(inserted) < len(LONG) / 10
 
@@ -34,11 +35,11 @@ async def test_keys_that_steer_act_behind_the_characters_before_them() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         prompt = stage.app.query_one(Prompt)
-        await wait_until(pilot, lambda: prompt.has_focus)
-        await pilot.press(*"abc", "backspace", *"de", "left", "left", "x", "end", "ctrl+j", *"last")
-        assert prompt.text == "abxde\nlast"
-        await pilot.press("up", "home", *"go ", "enter")
-        await wait_until(pilot, lambda: bool(stage.engine.questions))
+        await until(lambda: prompt.has_focus, pilot)
+        async with brings(lambda: prompt.text == "abxde\nlast", pilot):
+            await pilot.press(*"abc", "backspace", *"de", "left", "left", "x", "end", "ctrl+j", *"last")
+        async with brings(lambda: bool(stage.engine.questions), pilot):
+            await pilot.press("up", "home", *"go ", "enter")
         assert stage.engine.questions[-1].messages[-1].content == "go abxde\nlast"
 
 
@@ -47,9 +48,9 @@ async def test_no_letter_overtakes_the_backspace_before_it() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         prompt = stage.app.query_one(Prompt)
-        await wait_until(pilot, lambda: prompt.has_focus)
-        await pilot.press(*"the cart")
-        await wait_until(pilot, lambda: prompt.text == "the cart")
+        await until(lambda: prompt.has_focus, pilot)
+        async with brings(lambda: prompt.text == "the cart", pilot):
+            await pilot.press(*"the cart")
         for key, character in (("backspace", "\x7f"), ("backspace", "\x7f"), ("t", "t"), ("left", None), ("h", "h")):
             stage.app.post_message(events.Key(key, character))
-        await wait_until(pilot, lambda: prompt.text == "the caht")
+        await until(lambda: prompt.text == "the caht", pilot)

@@ -4,7 +4,8 @@ import pytest
 from textual import events
 
 from ladechat.widgets.prompt_size import PromptSize, size_of
-from tests.app.stage import Stage, wait_until
+from tests.app.stage import Stage
+from tests.waiting import brings, until
 
 
 @pytest.mark.parametrize(
@@ -26,11 +27,11 @@ async def test_a_paste_shows_its_size_above_the_prompt_until_it_is_sent() -> Non
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         line, prompt = stage.app.query_one(PromptSize), stage.screen._prompt
-        await wait_until(pilot, lambda: prompt.has_focus)
-        stage.app.post_message(events.Paste("what is this?\n" * 47))
-        await wait_until(pilot, lambda: line.display and line.region.height == 1)
+        await until(lambda: prompt.has_focus, pilot)
+        async with brings(lambda: line.display and line.region.height == 1, pilot):
+            stage.app.post_message(events.Paste("what is this?\n" * 47))
         assert line.render() == "48 lines, 658 characters"
         assert line.region.bottom == prompt.region.y and prompt.region.bottom < 24
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        await pilot.press("enter")
-        await wait_until(pilot, lambda: bool(stage.engine.questions) and not line.display)
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: bool(stage.engine.questions) and not line.display, pilot):
+            await pilot.press("enter")

@@ -17,7 +17,8 @@ from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Stage, wait_until
+from tests.app.stage import Stage
+from tests.waiting import brings, until
 from tests.widgets.hosting import Host, lines
 from tests.widgets.sample_steps import candidate, pool_view, step, window_view
 
@@ -71,7 +72,7 @@ def shown(pieces: list[str], index: int) -> protocol.Step:
 async def test_no_event_gets_a_control_character_onto_the_screen_or_a_line_out_of_its_width() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
+        await until(lambda: stage.activity == "ready", pilot)
         app = stage.app
         parts = app.query_one(Transcript), app.query_one(SidePanels), app.query_one(StatusLine), app.query_one(SeekBar)
 
@@ -139,9 +140,9 @@ async def paste(pilot: Pilot[None], prompt: Prompt, text: str) -> None:
 async def test_a_notice_shows_what_it_is_given_and_nothing_of_it_reaches_the_terminal() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 30), notifications=True) as pilot:
-        await wait_until(pilot, lambda: stage.activity == "ready")
-        stage.app.notify(f"No room in /tmp/[bold]{EVIL}[/x]")
-        await wait_until(pilot, lambda: "/tmp/[bold]" in "".join(strip.text for strip in screen(stage)))
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: "/tmp/[bold]" in "".join(strip.text for strip in screen(stage)), pilot):
+            stage.app.notify(f"No room in /tmp/[bold]{EVIL}[/x]")
         check(screen(stage), 100)
 
 

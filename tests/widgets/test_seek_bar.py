@@ -6,6 +6,7 @@ from textual.pilot import Pilot
 
 from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.transport import Transport
+from tests.waiting import brings
 
 
 class Host(App[None]):
@@ -38,8 +39,8 @@ async def move(pilot: Pilot[None], x: int, y: int, button: int = 1) -> None:
 async def test_a_click_says_where_and_the_bar_shows_what_it_is_told() -> None:
     host = Host()
     async with host.run_test() as pilot:
-        await pilot.click(SeekBar, offset=(10, 0))
-        assert host.said == [("bar", 0.25)]
+        async with brings(lambda: host.said == [("bar", 0.25)], pilot):
+            await pilot.click(SeekBar, offset=(10, 0))
         host.bar.fraction = 0.25
         assert host.bar.render_line(0).text == "━" * 10 + "●" + "─" * 30
 
@@ -63,11 +64,11 @@ async def test_words_beside_a_bar_take_no_click() -> None:
     host = Host()
     async with host.run_test() as pilot:
         await pilot.click("#transport", offset=(2, 0))
-        assert not host.said
-        await pilot.click("#transport", offset=(6, 0))
+        async with brings(lambda: host.said == [("transport", 0.0), ("transport", 1.0)], pilot):
+            await pilot.click("#transport", offset=(6, 0))
+            await pilot.click("#transport", offset=(40, 0))
+        async with brings(lambda: "●" not in host.transport.render_line(0).text, pilot):
+            host.transport.facts = ("so many words that no bar has room",)
         await pilot.click("#transport", offset=(40, 0))
-        assert host.said == [("transport", 0.0), ("transport", 1.0)]
-        host.transport.facts = ("so many words that no bar has room",)
         await pilot.pause()
-        await pilot.click("#transport", offset=(40, 0))
-        assert len(host.said) == 2 and "●" not in host.transport.render_line(0).text
+        assert len(host.said) == 2

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.pilot import Pilot
 
 from ladechat.widgets.slider import Slider
-from tests.widgets.hosting import until
+from tests.waiting import brings, until
 
 
 class Host(App[None]):
@@ -44,7 +44,7 @@ class Host(App[None]):
 
 async def quiet(pilot: Pilot[None], host: Host) -> None:
     """Wait until no change of the slider is waiting to be said."""
-    await until(pilot, lambda: host.slider._settling is None)
+    await until(lambda: host.slider._settling is None, pilot)
     await pilot.pause()
 
 
@@ -74,19 +74,19 @@ async def test_keys_move_by_one_and_by_much_and_stop_at_the_ends() -> None:
     host = Host()
     async with host.run_test() as pilot:
         slider = host.slider
-        slider.focus()
-        await pilot.press("right")
-        assert slider.value == 8
-        await pilot.press("left", "down")
-        assert slider.value == 6
-        await pilot.press("pageup")
-        assert slider.value == 13
-        await pilot.press("pagedown", "pagedown")
-        assert slider.value == 1
-        await pilot.press("end", "up")
-        assert slider.value == 64
-        await pilot.press("home", "left")
-        assert slider.value == 1
+        async with brings(lambda: slider.value == 8, pilot):
+            slider.focus()
+            await pilot.press("right")
+        async with brings(lambda: slider.value == 6, pilot):
+            await pilot.press("left", "down")
+        async with brings(lambda: slider.value == 13, pilot):
+            await pilot.press("pageup")
+        async with brings(lambda: slider.value == 1, pilot):
+            await pilot.press("pagedown", "pagedown")
+        async with brings(lambda: slider.value == 64, pilot):
+            await pilot.press("end", "up")
+        async with brings(lambda: slider.value == 1, pilot):
+            await pilot.press("home", "left")
 
 
 async def test_a_burst_of_keys_is_said_once_when_it_settles() -> None:
@@ -111,16 +111,16 @@ async def test_a_value_from_outside_is_taken_over_clamped_and_not_echoed() -> No
     host = Host()
     async with host.run_test() as pilot:
         host.slider.value = 99
-        await pilot.pause(0.3)
         assert host.slider.value == 64
-        assert host.said == []
+        async with brings(lambda: host.said == [63], pilot):
+            host.slider.action_move(-1)
 
 
 async def test_an_older_answer_does_not_move_the_knob_under_the_users_hand() -> None:
     host = Host()
     async with host.run_test() as pilot:
-        host.slider.focus()
-        await pilot.press("right", "right")
+        for _ in range(2):
+            host.slider.action_move(1)
         host.slider.value = 8
         assert host.slider.value == 9
         await quiet(pilot, host)
@@ -132,10 +132,9 @@ async def test_an_older_answer_does_not_move_the_knob_under_the_users_hand() -> 
 async def test_a_wish_that_equals_the_old_value_is_said_if_the_outside_has_moved_on() -> None:
     host = Host()
     async with host.run_test() as pilot:
-        host.slider.focus()
-        await pilot.press("right")
+        host.slider.action_move(1)
         host.slider.value = 20
-        await pilot.press("left")
+        host.slider.action_move(-1)
         await quiet(pilot, host)
         assert host.said == [7]
 
@@ -144,51 +143,44 @@ async def test_typed_digits_become_the_value_on_enter() -> None:
     host = Host()
     async with host.run_test() as pilot:
         host.slider.focus()
-        await pilot.press("2", "8")
-        assert host.slider.value == 7
-        assert host.text.endswith(" 28")
-        await pilot.press("enter")
-        await pilot.pause()
+        async with brings(lambda: host.said == [28], pilot):
+            await pilot.press("2", "8", "enter")
         assert host.slider.value == 28
-        assert host.said == [28]
         assert host.noted == [], "that Enter was the slider's"
-        await pilot.press("enter")
-        assert host.noted == ["enter"], "and this one is not"
+        async with brings(lambda: host.noted == ["enter"], pilot):
+            await pilot.press("enter")
 
 
 async def test_typed_digits_become_the_value_after_a_pause() -> None:
     host = Host()
-    async with host.run_test() as pilot:
+    async with host.run_test() as pilot, brings(lambda: host.said == [9], pilot):
         host.slider.focus()
         await pilot.press("9")
-        await until(pilot, lambda: host.said == [9])
 
 
 async def test_typed_digits_are_corrected_clamped_or_forgotten() -> None:
     host = Host()
     async with host.run_test() as pilot:
         slider = host.slider
-        slider.focus()
-        await pilot.press("1", "2", "backspace", "5", "enter")
-        assert slider.value == 15
-        await pilot.press("9", "9", "enter")
+        async with brings(lambda: slider.value == 15, pilot):
+            slider.focus()
+            await pilot.press("1", "2", "backspace", "5", "enter")
+        async with brings(lambda: slider.value == 64, pilot):
+            await pilot.press("9", "9", "enter")
+        async with brings(lambda: host.noted == ["escape"], pilot):
+            await pilot.press("3", "escape", "escape")
         assert slider.value == 64
-        await pilot.press("3", "escape")
-        assert slider.value == 64
-        assert host.noted == []
-        await pilot.press("escape")
-        assert host.noted == ["escape"], "without digits, Escape belongs to the app"
-        await pilot.press("5", "right")
-        assert slider.value == 6, "an arrow goes on from the number typed"
+        async with brings(lambda: slider.value == 6, pilot):
+            await pilot.press("5", "right")
 
 
 async def test_a_click_on_the_track_moves_the_knob_there() -> None:
     host = Host(20)
     async with host.run_test() as pilot:
-        await pilot.click(Slider, offset=(2, 0))
-        assert host.slider.value == 1
-        await pilot.click(Slider, offset=(16, 0))
-        assert host.slider.value == 64
+        async with brings(lambda: host.slider.value == 1, pilot):
+            await pilot.click(Slider, offset=(2, 0))
+        async with brings(lambda: host.slider.value == 64, pilot):
+            await pilot.click(Slider, offset=(16, 0))
         assert host.text[16] == "●"
         assert host.slider.has_focus
         assert host.said == [1, 64], "letting go says it at once"
@@ -200,8 +192,7 @@ async def test_a_click_beside_the_track_or_with_another_button_moves_nothing() -
         await pilot.click(Slider, offset=(0, 0))
         await pilot.click(Slider, offset=(19, 0))
         await pilot.click(Slider, offset=(12, 0), button=3)
-        assert host.slider.value == 7
-        assert not host.holds_mouse()
+        assert not host.holds_mouse() and host.slider.value == 7
 
 
 async def test_a_click_on_the_knob_leaves_a_value_that_shares_its_cell() -> None:
@@ -218,8 +209,8 @@ async def test_a_drag_goes_on_outside_the_widget_and_ends_with_the_button() -> N
     host = Host(20)
     async with host.run_test() as pilot:
         slider = host.slider
-        await pilot.mouse_down(Slider, offset=(4, 0))
-        assert host.holds_mouse()
+        async with brings(lambda: host.holds_mouse(), pilot):
+            await pilot.mouse_down(Slider, offset=(4, 0))
         await drag(pilot, 70, 9)
         assert slider.value == 64
         await drag(pilot, 0, 9)
@@ -227,8 +218,8 @@ async def test_a_drag_goes_on_outside_the_widget_and_ends_with_the_button() -> N
         await drag(pilot, 9, 3)
         middle = slider.value
         assert 1 < middle < 64
-        await pilot.mouse_up(offset=(9, 3))
-        assert not host.holds_mouse()
+        async with brings(lambda: not host.holds_mouse(), pilot):
+            await pilot.mouse_up(offset=(9, 3))
         assert host.said[-1] == middle
         await drag(pilot, 16, 0)
         assert slider.value == middle
@@ -241,8 +232,10 @@ async def test_a_click_on_its_name_moves_nothing_and_one_on_its_track_does() -> 
         before = host.slider.value
         await pilot.click(Slider, offset=(len(f"{host.slider.label} wind"), 0))
         assert host.slider.value == before
-        await pilot.click(Slider, offset=(26, 0))
-        assert host.slider.value > before and host.text.startswith(f"{host.slider.label} window ━")
+        async with brings(
+            lambda: host.slider.value > before and host.text.startswith(f"{host.slider.label} window ━"), pilot
+        ):
+            await pilot.click(Slider, offset=(26, 0))
 
 
 async def test_a_button_let_go_unseen_ends_the_drag() -> None:
@@ -273,7 +266,7 @@ async def test_the_wheel_moves_by_one() -> None:
             pilot.app.screen._forward_event(kind(None, 5, 0, 0, 0, 0, False, False, False, screen_x=5, screen_y=0))
             await pilot.pause()
         assert host.slider.value == 8
-        await until(pilot, lambda: host.said == [8])
+        await until(lambda: host.said == [8], pilot)
 
 
 async def test_focus_is_seen_without_colour() -> None:
@@ -294,8 +287,7 @@ async def test_a_single_possible_value_has_a_track_too() -> None:
     async with host.run_test() as pilot:
         await pilot.click(Slider, offset=(9, 0))
         await pilot.press("right")
-        assert host.slider.value == 3
-        assert len(host.text) == 20
+        assert host.slider.value == 3 and len(host.text) == 20
 
 
 # --- parts of one ---------------------------------------------------------------------------------------------------
@@ -305,9 +297,9 @@ async def test_a_slider_of_parts_shows_and_takes_a_number_with_decimals() -> Non
     host = Host(minimum=1, maximum=20, value=18, unit=0.05)
     async with host.run_test() as pilot:
         assert host.slider.number == 0.9 and host.text.endswith("0.90")
-        host.slider.focus()
-        await pilot.press("right")
-        assert host.slider.number == 0.95 and host.text.endswith("0.95")
+        async with brings(lambda: host.slider.number == 0.95 and host.text.endswith("0.95"), pilot):
+            host.slider.focus()
+            await pilot.press("right")
         await quiet(pilot, host)
         await pilot.press("0", "full_stop", "7", "enter")
         await quiet(pilot, host)

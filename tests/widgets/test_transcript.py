@@ -13,7 +13,8 @@ from ladechat import protocol
 from ladechat.palette import Look, Palette
 from ladechat.widgets.block import INDENT
 from ladechat.widgets.transcript import NEW_BELOW, Transcript
-from tests.widgets.hosting import Host, lines, style_of, until
+from tests.waiting import brings, until
+from tests.widgets.hosting import Host, lines, style_of
 from tests.widgets.sample_steps import TEXT, answer, step
 
 LONG = "Every word of this sentence is long enough to be wrapped somewhere, and none of them may be lost. " * 3
@@ -108,7 +109,7 @@ async def test_resizing_keeps_the_text_and_the_width(width: int) -> None:
         transcript.add_steps(answer())
         before = read(transcript)
         transcript.styles.width = width
-        await until(pilot, lambda: transcript.virtual_size.width == width - 1)
+        await until(lambda: transcript.virtual_size.width == width - 1, pilot)
         assert read(transcript) == before
         assert all(cell_len(line) <= width for line in lines(transcript))
         transcript.add("!")
@@ -118,45 +119,45 @@ async def test_resizing_keeps_the_text_and_the_width(width: int) -> None:
 async def test_it_follows_its_end_until_the_user_scrolls_up_and_again_after_end() -> None:
     transcript = Transcript()
     async with Host(transcript, 40, 10).run_test() as pilot:
-        filled(transcript)
-        await until(pilot, lambda: transcript.follows_end)
-        assert any("line 59" in line for line in lines(transcript))
+        async with brings(lambda: any("line 59" in line for line in lines(transcript)), pilot):
+            filled(transcript)
+        assert transcript.follows_end
 
-        transcript.scroll_up(animate=False)
-        transcript.scroll_up(animate=False)
-        transcript.scroll_up(animate=False)
-        await until(pilot, lambda: not transcript.follows_end)
+        async with brings(lambda: not transcript.follows_end, pilot):
+            transcript.scroll_up(animate=False)
+            transcript.scroll_up(animate=False)
+            transcript.scroll_up(animate=False)
         place = transcript.scroll_offset.y
         transcript.add("\nand more\nand more")
         await pilot.pause()
         assert transcript.scroll_offset.y == place
         assert lines(transcript)[-1].strip() == NEW_BELOW.strip()
 
-        transcript.focus()
-        await pilot.press("end")
-        await until(pilot, lambda: transcript.follows_end)
+        async with brings(lambda: transcript.follows_end, pilot):
+            transcript.focus()
+            await pilot.press("end")
         assert not any(NEW_BELOW.strip() in line for line in lines(transcript))
-        transcript.add("\nthe very last")
-        await until(pilot, lambda: any("the very last" in line for line in lines(transcript)))
+        async with brings(lambda: any("the very last" in line for line in lines(transcript)), pilot):
+            transcript.add("\nthe very last")
 
 
 @pytest.mark.parametrize("way", ["wheel", "page keys"])
 async def test_who_scrolls_back_to_the_end_and_beyond_follows_it_again(way: str) -> None:
     transcript = Transcript()
     async with Host(transcript, 40, 10).run_test() as pilot:
-        filled(transcript)
-        transcript.focus()
-        await until(pilot, lambda: transcript.follows_end)
+        async with brings(lambda: any("line 59" in line for line in lines(transcript)), pilot):
+            filled(transcript)
+            transcript.focus()
         for event, key in ((MouseScrollUp, "pageup"), (MouseScrollDown, "pagedown")):
             for _ in range(12):
                 if way == "wheel":
                     await pilot._post_mouse_events([event], transcript, offset=(5, 5))
                 else:
                     await pilot.press(key)
-                await pilot.pause()
-            await until(pilot, lambda: transcript.is_vertical_scroll_end == (key == "pagedown"))  # noqa: B023
-        transcript.add("\none\ntwo\nthe very last")
-        await until(pilot, lambda: any("the very last" in line for line in lines(transcript)))
+            below = key == "pagedown"
+            await until(lambda: transcript.is_vertical_scroll_end == below, pilot)
+        async with brings(lambda: any("the very last" in line for line in lines(transcript)), pilot):
+            transcript.add("\none\ntwo\nthe very last")
 
 
 async def test_a_remark_in_the_middle_of_an_answer_does_not_take_over_the_rest_of_it() -> None:
@@ -177,7 +178,7 @@ async def test_all_of_a_long_answer_in_bursts_is_there_and_in_view() -> None:
         steps = steps_of([pieces[at : at + 4] for at in range(0, 4000, 4)])
         for at in range(0, len(steps), 50):
             transcript.add_steps(steps[at : at + 50])
-        await until(pilot, lambda: any("w3999" in line for line in lines(transcript)))
+        await until(lambda: any("w3999" in line for line in lines(transcript)), pilot)
         assert read(transcript).split() == ["m", *(piece.strip() for piece in pieces)]
 
 
@@ -219,10 +220,10 @@ async def test_a_dragged_selection_is_what_lies_between_also_behind_wide_charact
     async with Host(transcript, 40, 8).run_test() as pilot:
         transcript.start("model", "m")
         transcript.add("漢字 word 漢字")
-        await pilot.mouse_down(transcript, offset=(7, 1))
-        await pilot.hover(transcript, offset=(11, 1))
-        await pilot.mouse_up(transcript, offset=(11, 1))
-        assert (pilot.app.screen.get_selected_text() or "").strip() == "word"
+        async with brings(lambda: (pilot.app.screen.get_selected_text() or "").strip() == "word", pilot):
+            await pilot.mouse_down(transcript, offset=(7, 1))
+            await pilot.hover(transcript, offset=(11, 1))
+            await pilot.mouse_up(transcript, offset=(11, 1))
 
 
 async def test_what_is_selected_is_marked() -> None:

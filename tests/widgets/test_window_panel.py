@@ -5,7 +5,8 @@ from rich.cells import cell_len
 
 from ladechat.palette import Palette
 from ladechat.widgets.window_panel import WindowPanel
-from tests.widgets.hosting import Host, drawn, lines, style_of, until
+from tests.waiting import until
+from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step, window_view
 
 ROWS = [["the", " pool", " keeps"], [" pool", " holds", " n"], [" keeps", " n", "-grams"]]
@@ -46,10 +47,10 @@ async def test_a_column_of_the_window_is_called_what_it_looks_like() -> None:
         assert lines(panel)[6].startswith("read ↘: an n-gram of the window")
         assert "runs slanted here (↘)" in panel.explain() and "N = 4 tokens" in panel.explain()
         panel.styles.width = 40
-        await until(pilot, lambda: panel.content_size.width == 40)
+        await until(lambda: panel.content_size.width == 40, pilot)
         assert lines(panel)[6].split("  ")[0] == "read ↘: an n-gram"
         panel.styles.width = 30
-        await until(pilot, lambda: panel.content_size.width == 30)
+        await until(lambda: panel.content_size.width == 30, pilot)
         assert lines(panel)[6] == "read ↓: an n-gram" and "is read downwards (↓)" in panel.explain()
 
 
@@ -129,7 +130,7 @@ async def test_columns_that_do_not_fit_are_counted() -> None:
         assert lines(panel)[1].split() == ["from", "+0", "+1", "+2", "+3", "+4"]
         panel.styles.height = 6
         panel.styles.width = 34
-        await until(pilot, lambda: panel.content_size.height == 6)
+        await until(lambda: panel.content_size.height == 6, pilot)
         assert "+11 columns" in lines(panel)[0], "where there is no line for the legend, the header says it"
 
 
@@ -181,7 +182,7 @@ async def test_a_burst_of_steps_is_painted_a_few_times_and_ends_with_the_last(mo
             panel.show_step(each)
         panel.show_step(step([" pool"], window=window_view([["last"]], ["one"])))
         assert len(painted) <= 1
-        await until(pilot, lambda: len(painted) == 2)
+        await until(lambda: len(painted) == 2, pilot)
         monkeypatch.undo()
         panel.refresh()
         assert "last" in lines(panel)[2]

@@ -1,0 +1,187 @@
+"""The line of keys at the bottom of a screen."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import ClassVar, NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.strips import strip_of
+
+
+class FooterKey(NamedTuple):
+    """A key, as the footer shows it.
+
+    Attributes:
+        key: as the app knows it.
+        shown: as people know it.
+        group: what several keys do together; "" for one alone.
+    """
+
+    key: str
+    shown: str
+    description: str
+    enabled: bool
+    tooltip: str
+    group: str
+
+
+class _Piece(NamedTuple):
+    """Some cells of the line. `part` is that of the style, `key` the one they press."""
+
+    text: str
+    part: str = ""
+    key: FooterKey | None = None
+
+
+class KeyFooter(Widget):
+    """Shows what keys do now; a click presses one. At the right is the key of the palette.
+
+    One widget that draws a line. Textual's own has a widget for each key: a dozen go and come, with a new layout of the
+    screen, at the first letter that is typed.
+    """
+
+    DEFAULT_CSS = """
+    KeyFooter { dock: bottom; height: 1; color: $footer-foreground; background: $footer-background; }
+    KeyFooter > .key-footer--key {
+        color: $footer-key-foreground; background: $footer-key-background; text-style: bold;
+    }
+    KeyFooter > .key-footer--description {
+        color: $footer-description-foreground; background: $footer-description-background;
+    }
+    KeyFooter > .key-footer--border { color: $foreground 20%; }
+    KeyFooter > .key-footer--pointed { color: $footer-key-foreground; background: $block-hover-background; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "key-footer--key",
+        "key-footer--description",
+        "key-footer--border",
+        "key-footer--pointed",
+    }
+    ALLOW_SELECT = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[FooterKey] = []
+        self.palette: FooterKey | None = None
+        self._pointed: FooterKey | None = None
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+
+    def on_unmount(self) -> None:
+        self.screen.bindings_updated_signal.unsubscribe(self)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        if self.is_attached and screen is self.screen:
+            self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        """Draw the line again if keys do something else than it says."""
+        if not self.is_attached:
+            return
+        active = self.screen.active_bindings
+        by_action: dict[str, FooterKey] = {}
+        for _, binding, enabled, tooltip in active.values():
+            if binding.show:
+                by_action.setdefault(binding.action, self._footer_key(binding, enabled, tooltip))
+        palette = active.get(self.app.COMMAND_PALETTE_BINDING)
+        shown = list(by_action.values()), palette and self._footer_key(*palette[1:])
+        if shown != (self.keys, self.palette):
+            self.keys, self.palette = shown
+            self.refresh()
+
+    def _footer_key(self, binding: Binding, enabled: bool, tooltip: str) -> FooterKey:
+        group = binding.group.description if binding.group else ""
+        shown = self.app.get_key_display(binding)
+        return FooterKey(binding.key, shown, binding.description, enabled, tooltip or binding.description, group)
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        width = self.content_size.width
+        base = self.rich_style
+        blank = Style(bgcolor=base.bgcolor)
+        right = [] if self.palette is None or self.screen.has_class("-tiny") else list(self._palette(self.palette))
+        room = max(width - _cells(right), 0)
+        line = strip_of((self._segment(piece, blank) for piece in self._left()), room, blank)
+        return Strip([*line, *(self._segment(piece, blank) for piece in right)], width)
+
+    def _left(self) -> Iterator[_Piece]:
+        """All but the palette."""
+        for group, members in groupby(self.keys, lambda key: key.group):
+            several = list(members)
+            if group and len(several) > 1:
+                yield _Piece(" ")
+                for key in several:
+                    yield from (_Piece(key.shown, "key", key), _Piece(" "))
+                yield from (_Piece(" "), _Piece(group, "description"), self._gap)
+            else:
+                for key in several:
+                    yield from (*_alone(key), self._gap)
+
+    def _palette(self, key: FooterKey) -> Iterable[_Piece]:
+        return (_Piece("▏", "border"), *_alone(key), self._gap)
+
+    @property
+    def _gap(self) -> _Piece:
+        return _Piece("  " if self.screen.has_class("-wide") else " ")
+
+    def _segment(self, piece: _Piece, blank: Style) -> Segment:
+        if not piece.part:
+            return Segment(piece.text, blank)
+        style = blank + self.get_component_rich_style(f"key-footer--{piece.part}")
+        if piece.key is not None and piece.key == self._pointed:
+            style += self.get_component_rich_style("key-footer--pointed")
+        if piece.key is not None and not piece.key.enabled:
+            style += Style(dim=True)
+        return Segment(piece.text, style)
+
+    # --- the mouse ----------------------------------------------------------------------------------------------------
+
+    def _key_at(self, x: int) -> FooterKey | None:
+        """The key whose cells these are, from the left of the content."""
+        right = [] if self.palette is None else list(self._palette(self.palette))
+        start = self.content_size.width - _cells(right)
+        pieces: Iterable[_Piece] = self._left()
+        if x >= start:
+            pieces, x = right, x - start
+        for piece in pieces:
+            x -= cell_len(piece.text)
+            if x < 0:
+                return piece.key
+        return None
+
+    def _point_at(self, key: FooterKey | None) -> None:
+        if key != self._pointed:
+            self._pointed = key
+            self.tooltip = key and key.tooltip
+            self.refresh()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point_at(self._key_at(event.x - self.styles.padding.left))
+
+    def on_leave(self) -> None:
+        self._point_at(None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        key = self._key_at(event.x - self.styles.padding.left)
+        if key is not None and key.enabled:
+            self.app.simulate_key(key.key)
+        elif key is not None:
+            self.app.bell()
+
+
+def _alone(key: FooterKey) -> tuple[_Piece, _Piece]:
+    return _Piece(key.shown, "key", key), _Piece(f" {key.description}", "description", key)
+
+
+def _cells(pieces: Iterable[_Piece]) -> int:
+    return sum(cell_len(piece.text) for piece in pieces)

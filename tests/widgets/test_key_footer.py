@@ -1,0 +1,69 @@
+"""The line of keys at the bottom: what it shows, what a click in it does, and that it stays one widget."""
+
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+
+from ladechat.widgets.key_footer import KeyFooter
+from tests.waiting import brings, until
+
+PACE = Binding.Group("Pace", compact=True)
+
+
+class Keys(App[None]):
+    """Keys that write down what they did; one of them can be put away."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "note('a')", "Act"),
+        Binding("b", "rest", "Rest"),
+        Binding("c", "note('c')", "Slower", group=PACE, tooltip="Fewer."),
+        Binding("d", "note('d')", "Faster", group=PACE),
+    ]
+    can_rest = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield KeyFooter()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "rest" or self.can_rest
+
+    def action_note(self, what: str) -> None:
+        self.noted.append(what)
+
+    @property
+    def line(self) -> str:
+        return self.query_one(KeyFooter).render_line(0).text
+
+
+async def test_it_shows_the_keys_that_act_and_is_drawn_again_only_if_they_are_others() -> None:
+    app = Keys()
+    async with app.run_test() as pilot:
+        await until(lambda: app.line.startswith("a Act b Rest  c d  Pace "), pilot)
+        assert app.line.endswith("▏^p palette ") and len(app.line) == 80
+        widgets, footer = list(app.query("*")), app.query_one(KeyFooter)
+        drawn = footer.keys
+        app.screen.refresh_bindings()
+        await pilot.pause()
+        assert footer.keys is drawn
+        async with brings(lambda: app.line.startswith("a Act  c d  Pace "), pilot):
+            app.can_rest = False
+            app.screen.refresh_bindings()
+        assert list(app.query("*")) == widgets, "no widget comes or goes, and nothing is laid out anew"
+
+
+async def test_a_click_presses_the_key_that_it_meets_and_pointing_at_one_says_more() -> None:
+    app = Keys()
+    async with app.run_test() as pilot:
+        await until(lambda: "palette" in app.line, pilot)
+        for key, place in (("a", "Act"), ("d", "d  Pace")):
+            async with brings(lambda: app.noted[-1:] == [key], pilot):
+                await pilot.click(KeyFooter, offset=(app.line.index(place), 0))
+        await pilot.click(KeyFooter, offset=(app.line.index("Pace"), 0))
+        assert app.noted == ["a", "d"]
+        async with brings(lambda: app.query_one(KeyFooter).tooltip == "Fewer.", pilot):
+            await pilot.hover(KeyFooter, offset=(app.line.index("c d"), 0))
