@@ -2,7 +2,7 @@
 
 Run as `python -m benchmarks.first_token [--lengths 1000,4000,16000,30000] [--json FILE]`. No model runs: a text is made
 up by dice, with phrases that come again as they do in talk. Each drafter is timed, in processor time, from a prompt to
-its first proposal: of a first turn; of the turn after it, 200 tokens longer; of the first one again, without its answer;
+its first proposal: of a first turn; of the turn after it, 200 tokens longer; of the first one again, as after Ctrl+R;
 and of one whose last 200 tokens were changed. Then a step is timed in which nothing is found. Medians over rounds;
 garbage is collected between them.
 """

@@ -72,7 +72,6 @@ def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implem
     from ladechat.decoder.verify_mask import SlotTree
     from ladechat.model.kernels.build import Build
     from ladechat.model.load import load
-    from ladechat.model.loading.threads import kernel_threads
 
     loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, kernels=Build())
     methods = {method.name: _method(method) for method in make_methods(loaded, decoders, settings)}
@@ -84,7 +83,7 @@ def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implem
         loaded.runner.commit([])
         return found
 
-    return loaded.eos_ids, kernel_threads(), methods, logits
+    return loaded.eos_ids, max(loaded.threads), methods, logits
 
 
 def _method(method: Any) -> Method:

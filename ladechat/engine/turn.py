@@ -21,9 +21,8 @@ from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.step_events import step_event
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.memory_use import memory_use
-from ladechat.model.loading.pass_facts import pass_facts
+from ladechat.model.pass_facts import pass_facts
 from ladechat.model.runners.out_of_memory import memory_is_used_up
-from ladechat.model.trained import fingerprint
 from ladechat.protocol import Settings
 from ladechat.tuning.cost_file import costs_file
 from ladechat.tuning.plain_cost import PlainStepCost
@@ -82,8 +81,8 @@ class Service:
         Raises:
             RefusedSettings: there are no such settings.
         """
-        facts = pass_facts(loaded.model, loaded.device)
-        costs, skipped = costs_file(**facts), skip_file(weights=fingerprint(loaded.folder), **facts)
+        facts = pass_facts(loaded)
+        costs, skipped = costs_file(**facts), skip_file(**facts)
         return cls(
             loaded=loaded,
             decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped),
