@@ -61,7 +61,7 @@ TensorParallel = Annotated[
 QUANTIZATIONS = ("int8", "int4")
 Quantize = Annotated[
     str | None,
-    typer.Option(metavar="int8|int4", help="Quantise the weights while they are read: less memory, on a CPU slower; int4 needs CUDA."),
+    typer.Option(metavar="int8|int4", help="Quantise the weights: less memory, on a CPU slower; int4 needs a CUDA GPU."),
 ]
 
 ENGINE: dict[str, Any] = {
