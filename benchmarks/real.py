@@ -43,7 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", type=Path, required=True, help="the folder of a checkpoint")
     parser.add_argument("--questions", type=Path, required=True, help="a file in the format of Spec-Bench")
-    parser.add_argument("--old", type=Path, help="an older checkout of ladechat, before 'one loop, many drafters'")
+    parser.add_argument("--old", type=Path, help="an older checkout of ladechat, whose decoders take part as well")
     parser.add_argument("--decoders", default=DECODERS, help="of this checkout, besides plain decoding")
     parser.add_argument("--settings", action="append", metavar="W,N,G", help="of lookahead; may be given again")
     parser.add_argument("--ids", default="", help="questions that are asked in any case, with commas between")
@@ -110,7 +110,7 @@ def start(options: argparse.Namespace) -> dict[str, Process]:
         "transformers": Process("transformers", ROOT, model, threads),
     }
     if options.old is not None:
-        found["older"] = Process("older", options.old.resolve(), model, threads)
+        found["older"] = Process("older", options.old.resolve(), model, threads, decoders, settings)
     return found
 
 

@@ -11,7 +11,6 @@ line of standard output its reply, both JSON:
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -96,43 +95,10 @@ def _method(method: Any) -> Method:
     return answer
 
 
-def of_older(folder: Path, _decoders: Sequence[str], _settings: Settings) -> Implementation:
-    """Plain decoding and `auto` as they were before all decoders became one loop, in modules that are gone here."""
-    load = import_module("ladechat.model.loading").load
-    plain = import_module("ladechat.decoder.autoregressive").AutoregressiveDecoder
-    lookahead = import_module("ladechat.decoder.lookahead").LookaheadDecoder
-    tuned = import_module("ladechat.decoder.tuned").TunedDecoder
-    tuner_type = import_module("ladechat.decoder.tuner").Tuner
-    limits = import_module("ladechat.decoder.step").Limits
-
-    loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None)
-    runner = loaded.runner
-    costs = import_module("ladechat.model.cost").PassCosts(runner)
-    tuner = tuner_type(costs, lambda: costs.lost)
-    makers = {"old plain": lambda: plain(runner), "old auto": lambda: tuned(lookahead(runner), costs, tuner)}
-
-    def method(make: Callable[[], Any]) -> Method:
-        def answer(prompt: list[int], tokens: int, eos: list[int]) -> Reply:
-            for _ in runner.prefill(prompt[:1]):
-                pass
-            decoder, steps = make(), list[Any]()
-            first = ended = began = time.perf_counter()
-            for step in decoder.run(prompt, limits(tokens, frozenset(eos))):
-                ended = time.perf_counter()
-                first = first if steps else ended
-                steps.append(step)
-            emitted = [token for step in steps for token in step.tokens]
-            slots = sum(step.slots for step in steps)
-            taken = (first - began, ended - first)
-            return dict(zip(ANSWER, (emitted, len(steps[0].tokens), len(steps), slots, *taken), strict=True))
-
-        return answer
-
-    def no_logits(_: list[int]) -> list[float]:
-        raise NotImplementedError("Logits are asked of the other implementations.")
-
-    methods = {name: method(make) for name, make in makers.items()}
-    return loaded.eos_ids, torch.get_num_threads(), methods, no_logits
+def of_older(folder: Path, decoders: Sequence[str], settings: Settings) -> Implementation:
+    """The same decoders of the checkout that is imported here."""
+    eos, threads, methods, logits = of_this(folder, decoders, settings)
+    return eos, threads, {f"old {name}": method for name, method in methods.items()}, logits
 
 
 IMPLEMENTATIONS: dict[str, Callable[[Path, Sequence[str], Settings], Implementation]] = {

@@ -3,6 +3,7 @@
 Run as `python -m benchmarks.variants`; it takes some minutes. Counts of steps do not depend on the machine.
 """
 
+import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,18 +41,6 @@ def whole_columns(window: JacobiWindow, fresh: Sequence[int]) -> Iterator[tuple[
     yield from reversed(list(zip(*window.rows, fresh, strict=True)))
 
 
-def any_token(drafter: Any, _token: int) -> int:
-    """A token of the text for a place of the window that no pass has written."""
-    found: int = drafter._random.choice(drafter._text)
-    return found
-
-
-def latest_successor(drafter: Any, token: int) -> int:
-    """The token that last followed, by the pool, for such a place."""
-    known = drafter._pool.guesses((token,), 1, 1)
-    return int(known[0].tail[0]) if known else any_token(drafter, token)
-
-
 def moved_on(observe: Callable[..., Any]) -> Callable[..., Any]:
     """The window moves on by as many tokens as were emitted."""
 
@@ -60,7 +49,7 @@ def moved_on(observe: Callable[..., Any]) -> Callable[..., Any]:
         for row in drafter._window.rows if drafter._window else ():
             del row[: len(outcome.tokens) - 1]
             while len(row) < drafter.width:
-                row.append(drafter._successor(row[-1] if row else outcome.tokens[-1]))
+                row.append(drafter._filler())
         if drafter._window:
             drafter._window.rows[0][0] = outcome.tokens[-1]
         return view
@@ -76,7 +65,6 @@ VARIANTS: dict[str, tuple[Any, dict[str, Any]]] = {
         patch.object(WindowDrafter, "observe", moved_on(WindowDrafter.observe)),
         {},
     ),
-    "unknown places: the latest successor": (patch.object(WindowDrafter, "_successor", latest_successor), {}),
     "without n-grams of the prompt": (ExitStack(), {"pool_prompt": False}),
     "without n-grams of the accepted text": (ExitStack(), {"pool_accepted": False}),
     "n-grams of the window alone": (ExitStack(), {"pool_prompt": False, "pool_accepted": False}),
@@ -103,6 +91,7 @@ def steps(
 
 def main() -> None:
     """Print the table, a row at a time."""
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     torch.set_num_threads(1)
     reference = json.loads((REFERENCE / "reference.json").read_text(encoding="utf-8"))
     model = AutoModelForCausalLM.from_pretrained(REFERENCE / "checkpoint", dtype=torch.float32).eval()

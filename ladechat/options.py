@@ -61,7 +61,9 @@ TensorParallel = Annotated[
 QUANTIZATIONS = ("int8", "int4")
 Quantize = Annotated[
     str | None,
-    typer.Option(metavar="int8|int4", help="Quantise the weights while they are read; int4 needs a CUDA GPU."),
+    typer.Option(
+        metavar="int8|int4", help="Quantise the weights: less memory, on a CPU slower; int4 needs a CUDA GPU."
+    ),
 ]
 
 ENGINE: dict[str, Any] = {

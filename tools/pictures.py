@@ -5,6 +5,7 @@
 The engine and its answers are real, with the bundled model. Needs the extra `gif` and the font DejaVu Sans Mono.
 """
 
+import argparse
 import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -73,6 +74,7 @@ async def frame(session: EngineSession) -> None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     for make in (race, window):
         out = DOCS / f"{make.__name__}.gif"
         make(out)

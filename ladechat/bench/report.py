@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -17,8 +16,10 @@ from ladechat.bench.figures import Figures, figures
 from ladechat.bench.machine import describe
 from ladechat.bench.measure import Round
 from ladechat.bench.methods import uses_kernels
+from ladechat.bench.options import PLAIN, TRANSFORMERS
 from ladechat.bench.prompts import Prompt
 from ladechat.model.load import LoadedModel
+from ladechat.model.loading.threads import Threads
 
 PRECISE = ("float32", "float64")
 """Where no difference is to be expected; in shorter types passes of different size round visibly differently."""
@@ -45,8 +46,14 @@ class Report:
         return list(self.about["prompts"])
 
 
-def make_report(loaded: LoadedModel, prompts: Sequence[Prompt], rounds: Sequence[Round], max_new_tokens: int) -> Report:
-    """Draw the figures from the measured rounds."""
+def make_report(
+    loaded: LoadedModel,
+    threads: Mapping[str, Threads],
+    prompts: Sequence[Prompt],
+    rounds: Sequence[Round],
+    max_new_tokens: int,
+) -> Report:
+    """Draw the figures from the measured rounds; `threads` are those of each method."""
     kinds = list(dict.fromkeys(prompt.kind for prompt in prompts))
     names = list(rounds[0])
     about = {
@@ -54,7 +61,7 @@ def make_report(loaded: LoadedModel, prompts: Sequence[Prompt], rounds: Sequence
         "machine": describe(),
         "device": loaded.device,
         "dtype": loaded.dtype,
-        "threads": torch.get_num_threads(),
+        "threads": {name: one._asdict() for name, one in threads.items()},
         "kernels": uses_kernels(loaded.model),
         "model": loaded.name,
         "parameters": loaded.parameters,
@@ -88,14 +95,22 @@ def show(report: Report, console: Console) -> None:
     prompts, rounds = sum(about["prompts"].values()), about["rounds"]
     where = f"{about['model']} on {about['device']}, {about['dtype']}"
     how_much = f"prompts: {prompts} · rounds: {rounds} · new tokens: {about['max_new_tokens']} at most"
-    how = (
-        "\nladechat's own passes use its CPU kernels; transformers runs the model as it is" if about["kernels"] else ""
-    )
-    console.print(Text(f"{where} · {how_much}{how}\n"))
+    console.print(Text(f"{where} · {how_much}{_threads(about)}\n"))
     for table in (_overall_table(report), _source_table(report), _kind_table(report)):
         if table.row_count:
             console.print(table)
     console.print(Text("\n".join([*_differences(report), LEGEND])))
+
+
+def _threads(about: Mapping[str, Any]) -> str:
+    """On a CPU, a line that says which threads ladechat's decoders compute with, and which transformers."""
+    if not about["device"].startswith("cpu"):
+        return ""
+    theirs = next((about["threads"][name]["torch"] for name in TRANSFORMERS if name in about["threads"]), None)
+    own = about["threads"][PLAIN]
+    kernels = f"its CPU kernels, {own['kernels']} threads, and " if own["kernels"] else ""
+    line = f"\nladechat computes as in the app, with {kernels}torch, {own['torch']}"
+    return line if theirs is None else f"{line} · transformers runs the model as it is, with {theirs}"
 
 
 def _overall_table(report: Report) -> Table:

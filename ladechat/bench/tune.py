@@ -1,19 +1,26 @@
 """`ladechat tune`: what passes cost on this machine, and how many drafts a pass are worth that."""
 
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from ladechat.bench.command import in_words, load_model, stages, tables_console
-from ladechat.bench.questions import read_questions
+from ladechat.bench.questions import Question, read_questions
 from ladechat.catalog import DECODERS
 
 if TYPE_CHECKING:
     from ladechat.tuning.adaptive import Expectation
 
 QUESTIONS = ("chat", "code", "multi_turn")
-MAX_NEW_TOKENS = 64
+MAX_NEW_TOKENS, LEAST_NEW_TOKENS = 64, 8
+SECONDS_AN_ANSWER = 4.0
+"""Where passes take long, answers are shorter, so that plain decoding takes about so long for one."""
+SECONDS = 80.0
+"""No question is begun after so long: the acceptance rates of those before are good enough."""
 
 
 def run(model: str, device: str, dtype: str, quantize: str | None = None) -> int:
@@ -31,34 +38,50 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         from ladechat.bench.options import Refused
         from ladechat.bench.prompts import make_prompts
         from ladechat.decoder.step import Limits
-        from ladechat.model.loading.pass_facts import pass_facts
+        from ladechat.model.pass_facts import pass_facts
         from ladechat.tuning.adaptive import AdaptivePolicy
         from ladechat.tuning.cost_file import costs_file
         from ladechat.tuning.costs import PassCosts
 
         if not loaded.runner.capabilities.tree_attention:
             raise Refused(f"There is nothing to tune: {loaded.runner.capabilities.single_token}")
-        questions = read_questions(QUESTIONS)
-        turns = sum(len(question.turns) for question in questions)
-        progress.begin("answering by plain decoding", turns)
-        prompts = make_prompts(loaded, questions, MAX_NEW_TOKENS, progress.advance)
+        questions = mixed(read_questions(QUESTIONS))
         progress.begin("timing passes")
-        costs = PassCosts(loaded.runner, costs_file(**pass_facts(loaded.model, loaded.device)))
+        for _ in loaded.runner.prefill([0, 0]):
+            pass
+        costs = PassCosts(loaded.runner, costs_file(**pass_facts(loaded)))
         costs.measure()
         measured = costs.known()
         name = next(info.name for info in DECODERS.values() if info.by_hand is not None)
         decoder = registry.make(name, loaded.runner, registry.Shared(costs))
         assert isinstance(decoder.policy, AdaptivePolicy)
-        progress.begin("drafting", turns)
-        for prompt in prompts:
-            for _ in decoder.run(prompt.token_ids, Limits(MAX_NEW_TOKENS, loaded.eos_ids)):
-                pass
+        tokens = max(LEAST_NEW_TOKENS, min(MAX_NEW_TOKENS, int(SECONDS_AN_ANSWER / measured[1])))
+        answered, until = 0, time.perf_counter() + SECONDS
+        progress.begin("answering, plainly and with drafts", len(questions))
+        for question in questions:
+            if answered and time.perf_counter() > until:
+                break
+            for prompt in make_prompts(loaded, [question], tokens, lambda: None):
+                for _ in decoder.run(prompt.token_ids, Limits(tokens, loaded.eos_ids)):
+                    pass
+            answered += 1
             progress.advance()
     console = tables_console()
     quantised = f", {loaded.quantization}" if loaded.quantization else ""
     console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}{quantised}")
     show(measured, decoder.policy.expectation, console)
+    if answered < len(questions) or tokens < MAX_NEW_TOKENS:
+        asked = f"{answered} of {len(questions)} questions, in answers of up to {tokens} tokens"
+        console.print(f"Passes take long here, so acceptance was learnt from {asked}.")
     return 0
+
+
+def mixed(questions: Sequence[Question]) -> list[Question]:
+    """Questions of all kinds in turn: whoever stops early has asked some of each."""
+    kinds: dict[str, list[Question]] = {}
+    for question in questions:
+        kinds.setdefault(question.kind, []).append(question)
+    return [one for same in zip_longest(*kinds.values()) for one in same if one is not None]
 
 
 def show(seconds: dict[int, float], expectation: "Expectation", console: Console) -> None:

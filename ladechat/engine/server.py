@@ -333,7 +333,6 @@ def _load(
     quantize: str | None = None,
     maps: Sequence[Path] = (),
 ) -> "LoadedModel":
-    kernels = Build()  # in the background, while everything else is loaded
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
     here = local_folder(model) or local_gguf(model)
     report.begin("looking for the checkpoint" if here else f"fetching {model}")
@@ -345,7 +344,7 @@ def _load(
     from ladechat.model.runners.recording import use_graphs
 
     leave_a_core_free(workers.processes if workers else 1)
-    loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, kernels, maps)
+    loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, Build(), maps)
     use_graphs(loaded.runner, loaded.model)
     return loaded
 

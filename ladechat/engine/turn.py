@@ -23,9 +23,8 @@ from ladechat.engine.stop_text import StopText
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.known_ids import check_ids
 from ladechat.model.loading.memory_use import memory_use
-from ladechat.model.loading.pass_facts import pass_facts
+from ladechat.model.pass_facts import pass_facts
 from ladechat.model.runners.out_of_memory import memory_is_used_up
-from ladechat.model.trained import fingerprint
 from ladechat.protocol import Settings
 from ladechat.tuning.cost_file import costs_file
 from ladechat.tuning.plain_cost import PlainStepCost
@@ -84,8 +83,8 @@ class Service:
         Raises:
             RefusedSettings: there are no such settings.
         """
-        facts = pass_facts(loaded.model, loaded.device)
-        costs, skipped = costs_file(**facts), skip_file(weights=fingerprint(loaded.folder), **facts)
+        facts = pass_facts(loaded)
+        costs, skipped = costs_file(**facts), skip_file(**facts)
         return cls(
             loaded=loaded,
             decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped),

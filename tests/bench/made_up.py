@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ladechat.bench.methods import Answer
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.step import Limits
+from ladechat.model.loading.threads import Threads
 
 
 def answer(tokens: Sequence[int], passes: int = 1, first: int = 1, rest_seconds: float = 1.0) -> Answer:
@@ -23,6 +24,7 @@ class Scripted:
     name: str
     log: list[tuple[str, int]] = field(default_factory=list)
     says: tuple[int, ...] = (5, 6)
+    threads: Threads = field(default_factory=lambda: Threads(1))
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
         self.log.append((self.name, prompt[0]))

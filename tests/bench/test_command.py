@@ -6,6 +6,7 @@ from collections.abc import Callable, Set
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from ladechat import catalog, cli, registry
@@ -15,6 +16,7 @@ from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Roo
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter
 from ladechat.decoder.loop import Decoder
 from ladechat.model.load import LoadedModel
+from ladechat.model.loading import threads
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter
 from ladechat.tuning.skip_search import write_skipped
@@ -55,6 +57,25 @@ def test_one_run_measures_everybody_on_every_prompt(short: list[str], tmp_path: 
     assert set(content["methods"]) == set(names) and all(name in result.stdout for name in names)
     assert all(each["overall"]["exact"] for each in content["methods"].values())
     assert content["methods"]["autoregressive"]["overall"]["speedup"] == 1.0
+
+
+def test_what_is_measured_computes_with_the_threads_of_the_app_and_finds_what_that_has_saved(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bfloat16 is torch's alone. Of four cores the app leaves one free; what is compared takes what torch takes."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(threads, "available_cores", lambda: 4)
+    monkeypatch.setattr(threads, "default_threads", lambda: 5)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    try:
+        with command.stages() as progress:
+            taken = [
+                command.load_model(str(checkpoint), "cpu", "bfloat16", progress, kernels=own).threads.torch
+                for own in (True, False, True)
+            ]
+    finally:
+        torch.set_num_threads(before)
+    assert taken == [3, 5, 3]
 
 
 def test_plain_decoding_takes_part_unasked(short: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Draft, Limits, Step
 from ladechat.model.load import LoadedModel, load
+from ladechat.model.loading.threads import Threads
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
@@ -57,6 +59,27 @@ def test_plain_decoding_of_both_kinds_takes_one_pass_a_token(loaded: LoadedModel
     for method in make_methods(loaded, ("autoregressive", "transformers"), SETTINGS):
         answer = method.answer(prompt, LIMITS)
         assert answer.passes == answer.slots == len(answer.tokens) and answer.first_tokens == 1
+
+
+@pytest.fixture
+def threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads_as_before")
+def test_each_method_computes_with_its_own_threads_whoever_answered_before(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.bench.methods.default_threads", lambda: 3)
+    methods = make_methods(replace(loaded, threads=Threads(1, 2)), ("autoregressive", "transformers", "suffix"))
+    computed_with: dict[str, set[int]] = {}
+    for method in (*methods, *reversed(methods)):
+        method.answer([1, 2, 3], Limits(2))
+        computed_with.setdefault(method.name, set()).add(torch.get_num_threads())
+    assert computed_with == {"autoregressive": {1}, "transformers": {3}, "suffix": {1}}
+    assert [method.threads.torch for method in methods] == [1, 3, 1]
 
 
 class Chunks(BaseStreamer):
@@ -163,7 +186,8 @@ class Drafting(Made):
 def answer_of(made: Made, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Answer:
     monkeypatch.setitem(registry.DECODERS, "made up", lambda runner, shared: made)
     together = Shared(PassCosts(loaded.runner))
-    return Ours("made up", loaded.runner, "made up", {}, together, loaded.model.device).answer([1, 2, 3], LIMITS)
+    ours = Ours("made up", loaded.runner, "made up", {}, together, loaded.model.device, loaded.threads)
+    return ours.answer([1, 2, 3], LIMITS)
 
 
 def test_drafts_are_counted_by_source_and_those_never_judged_are_left_out(

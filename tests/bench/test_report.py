@@ -13,6 +13,7 @@ from ladechat.bench.methods import Answer
 from ladechat.bench.options import KINDS
 from ladechat.bench.report import Report, make_report, show, write_json
 from ladechat.model.load import LoadedModel
+from ladechat.model.loading.threads import Threads
 from tests.bench.made_up import answer, prompt
 
 TEN = tuple(range(10, 20))
@@ -24,7 +25,8 @@ def report_of(loaded: LoadedModel, says: tuple[int, ...] = TEN) -> Report:
     fast = Answer(says, 1, 5, 60, 0.01, 0.5, tested={"window": 4}, accepted={"window": 1})
     unknown = replace(fast, tested=None, accepted={}, rest_seconds=2.0)
     rounds = [{"autoregressive": [answer(TEN, 10)] * 2, "lookahead 3,3,3": [fast] * 2, "transformers": [unknown] * 2}]
-    return make_report(loaded, prompts, rounds, max_new_tokens=10)
+    threads = dict.fromkeys(rounds[0], loaded.threads) | {"transformers": Threads(7)}
+    return make_report(loaded, threads, prompts, rounds, max_new_tokens=10)
 
 
 def shown(report: Report, width: int = 120) -> str:
@@ -35,7 +37,7 @@ def shown(report: Report, width: int = 120) -> str:
 
 
 def line_of(text: str, name: str) -> str:
-    return next(line for line in text.splitlines() if name in line)
+    return next(line for line in text.splitlines() if line.lstrip().startswith(name))
 
 
 def test_the_table_has_s_acceptance_speed_and_exactness_of_everyone(loaded: LoadedModel) -> None:
@@ -44,6 +46,15 @@ def test_the_table_has_s_acceptance_speed_and_exactness_of_everyone(loaded: Load
     assert cells == ["lookahead", "3,3,3", "2.00", "25", "%", "18.0", "2.00×", "2.00–2.00", "10", "ms", "yes"]
     assert "n/a" in line_of(text, "transformers")
     assert "2.00 2.00×" in text and "code $x$ [b]" in text
+
+
+def test_the_report_has_the_threads_of_every_method(loaded: LoadedModel, tmp_path: Path) -> None:
+    report = report_of(replace(loaded, threads=Threads(1, 5)))
+    text = shown(report, 200)
+    assert "kernels, 5 threads, and torch, 1" in text and "transformers runs the model as it is, with 7" in text
+    write_json(report, tmp_path / "bench.json")
+    threads = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["threads"]
+    assert threads["autoregressive"] == {"torch": 1, "kernels": 5} and threads["transformers"]["torch"] == 7
 
 
 def test_in_float32_a_difference_is_an_error_and_in_short_types_it_has_its_reason(loaded: LoadedModel) -> None:

@@ -1,5 +1,6 @@
 """`ladechat tune` as a whole, on a tiny model."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from typer.testing import CliRunner, Result
 
 from ladechat import cli
 from ladechat.bench import tune as module
+from ladechat.bench.questions import Question
 
 
 @pytest.fixture
@@ -33,6 +35,35 @@ def test_costs_and_choices_are_those_of_the_model_as_it_is_asked_for(
     assert f"{as_what} " in result.stdout.replace("\n", " ")
     for part in ("What a pass costs", "tok/s", "Chosen lately: passes of"):
         assert part in result.stdout
+
+
+@pytest.mark.usefixtures("few_questions")
+def test_where_passes_take_long_a_result_comes_from_fewer_questions(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "read_questions", lambda _: [Question(kind, kind, ("the pool",)) for kind in "abc"])
+    monkeypatch.setattr(module, "SECONDS", 0.0)
+    result = tune("--model", checkpoint)
+    assert result.exit_code == 0, result.output
+    assert "Chosen lately: passes of" in result.stdout and "1 of 3 questions" in result.stdout
+
+
+def test_questions_of_all_kinds_come_in_turn() -> None:
+    asked = [Question(name[0], name, ("?",)) for name in ("a0", "a1", "a2", "b0")]
+    assert [one.name for one in module.mixed(asked)] == ["a0", "b0", "a1", "a2"]
+
+
+@pytest.mark.usefixtures("few_questions")
+@pytest.mark.parametrize("option", [("--quantize", "int8"), ("--dtype", "bfloat16"), ()])
+def test_what_makes_passes_slower_on_a_cpu_is_said_before_the_model_is_loaded(
+    tmp_path: Path, checkpoint: Path, option: tuple[str, ...]
+) -> None:
+    shutil.copytree(checkpoint, tmp_path / "torn")
+    for weights in (tmp_path / "torn").glob("model*.safetensors"):
+        weights.write_bytes(b"")
+    result = tune("--model", tmp_path / "torn", *option)
+    assert result.exit_code == 1
+    assert ("on a CPU" in result.stderr and option[-1:] and option[-1] in result.stderr) == bool(option)
 
 
 def test_what_weights_cannot_be_quantised_to_is_refused() -> None:

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from ladechat import registry
 from ladechat.decoder.drafters.drafter import Drafter
 from ladechat.decoder.drafters.jacobi_block import JacobiBlockDrafter
-from ladechat.decoder.drafters.prompt_lookup import PromptLookupDrafter, continuation
+from ladechat.decoder.drafters.prompt_lookup import PromptLookupDrafter
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Draft, Limits
+from tests.drafters.trees import PLENTY
+from tests.drafters.turns import turns
 from tests.tiny import demo_model, demo_prompt, plain, random_model, run, runner_for, tokens_of
 
 PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
@@ -81,19 +83,36 @@ def test_prompt_lookup_matches_one_token_less_than_n() -> None:
     assert drafts == {2: (40,), 3: (30,)}
 
 
+def drafts_where_it_went_on(drafter: PromptLookupDrafter, text: list[int]) -> bool:
+    """Whether it copies from the latest earlier place that ends like the text, in as many tokens as any."""
+
+    def alike(end: int) -> int:
+        longest = 0
+        while longest < min(drafter.match, end) and text[end - 1 - longest] == text[-1 - longest]:
+            longest += 1
+        return longest
+
+    best, latest = max(((alike(end), end) for end in range(1, len(text))), default=(0, 0))
+    drafted = [node.token for node in drafter.propose(PLENTY).nodes]
+    return drafted == (text[latest : latest + drafter.length] if best else [])
+
+
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=25), st.integers(1, 4))
 def test_the_place_found_ends_like_the_text_in_as_many_tokens_as_any_and_is_the_latest(
     text: list[int], match: int
 ) -> None:
-    def alike(end: int) -> int:
-        longest = 0
-        while longest < min(match, end) and text[end - 1 - longest] == text[-1 - longest]:
-            longest += 1
-        return longest
+    drafter = PromptLookupDrafter(length=3, match=match)
+    drafter.begin(text, len(text))
+    assert drafts_where_it_went_on(drafter, text)
 
-    found = continuation(text, match)
-    best = max((alike(end) for end in range(1, len(text))), default=0)
-    if best == 0:
-        assert found is None
-    else:
-        assert found == max(end for end in range(1, len(text)) if alike(end) == best)
+
+@pytest.mark.parametrize("seed", range(20))
+def test_prompt_lookup_drafts_from_a_text_that_was_cut_or_edited_as_from_a_new_one(seed: int) -> None:
+    drafter = PromptLookupDrafter(length=3, match=1 + seed % 4)
+    for turn in turns(seed):
+        text = list(turn.prompt)
+        drafter.begin(text, len(text))
+        assert drafts_where_it_went_on(drafter, text)
+        for token in turn.answer[: 10 if seed % 2 else None]:
+            text.append(token)
+            assert seed % 3 or drafts_where_it_went_on(drafter, text)  # some steps have the policy pause

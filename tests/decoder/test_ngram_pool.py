@@ -3,10 +3,14 @@
 import random
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.decoder.drafters.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, Guess, NGramPool
+from ladechat.decoder.drafters.pool import PoolDrafter
+from tests.drafters.trees import PLENTY
+from tests.drafters.turns import turns
 
 tokens = st.integers(0, 4)
 ngrams = st.lists(tokens, min_size=2, max_size=5).map(tuple)
@@ -53,6 +57,58 @@ def test_a_text_enters_ngram_by_ngram() -> None:
     assert tails_and_sources(pool.guesses([1], 2, 1)) == [((2, 3), "prompt")]
     assert tails_and_sources(pool.guesses([2], 2, 1)) == [((3, 4), "prompt")]
     assert pool.add_all([1, 2], 3, "prompt") == 0
+
+
+def pool_after(text: list[int], *others: list[int], ngram: int = 3) -> NGramPool:
+    """A pool that has read a text, then others."""
+    pool = NGramPool()
+    for one in (text, *others):
+        pool.read(one, len(one), ngram, "prompt")
+    return pool
+
+
+def test_what_was_said_last_is_guessed_first_also_after_the_next_turn_has_begun() -> None:
+    """The prompt of a turn says all that was said before once more: that does not make it the latest."""
+    pool = pool_after([1, 2, 3])
+    pool.add((1, 8, 9), "window")
+    pool.read([1, 2, 3, 4], 4, 3, "prompt")
+    assert tails_and_sources(pool.guesses([1], 2, 5)) == [((8, 9), "window"), ((2, 3), "prompt")]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_conversation_that_goes_on_is_cut_or_edited_teaches_what_reading_all_of_it_would(seed: int) -> None:
+    drafter, anew = PoolDrafter(NGramPool(), 3), NGramPool()
+    for number, turn in enumerate(turns(seed)):
+        drafter.configure({"ngram": 3 + number % 2})
+        text = list(turn.prompt)
+        drafter.begin(text, len(text))
+        text += turn.answer
+        drafter.propose(PLENTY)
+        anew.add_all(text, drafter.ngram, "prompt")
+        assert set(drafter.pool.ngrams()) == set(anew.ngrams())
+
+
+def test_what_was_forgotten_on_purpose_is_read_again() -> None:
+    text = [1, 2, 3, 4]
+    pool = pool_after(text)
+    pool.clear()
+    pool.read(text, 4, 3, "prompt")
+    assert list(pool.ngrams()) == [(1, 2, 3), (2, 3, 4)]
+
+
+def test_ngrams_of_the_text_stay_whatever_the_window_brings() -> None:
+    """No turn reads them again, so nothing else would bring them back."""
+    text = list(range(8))
+    pool = NGramPool(capacity_bytes=10 * size((1, 2, 3)))
+    pool.read(text, 8, 3, "prompt")
+    for first in range(100, 150):
+        pool.add((first, 1, 2), "window")
+    assert len(pool) == 10 and set(pool_after(text).ngrams()) < set(pool.ngrams())
+    another = list(range(50, 58))
+    pool.read(another, 8, 3, "prompt")
+    for first in range(100, 150):
+        pool.add((first, 1, 2), "window")
+    assert not set(pool_after(text).ngrams()) & set(pool.ngrams()), "it is not the text any more"
 
 
 def test_a_guess_that_another_begins_with_is_left_out() -> None:

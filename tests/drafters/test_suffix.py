@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Room
+from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Node, Room
 from ladechat.decoder.drafters.suffix import LONGEST_MATCH, SEARCHED, SOURCE, SuffixDrafter
 from tests.drafters.trees import PLENTY, branches, drafts, paths
+from tests.drafters.turns import turns
 
 Text = list[int]
 Match = tuple[int, int, int]
@@ -171,9 +172,13 @@ def test_proposals_are_what_a_search_through_everything_finds(
         told(drafter, text, prompt=1)
     proposed = drafter.propose(Room(tokens, positions)).nodes
     known = [text for text, after in pairwise([*texts, []]) if after[: len(text)] != text]  # the others went on
+    check(proposed, known, nodes, min(tokens, positions) - 1)
+
+
+def check(proposed: Sequence[Node], known: Sequence[Text], nodes: int, depth: int) -> None:
+    """Compare a proposal with a search through all texts, the current one last."""
     found = matches(known)
     assert len(found) < SEARCHED
-    depth = min(tokens, positions) - 1
     assert len(proposed) <= nodes
     assert all(len(path) <= depth for path in paths(proposed))
     if found and depth:
@@ -185,6 +190,36 @@ def test_proposals_are_what_a_search_through_everything_finds(
     for draft in branches(proposed):
         at = next((number, place) for _, number, place in found if known[number][place] == draft[0])
         assert tuple(known[at[0]][at[1] : at[1] + len(draft)]) == draft
+    for first in (node for node in proposed if node.parent == ROOT):
+        number = next(number for _, number, place in found if known[number][place] == first.token)
+        assert first.source == (SOURCE if number == len(known) - 1 else EARLIER)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_conversation_that_goes_on_is_cut_or_edited_is_drafted_from_as_if_all_of_it_were_read_anew(seed: int) -> None:
+    drafter, known, compared = SuffixDrafter(64), list[Text](), 0
+    for turn in turns(seed, words=400):
+        text = list(turn.prompt)
+        if known and text[: len(known[-1])] == known[-1]:
+            del known[-1]  # it goes on
+        drafter.begin(text, len(text))
+        known.append(text)
+        for more in ([], turn.answer[:20], turn.answer[20:]):
+            text += more
+            proposed = drafter.propose(PLENTY).nodes
+            if len(matches(known)) < SEARCHED:
+                check(proposed, known, 64, PLENTY.depth)
+                compared += bool(proposed)
+    assert compared
+
+
+def test_of_a_text_that_changes_near_its_end_only_the_end_is_read_again() -> None:
+    """The rest of it would push out what was said before, and the first token would wait for it."""
+    drafter, text = SuffixDrafter(3, capacity=2000), list(range(1000))
+    told(drafter, [5000, 5001, 5002, 5003])
+    for turn in range(12):
+        told(drafter, [*text, 2000 + turn])
+    assert drafts(drafter, [*text, 5000, 5001]) == [(5002, 5003)]
 
 
 @given(

@@ -1,5 +1,6 @@
 """The card of the bundled model, from its recipe, losses and examination: no figure on it is written by hand."""
 
+import argparse
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -144,4 +145,5 @@ def _seconds(runs: Sequence[Mapping[str, Any]], losses: Sequence[Mapping[str, An
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     (DEMO / "README.md").write_text(card(), encoding="utf-8")

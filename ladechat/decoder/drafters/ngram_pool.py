@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from ladechat.decoder.common_prefix import common_prefix
 from ladechat.decoder.drafters.drafter import EARLIER
 
 Ngram = tuple[int, ...]
@@ -17,6 +18,10 @@ LONGEST_CONTEXT = 4
 BYTES_PER_NGRAM = 1200
 BYTES_PER_TOKEN = 40
 """What an n-gram takes in two dictionaries, generously; a test measures it."""
+
+
+SHARE_OF_OTHERS = 4
+"""Where more than all but one part in so many is of the text, n-grams of the text make room too."""
 
 
 class Guess(NamedTuple):
@@ -40,7 +45,8 @@ Recent = dict[Ngram, _Entry]
 
 
 class NGramPool:
-    """A bounded memory of what has followed which tokens; the n-gram that was added the longest ago leaves first.
+    """A bounded memory of what has followed which tokens; the n-gram that was added the longest ago leaves first. Those
+    of the text that was read last stay, unless hardly anything else is left to leave.
 
     With "the cat sat" and "cat sat down" in the pool, the guess after ``the cat`` is ``sat down``: "the cat sat"
     matches both tokens, and "cat sat down" lengthens what follows. To add an n-gram again makes it the latest.
@@ -62,8 +68,12 @@ class NGramPool:
         self._longest = 0
         """How many tokens the longest n-gram ever had."""
         self._oldest: list[Ngram] = []
-        """From the latest to the oldest, as of `_sorted_at`; taken from its end."""
+        """From those that leave last to those that leave first, as of `_sorted_at`; taken from its end."""
         self._sorted_at = 0
+        self._text: Sequence[int] = ()
+        """What was read last."""
+        self._read: dict[int, int] = {}
+        """For each N, how many of its tokens have been read."""
 
     def __len__(self) -> int:
         return self._count
@@ -76,17 +86,34 @@ class NGramPool:
         """Remember an n-gram (two tokens or more), or make a known one the latest. True if it is new."""
         return self.add_each([tuple(ngram)], source) == 1
 
+    def read(self, text: Sequence[int], end: int, ngram: int, source: str) -> None:
+        """Remember the n-grams of the first `end` tokens of a text, in order.
+
+        Those that were read before, because the text read last begins like this one, are not added again: as long as
+        the text fits in, they are here. So what is tried first of what follows a token is what was said last, in the
+        text or in the window, and not what the prompt says because it was repeated.
+        """
+        if text is not self._text:
+            same = common_prefix(self._text, text)
+            self._read = {length: min(read, same) for length, read in self._read.items()}
+            self._text = text
+        read = self._read.get(ngram, 0)
+        if end > read:
+            self.add_all(text[max(0, read - ngram + 1) : end], ngram, source)
+            self._read[ngram] = end
+
     def add_all(self, tokens: Sequence[int], ngram: int, source: str) -> int:
         """Remember every n-gram of a text, in order; how many were new."""
-        text = tuple(tokens)
-        return self.add_each([text[start : start + ngram] for start in range(len(text) - ngram + 1)], source)
+        return self.add_each(_ngrams(tokens, ngram), source)
 
     def add_each(self, ngrams: Iterable[Ngram], source: str) -> int:
         """Remember n-grams, in order; how many were new."""
-        before = self._count
+        before, by_prefix = self._count, self._by_prefix
         for ngram in ngrams:
             self._additions += 1
-            recent = self._by_prefix.setdefault(ngram[:1], {})
+            recent = by_prefix.get(ngram[:1])
+            if recent is None:
+                recent = by_prefix[ngram[:1]] = {}
             known = recent.pop(ngram, None)
             if known is None:
                 entry = _Entry(source, self._run, self._additions)
@@ -97,8 +124,11 @@ class NGramPool:
                 entry = _Entry(known.source, known.run, self._additions)
             recent[ngram] = entry
             if len(ngram) > 2:
-                pair = self._by_prefix.setdefault(ngram[:2], {})
-                pair.pop(ngram, None)
+                pair = by_prefix.get(ngram[:2])
+                if pair is None:
+                    pair = by_prefix[ngram[:2]] = {}
+                elif known is not None:
+                    del pair[ngram]
                 pair[ngram] = entry
         added = self._count - before
         while self._bytes > self._capacity:
@@ -140,6 +170,7 @@ class NGramPool:
         self._by_prefix.clear()
         self._oldest.clear()
         self._count = self._bytes = 0
+        self._text, self._read = (), {}
 
     def _lengthened(self, token: int, tail: Tail, length: int, entry: _Entry) -> tuple[Tail, _Entry]:
         """Replace a tail that a long match left short by that of the latest n-gram that begins with `token`, the text's
@@ -172,14 +203,24 @@ class NGramPool:
     def _least_recently_added(self) -> Ngram:
         """Sort once and take thousands from that list: most pools never forget any.
 
-        N-grams that were added since, for the first time or again, are younger than all of the list, and skipped.
+        N-grams that were added since, for the first time or again, are younger than all of the list, and skipped. Those
+        of the text, which no turn adds again, leave only where they leave too little room for others.
         """
         while True:
             if not self._oldest:
-                self._oldest, self._sorted_at = list(self.ngrams())[::-1], self._additions
+                said = {one for ngram, read in self._read.items() for one in _ngrams(self._text[:read], ngram)}
+                others = [ngram for ngram in self.ngrams() if ngram not in said]
+                if len(others) <= self._count // SHARE_OF_OTHERS:
+                    others += [ngram for ngram in self.ngrams() if ngram in said]
+                self._oldest, self._sorted_at = others[::-1], self._additions
             ngram = self._oldest.pop()
             if self._by_prefix[ngram[:1]][ngram].added <= self._sorted_at:
                 return ngram
+
+
+def _ngrams(tokens: Sequence[int], ngram: int) -> Iterator[Ngram]:
+    """Every n-gram of a text, in order."""
+    return zip(*(tokens[offset:] for offset in range(ngram)), strict=False)
 
 
 def _last_added(one: tuple[Ngram, _Entry]) -> int:

@@ -42,7 +42,6 @@ class PoolDrafter(Drafter):
         self.pool_prompt, self.pool_accepted = pool_prompt, pool_accepted
         self._text: Sequence[int] = ()
         self._prompt_length = 0
-        self._prompt_learnt: set[int] = set()
         self._learnt = self._lookups = self._hits = self._size_before = 0
         self._offered: list[Guess] = []
 
@@ -55,7 +54,6 @@ class PoolDrafter(Drafter):
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
         self._text, self._prompt_length = text, prompt_length
-        self._prompt_learnt.clear()
         self._lookups = self._hits = 0
         self._learnt = prompt_length
         if prompt_length == len(text):
@@ -91,10 +89,12 @@ class PoolDrafter(Drafter):
         return PoolSnapshot(*numbers, key, offered, tried, outcome.tokens)
 
     def _learn(self) -> None:
-        """Add the n-grams of the prompt, once for each N, and those of the text that are new."""
-        if self.pool_prompt and self.ngram not in self._prompt_learnt:
-            self._prompt_learnt.add(self.ngram)
-            self.pool.add_all(self._text[: self._prompt_length], self.ngram, "prompt")
-        if self.pool_accepted and len(self._text) > self._learnt:
+        """Add the n-grams of the prompt and of the text that are new to the pool, or come with a new N."""
+        end = len(self._text)
+        if self.pool_prompt:
+            self.pool.read(self._text, self._prompt_length, self.ngram, "prompt")
+        if self.pool_accepted and self.pool_prompt:
+            self.pool.read(self._text, end, self.ngram, "accepted")
+        elif self.pool_accepted and end > self._learnt:
             self.pool.add_all(self._text[max(0, self._learnt - self.ngram + 1) :], self.ngram, "accepted")
-        self._learnt = len(self._text)
+        self._learnt = end

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from ladechat.decoder.common_prefix import common_prefix
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
+from ladechat.decoder.drafters.places import NOWHERE, Places
 
 CHANCE = 0.6
 
@@ -12,37 +14,56 @@ class PromptLookupDrafter(Drafter):
 
     After ``the cat sat. the cat`` with a match of 2 it proposes ``sat . the cat``. The defaults draft as much as
     transformers' does with `prompt_lookup_num_tokens=10`.
+
+    Places are found in two tables, of one token and of two, which take in what is new in the text. A text that begins
+    like the one before, however that ended, leaves what they know of that beginning.
     """
 
     def __init__(self, length: int = 10, match: int = 2) -> None:
         self.length, self.match = length, match
         self._text: Sequence[int] = ()
         self._prompt_length = 0
+        self._tables = (Places(1), Places(2))
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Take the length from `window`, and one more than the match from `ngram`."""
         self.length, self.match = parameters.get("window", self.length), parameters.get("ngram", self.match + 1) - 1
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
+        same = common_prefix(self._text, text)
+        for table in self._tables:
+            table.cut(self._text, same)
         self._text, self._prompt_length = text, prompt_length
 
     def propose(self, room: Room) -> Proposal:
-        start = continuation(self._text, self.match)
-        if start is None:
+        start = self._continuation()
+        if start == NOWHERE:
             return Proposal(())
         source = "prompt" if start < self._prompt_length else "accepted"
         copied = self._text[start : start + min(self.length, room.depth)]
         return Proposal([Node(i - 1 if i else ROOT, token, source, "lookup", CHANCE) for i, token in enumerate(copied)])
 
+    def _continuation(self) -> int:
+        """Where the text goes on after the latest earlier place that ends like it: as many tokens alike as can be.
 
-def continuation(text: Sequence[int], match: int) -> int | None:
-    """Where the text goes on after the latest earlier place that ends like it: as many tokens alike as can be.
+        `NOWHERE` if not even its last token stood there before.
+        """
+        for table in self._tables:
+            table.read(self._text)
+        one, two = (table.before[len(self._text)] for table in self._tables)
+        if two == NOWHERE or self.match < 2:
+            return one
+        best, longest, place = two, 2, two
+        while place != NOWHERE and longest < self.match:
+            alike = self._alike(place)
+            if alike > longest:
+                best, longest = place, alike
+            place = self._tables[1].before[place]
+        return best
 
-    None if not even its last token stood there before.
-    """
-    for length in range(min(match, len(text) - 1), 0, -1):
-        suffix = list(text[-length:])
-        for end in range(len(text) - 1, length - 1, -1):
-            if text[end - 1] == suffix[-1] and list(text[end - length : end]) == suffix:
-                return end
-    return None
+    def _alike(self, place: int) -> int:
+        """How many tokens before a place are those at the text's end, at most `match`."""
+        text, count = self._text, 0
+        while count < min(self.match, place) and text[place - 1 - count] == text[-1 - count]:
+            count += 1
+        return count

@@ -5,25 +5,45 @@ are found as LZ77 compressors find theirs: a table of pairs of tokens, each with
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from ladechat.decoder.common_prefix import common_prefix
 from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Drafter, Node, Proposal, Room
+from ladechat.decoder.drafters.places import NOWHERE, Places
 
 SOURCE = "suffix"
 """Of continuations in the current text."""
 BOUNDARY = -1
 """Stands between two texts: it equals no token, so no match crosses it."""
-NOWHERE = 0
-"""The end of a chain: nothing stands before place 0, which is a boundary."""
 
 CAPACITY = 1 << 16
 """Tokens remembered: prompts and answers, the oldest half forgotten where they become more."""
 SEARCHED = 48
 """Earlier places of the last two tokens that are looked at, the latest first."""
 LONGEST_MATCH = 16
+MOST_NODES = 64
+READ_AGAIN = LONGEST_MATCH + MOST_NODES
+"""Tokens before a change that are read again, so that a draft which is copied from there goes on as the text does."""
 BRANCHES = 4
 """Different next tokens that are followed."""
 CHANCES = ((2, 0.5), (4, 0.6), (6, 0.8), (LONGEST_MATCH, 0.85))
 """(most, chance): how often a continuation is right after a match of up to `most` tokens (SmolLM2-135M, Spec-Bench)."""
+
+
+class _Piece(NamedTuple):
+    """A part of the current text.
+
+    Attributes:
+        begins: the token of the text that it begins with.
+        places: where its tokens are remembered.
+    """
+
+    begins: int
+    places: range
+
+    def up_to(self, token: int) -> "_Piece":
+        """What of it stands before a token of the text."""
+        return self._replace(places=self.places[: max(0, token - self.begins)])
 
 
 class SuffixDrafter(Drafter):
@@ -31,6 +51,10 @@ class SuffixDrafter(Drafter):
 
     After ``the cat sat. A dog; the cat`` it proposes ``sat . A``, from a match of two tokens. A match grows with each
     token that it foresees, and longer matches are right more often; so a draft's kind is the length it has by then.
+
+    A text that begins like the one before, as in a conversation that goes on, was cut or was edited, is read from
+    `READ_AGAIN` tokens before the first that differs. What it proposes is what a drafter proposes that has read both
+    texts in full, as long as the last two tokens stood at no more than `SEARCHED` places. It only forgets later.
 
     Args:
         nodes: the most drafted tokens in a pass.
@@ -41,27 +65,36 @@ class SuffixDrafter(Drafter):
         self.nodes, self._capacity = nodes, capacity
         self._known: list[int] = [BOUNDARY]
         """All texts in a row, the current one last."""
-        self._previous: list[int] = [NOWHERE]
-        """For each place, the one before it where the same two tokens ended."""
-        self._latest: dict[tuple[int, int], int] = {}
-        """For two tokens in a row, the latest place where they ended."""
+        self._pairs = Places(2)
         self._text: Sequence[int] = ()
-        self._start = 1
-        """The place in `_known` of the current text's first token; below 1 once that has been forgotten."""
+        self._read = 0
+        """How many tokens of the current text are known."""
+        self._pieces: list[_Piece] = []
+        """Those of the current text, in its order, the last one at the end of `_known`."""
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Take the most drafted tokens from `nodes`."""
         self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
-        """Go on with the text known last if this one begins with it, as in a conversation; else begin another."""
-        self._learn()  # the end of the last text, behind its last proposal
+        """Go on with the text known last as far as this one begins like it."""
+        self._learn()  # the end of the last text, after its last proposal
+        same = common_prefix(self._text, text)
         self._text = text
-        seen, forgotten = len(self._known) - self._start, max(0, 1 - self._start)
-        if self._known[max(1, self._start) :] != list(text[forgotten:seen]):
-            self._append(BOUNDARY)
-            self._start = len(self._known)
+        if same < self._read or not self._read:
+            self._begin_piece(same)
         self._learn()
+
+    def _begin_piece(self, same: int) -> None:
+        """Read the text from shortly before the token in which it differs from the one known last."""
+        whole = bool(self._pieces) and self._pieces[0].begins == 0
+        self._read = max(0, same - READ_AGAIN) if whole else 0
+        # The tokens that are read again stand in two pieces: a match that ends soon after their beginning is seen in
+        # its full length in the earlier one.
+        kept = (piece.up_to(self._read and self._read + LONGEST_MATCH) for piece in self._pieces)
+        self._pieces = [piece for piece in kept if piece.places]
+        self._known.append(BOUNDARY)
+        self._pieces.append(_Piece(self._read, range(len(self._known), len(self._known))))
 
     def propose(self, room: Room) -> Proposal:
         self._learn()
@@ -82,7 +115,7 @@ class SuffixDrafter(Drafter):
 
     def _continuation(self, place: int, length: int, longest: int, first: int) -> Iterator[Node]:
         """What follows a match of `length` tokens that ends before `place`, up to the end of that text."""
-        source = SOURCE if place >= self._start else EARLIER
+        source = SOURCE if self._is_current(place) else EARLIER
         for offset in range(longest):
             if place + offset >= len(self._known) or self._known[place + offset] == BOUNDARY:
                 return
@@ -92,42 +125,49 @@ class SuffixDrafter(Drafter):
             parent = first + offset - 1 if offset else ROOT
             yield Node(parent, self._known[place + offset], source, (SOURCE, step), chance)
 
+    def _is_current(self, place: int) -> bool:
+        return any(place in piece.places for piece in self._pieces)
+
     def _matches(self) -> list[tuple[int, int]]:
         """Places after earlier occurrences of the text's end with the length of each match, the longest first.
 
-        Of equally long ones the latest comes first: what was said last is likelier to be said again.
+        Of equally long ones those in the current text come first, then the latest: what was said last is likelier to
+        be said again.
         """
-        known, end = self._known, len(self._known) - 1
+        known, end, before = self._known, len(self._known), self._pairs.before
         found: list[tuple[int, int]] = []
-        place = self._previous[end]
+        if BOUNDARY in known[-2:]:
+            return found
+        place = before[end]
         while place != NOWHERE and len(found) < SEARCHED:
             length = 2
-            while length < LONGEST_MATCH and known[place - length] == known[end - length] != BOUNDARY:
+            while length < LONGEST_MATCH and known[place - 1 - length] == known[end - 1 - length] != BOUNDARY:
                 length += 1
-            if place < end and known[place + 1] != BOUNDARY:
-                found.append((place + 1, length))
-            place = self._previous[place]
-        found.sort(key=lambda match: -match[1])
+            if known[place] != BOUNDARY:
+                found.append((place, length))
+            place = before[place]
+        found.sort(key=lambda match: (-match[1], not self._is_current(match[0])))
         return found
 
     def _learn(self) -> None:
         """Take in the tokens of the text that are new."""
-        for token in self._text[len(self._known) - self._start :]:
-            self._append(token)
-        if len(self._known) > self._capacity:
-            self._forget_half()
-
-    def _append(self, token: int) -> None:
-        pair, place = (self._known[-1], token), len(self._known)
-        self._known.append(token)
-        self._previous.append(self._latest.get(pair, NOWHERE))
-        if BOUNDARY not in pair:
-            self._latest[pair] = place
+        new = self._text[self._read :]
+        if new:
+            self._known += new
+            self._read += len(new)
+            begins, places = self._pieces[-1]
+            self._pieces[-1] = _Piece(begins, range(places.start, len(self._known)))
+            if len(self._known) > self._capacity:
+                self._forget_half()
+        self._pairs.read(self._known)
 
     def _forget_half(self) -> None:
         """Begin anew with the newer half of what is known; of a text longer than that, with its end."""
         kept = self._known[-(self._capacity // 2) :]
-        self._start -= len(self._known) - len(kept) - 1
-        self._known, self._previous, self._latest = [BOUNDARY], [NOWHERE], {}
-        for token in kept:
-            self._append(token)
+        gone = len(self._known) - len(kept) - 1
+        self._known, self._pairs = [BOUNDARY, *kept], Places(2)
+        left = (
+            _Piece(begins + max(0, gone + 1 - places.start), range(max(1, places.start - gone), places.stop - gone))
+            for begins, places in self._pieces
+        )
+        self._pieces = [piece for piece in left if piece.places]

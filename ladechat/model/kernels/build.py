@@ -1,7 +1,4 @@
-"""Builds the library of the kernels: once for a machine, in the background, in seconds, by its C++ compiler.
-
-It knows nothing of torch, so an engine starts the build before it imports torch and loads a model meanwhile.
-"""
+"""Builds the library of the kernels: once for a machine, in the background, in seconds, by its C++ compiler."""
 
 import contextlib
 import hashlib
@@ -34,7 +31,7 @@ class BuildError(Exception):
 
 
 class Build:
-    """A library that is being built, or is there from an earlier build.
+    """A library that can be built, is being built, or is there from an earlier build.
 
     Args:
         folder: where libraries are kept; by default a private one in the user's cache folder.
@@ -44,13 +41,15 @@ class Build:
     def __init__(self, folder: Path | None = None, processor: str = "native") -> None:
         self._folder = folder or private_path("kernels")
         self._processor = processor
-        self._start()
-
-    def _start(self) -> None:
         self._error: BuildError | None = None
         self._path: Path | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin in the background, unless that was done: whoever will need it has something else to do meanwhile."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
 
     def library(self) -> Path:
         """The library. Waits until it is built.
@@ -58,7 +57,9 @@ class Build:
         Raises:
             BuildError: it cannot be built here.
         """
-        self._thread.join()
+        self.start()
+        if self._thread is not None:
+            self._thread.join()
         if self._path is None:
             raise self._error or BuildError("The build of the kernels has failed.")
         return self._path
@@ -70,7 +71,7 @@ class Build:
             BuildError: it cannot be built here.
         """
         self.library().unlink(missing_ok=True)
-        self._start()
+        self._error = self._path = self._thread = None
         return self.library()
 
     def _run(self) -> None:

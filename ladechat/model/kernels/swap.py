@@ -93,19 +93,24 @@ class RMSNorm(nn.Module):
         return self._library.norm(x, self._weight, self.variance_epsilon)
 
 
+def made_for_kernels(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether the kernels are for a model there, in this type."""
+    return device.type == "cpu" and dtype == torch.float32
+
+
 def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
     """Let a model in float32 on a CPU compute with the kernels, in place; others stay as they are.
 
-    torch, in all of this process, then has one thread for what is left to it. Further ones would wait busily for its
-    next operation on the cores that the kernels need: with two on two cores, a pass took 7 to 20 % longer, and a prompt
-    30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
+    torch, in all of this process, then has one thread for what is left to it, if that is the smaller part. Further ones
+    would wait busily for its next operation on the cores that the kernels need: with two on two cores, a pass took 7 to
+    20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
     Waits for the build. Where there are no kernels, the log says why, and torch computes everything.
 
     Returns:
         Whether it does.
     """
-    if model.device.type != "cpu" or model.dtype != torch.float32:
+    if not made_for_kernels(model.device, model.dtype):
         return False
     try:
         library = load_library(build, threads)
@@ -113,8 +118,18 @@ def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
         logger.warning("torch computes all of the model, which is slower: %s", error)
         return False
     swap(model, library)
-    torch.set_num_threads(1)
+    if _packed_share(model) > 1 / 2:
+        torch.set_num_threads(1)
     return True
+
+
+def _packed_share(model: PreTrainedModel) -> float:
+    """The part of the weights, embeddings aside, that the kernels multiply with: not quantised ones, nor experts."""
+    modules = list(model.modules())
+    packed = {one._packed.data_ptr(): one._packed.numel() for one in modules if isinstance(one, PackedLinear)}
+    looked_up = {id(one.weight) for one in modules if isinstance(one, nn.Embedding)}
+    left = [one.numel() for one in model.parameters() if one.dim() > 1 and id(one) not in looked_up]
+    return sum(packed.values()) / (sum(packed.values()) + sum(left) or 1)
 
 
 @torch.no_grad()

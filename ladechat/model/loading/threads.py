@@ -1,11 +1,35 @@
 """How many threads a model computes with on a CPU."""
 
 import os
+from functools import cache
+from typing import NamedTuple
 
 import torch
 
 MOST_KERNEL_THREADS = 8
 """Small products have no more to share, and memory is the limit of the others."""
+
+
+class Threads(NamedTuple):
+    """The threads that a model computes with on a CPU.
+
+    Attributes:
+        torch: torch's own.
+        kernels: those of our kernels; 0 where torch computes everything.
+    """
+
+    torch: int
+    kernels: int = 0
+
+    def use(self) -> None:
+        """Give torch, in all of this process, so many: another model may have been computed since."""
+        torch.set_num_threads(self.torch)
+
+
+@cache
+def default_threads() -> int:
+    """How many threads torch takes where nobody sets a number: to be asked for before anybody does, and remembered."""
+    return torch.get_num_threads()
 
 
 def leave_a_core_free(processes: int = 1) -> None:
@@ -14,6 +38,7 @@ def leave_a_core_free(processes: int = 1) -> None:
     torch's threads wait for each other many times in a pass. One that shares its core with the screen delays all of
     them: on two cores, a pass then took ten times as long as on one thread.
     """
+    default_threads()
     if _asked_for() is None:
         torch.set_num_threads(max(1, (available_cores() - 1) // processes))
 

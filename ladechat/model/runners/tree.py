@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from ladechat.decoder.common_prefix import common_prefix
 from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
@@ -149,11 +150,7 @@ class TreeRunner:
             angles = self._rope.angles(len(tokens))
             if not (continued and known == list(tokens[:-1])):
                 known = known[: next((i for i, own in enumerate(self._angles) if own != angles), len(known))]
-        pairs = zip(known, tokens, strict=False)
-        return next(
-            (index for index, (cached, token) in enumerate(pairs) if cached != token),
-            min(len(known), len(tokens)),
-        )
+        return common_prefix(known, tokens)
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
         """See `Runner.forward`.

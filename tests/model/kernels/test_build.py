@@ -1,5 +1,6 @@
 """The library is built once for a machine, whole or not at all; what went wrong is said in a sentence."""
 
+import contextlib
 import sys
 import threading
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from ladechat.model.kernels import build as module
 from ladechat.model.kernels.build import LIBRARIES_KEPT, Build, BuildError, built
+from ladechat.model.load import load
+from tests.llama2 import save_checkpoint
 
 
 def script(path: Path, text: str) -> Path:
@@ -93,3 +96,24 @@ def test_an_engine_need_not_wait_to_go_on(tmp_path: Path, monkeypatch: pytest.Mo
     build = Build(tmp_path)
     go_on.set()
     assert build.library() == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "wanted"),
+    [("float32", "cpu", True), ("auto", "cpu", True), ("bfloat16", "cpu", False), ("float32", "meta", False)],
+)
+def test_kernels_are_built_for_a_model_that_they_compute_and_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, device: str, wanted: bool
+) -> None:
+    """Another device stands for a GPU: whatever comes of it, no compiler runs."""
+    begun: list[Path] = []
+
+    def no_library(folder: Path, _: str) -> Path:
+        begun.append(folder)
+        raise BuildError("not in this test")
+
+    monkeypatch.setattr("ladechat.model.kernels.build.built", no_library)
+    with contextlib.suppress(Exception):
+        kernels = Build(tmp_path / "kernels")
+        load(save_checkpoint(tmp_path), "tiny", device, dtype, lambda _: None, lambda _: None, kernels=kernels)
+    assert bool(begun) == wanted

@@ -110,6 +110,17 @@ def test_torch_has_one_thread_beside_the_kernels(build: Build) -> None:
         torch.set_num_threads(before)
 
 
+def test_where_torch_computes_most_of_a_model_it_has_its_threads(build: Build) -> None:
+    """The experts of a mixture lie in one tensor each, no linear layers; quantised layers are left to torch as well."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert use_kernels(copy.deepcopy(tiny_model("mixtral", intermediate_size=400)).float(), build, 1)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_model_in_another_type_is_left_alone(build: Build) -> None:
     model = copy.deepcopy(random_model(1)).double()
     assert not use_kernels(model, build, threads=1)
