@@ -117,7 +117,7 @@ async def wait_until(pilot: Driver, condition: Callable[[], bool]) -> None:
             await pilot.pause()
             return
         await pilot.pause(0.01)
-    raise AssertionError(f"never came true; the screen ends with {pilot.app.query_one(Transcript)._lines[-8:]}")
+    raise AssertionError(f"never came true; the screen ends with {pilot.app.query_one(Transcript).lines[-8:]}")
 
 
 async def opens(pilot: Driver, screen: type[Screen[Any]]) -> None:

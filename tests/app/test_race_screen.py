@@ -228,7 +228,7 @@ async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words
         room.engine.release()
         await room.measured(pilot)
         await pilot.press("end")
-        lines = [line.text for line in room.screen.query(LaneView)[0].transcript._lines]
+        lines = [line.text for line in room.screen.query(LaneView)[0].transcript.lines]
         assert lines[0].strip().startswith("The n-gram pool keeps what the window")
 
 

@@ -157,7 +157,7 @@ async def recording(tmp_path: Path) -> Recording:
 
 
 def text_of(app: LadechatApp) -> str:
-    return "\n".join(line.text for line in app.query_one(Transcript)._lines)
+    return "\n".join(line.text for line in app.query_one(Transcript).lines)
 
 
 async def test_space_pauses_and_goes_on(recording: Recording) -> None:

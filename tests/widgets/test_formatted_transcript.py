@@ -87,14 +87,14 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
         chosen = transcript.get_selection(Selection(Offset(INDENT, 1), Offset(9, 5)))
         assert chosen is not None and chosen[0].rstrip() == question
         await pilot.click(transcript, offset=(5, 2))
-        assert len(transcript._lines) == 10
+        assert transcript.virtual_size.height == 10
         await pilot.click(transcript, offset=(5, 5))
-        await until(pilot, lambda: len(transcript._lines) == 56)
+        await until(pilot, lambda: transcript.virtual_size.height == 56)
         assert question in read(transcript)
         transcript.action_fold()
-        await until(pilot, lambda: len(transcript._lines) == 10)
+        await until(pilot, lambda: transcript.virtual_size.height == 10)
         transcript.action_fold()
-        await until(pilot, lambda: len(transcript._lines) == 56)
+        await until(pilot, lambda: transcript.virtual_size.height == 56)
 
 
 async def test_a_question_of_a_few_lines_is_not_folded() -> None:
