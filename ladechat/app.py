@@ -13,11 +13,12 @@ from typing import Any
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
 from textual.app import App, SystemCommand
-from textual.events import Event, Key
+from textual.events import DescendantFocus, Event, Key
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.timer import Timer
+from textual.widgets import Input, TextArea
 
 from ladechat.catalog import BUNDLED
 from ladechat.clipboard import keep
@@ -116,6 +117,11 @@ class LadechatApp(App[int], inherit_bindings=False):
         """However the app ends, the engine ends first, and then the recording."""
         if self._session is not None:
             await self._session.close()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """No cursor blinks: where nothing happens, nothing is drawn."""
+        if isinstance(event.widget, Input | TextArea):
+            event.widget.cursor_blink = False
 
     # --- keys that all screens have -----------------------------------------------------------------------------------
 

@@ -24,10 +24,16 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.screens.footer import leave_out
-from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
+from ladechat.screens.view import (
+    ConversationView,
+    commands,
+    copied_selection,
+    welcome,
+)
 from ladechat.session.replay import Player, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
+from ladechat.widgets.later import Frames
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.search_line import SearchLine
 from ladechat.widgets.seek_bar import SeekBar
@@ -67,6 +73,7 @@ class ReplayScreen(Screen[None]):
         for event in recording.events:
             steps.append(steps[-1] + isinstance(event, Step))
         self._steps_before = steps
+        self._frames = Frames(self, self.show_due)
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
@@ -86,13 +93,13 @@ class ReplayScreen(Screen[None]):
         self.query_one("#sliders").disabled = True  # they show what was, and move nothing
         for notice in self.recording.notices:
             self.notify(notice, severity="warning", timeout=10)
-        self.set_interval(1 / FRAMES_PER_SECOND, self.show_due)
+        self._frames.due()
         self.call_after_refresh(gc.enable)
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
     def show_due(self) -> None:
-        """Show what is due by the clock."""
+        """Show what is due by the clock, and go on with it while time goes on."""
         if self.is_running:
             first = self.player.position
             self._show(self.player.due(self._clock()), first)
@@ -146,6 +153,15 @@ class ReplayScreen(Screen[None]):
         self._transport.fraction = player.position / len(self.recording.events)
         ended = player.at_end and self.recording.closed
         self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
+        if player.playing:
+            self._frames.go_on()
+
+    def on_descendant_focus(self) -> None:
+        """The line to search in takes the keys."""
+        self.view.show_searching(self._search.has_focus)
+
+    def on_descendant_blur(self) -> None:
+        """It may have given them back."""
         self.view.show_searching(self._search.has_focus)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
@@ -164,6 +180,7 @@ class ReplayScreen(Screen[None]):
 
     def action_pause(self) -> None:
         """Pause, or go on; at the end, from the beginning."""
+        self.show_due()  # time goes on from now, not from where it stopped
         playing = not self.player.playing
         if playing and self.player.at_end:
             self.go(0)

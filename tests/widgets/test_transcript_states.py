@@ -203,9 +203,7 @@ def _shown(transcript: Transcript) -> list[Strip]:
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "ladechat.widgets.transcript.FORMATTING_SECONDS", 1000.0
-        )  # only where a sequence says that it is due
+        patch.setattr("ladechat.widgets.transcript.FORMATTING_SECONDS", 1000.0)  # or when it is due
         stage = Stage()
         yield stage
         stage.close()
