@@ -24,7 +24,7 @@ from ladechat.bench.machine import describe
 RESULTS = Path(__file__).with_name("results") / "idle.json"
 SIZE = (120, 40)
 QUESTION = "How does lookahead decoding work?"
-SPACE, END, ENTER, RECORD = b" ", b"\x1b[F", b"\r", b"\x1b[18~"
+SPACE, END, ENTER = b" ", b"\x1b[F", b"\r"
 SECONDS_TO_SETTLE = 3.0
 """Without a frame: messages have gone, and so has what was to be done a little later."""
 BAR = 0.003
@@ -87,8 +87,8 @@ def in_chat(terminal: Terminal) -> None:
 
 
 def paused(terminal: Terminal) -> None:
-    """A replay that was paused in the middle of its answer."""
-    terminal.wait_for("pass 9")
+    """A replay that was paused."""
+    terminal.wait_for("▶")
     terminal.type(SPACE)
 
 
@@ -112,9 +112,9 @@ def race_finished(terminal: Terminal) -> None:
 
 def in_lessons(terminal: Terminal) -> None:
     """The first card has shown what it is about, and waits for the reader."""
-    terminal.wait_for("scene 1 of")
-    terminal.settle(SECONDS_TO_SETTLE)
+    terminal.wait_for("ready")
     terminal.type(ENTER)
+    terminal.wait_for("passes, ")
 
 
 def show(rows: list[dict[str, Any]]) -> None:

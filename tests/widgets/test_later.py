@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ladechat.widgets.later import call_later
+from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panel import Panel, Row
 from tests.widgets.hosting import Host, drawn, until
 
@@ -41,3 +41,28 @@ async def test_a_call_can_be_called_off() -> None:
         call_later(panel, 0.02, lambda: came.append("kept"))
         await until(pilot, lambda: bool(came))
         assert came == ["kept"]
+
+
+async def test_a_frame_is_drawn_at_once_after_a_pause_and_the_next_ones_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ladechat.widgets.later.SECONDS_BETWEEN_FRAMES", 0.2)
+    panel, told, drawn = Counter(), [0], []
+    frames = Frames(panel, lambda: drawn.append(told[0]))
+
+    def tell() -> None:
+        told[0] += 1
+        frames.due()
+
+    async with Host(panel).run_test() as pilot:
+        tell()
+        await pilot.pause()
+        assert drawn == [1], "it waits for no timer"
+        tell()
+        tell()
+        await until(pilot, lambda: len(drawn) == 2)
+        assert drawn == [1, 3]
+        frames.due(1000)
+        tell()
+        await until(pilot, lambda: len(drawn) == 3)
+        assert drawn == [1, 3, 4]
