@@ -13,6 +13,7 @@ from typing import Any
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.events import DescendantFocus, Event, Key
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
@@ -22,7 +23,7 @@ from textual.widgets import Input, TextArea
 
 from ladechat.catalog import BUNDLED
 from ladechat.clipboard import keep
-from ladechat.garbage import collect_what_is_new
+from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
@@ -52,6 +53,7 @@ from ladechat.session.replay import Recording
 from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
 from ladechat.widgets.flow import safe
+from ladechat.widgets.later import call_later
 from ladechat.widgets.markdown_blocks import listings_of
 from ladechat.widgets.message_line import Message
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
@@ -62,6 +64,9 @@ SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning":
 """How long a message is shown, unless a key, a click or another screen takes it away."""
 SECONDS_BEFORE_KEYS = 1.0
 """Key presses do not dismiss a message in its first second."""
+
+
+SECONDS_BEFORE_FREEING = 0.3
 
 
 class LadechatApp(App[int], inherit_bindings=False):
@@ -199,6 +204,22 @@ class LadechatApp(App[int], inherit_bindings=False):
             which = f", block {place} of {places[-1]}" if places[1:] else ""
             listing = listings[int(place) - 1]
             self.copy_to_clipboard(listing.code, f"{listing.described} copied{which}")
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the uppermost screen, and free it when the one below has been drawn."""
+        closing = super().pop_screen()
+        self._free_when_closed(closing)
+        return closing
+
+    def _free_when_closed(self, closing: AwaitComplete) -> None:
+        then = self._free_closed if closing.is_done else partial(self._free_when_closed, closing)
+        call_later(self, SECONDS_BEFORE_FREEING, then)
+
+    def _free_closed(self) -> None:
+        """Free closed screens. Those that watched an attribute of the app, Textual lets go of when that is set anew."""
+        self.mutate_reactive(LadechatApp.palette)
+        self.mutate_reactive(LadechatApp.said)
+        free_what_was_closed()
 
     async def action_quit(self) -> None:
         """Leave."""

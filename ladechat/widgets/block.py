@@ -1,9 +1,9 @@
 """One message of the conversation: folded if it is a long question, formatted if it is an answer and that is wanted."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
+from msgspec.structs import replace
 from textual.selection import Selection
 
 from ladechat.widgets.cells import printable
@@ -45,7 +45,7 @@ class Block:
         """
         if self.foldable:
             first = 0
-        head = [Line([(self.name, Ink("user" if self.kind == "user" else "label"))])] if self.name else []
+        head = [Line(((self.name, Ink("user" if self.kind == "user" else "label")),))] if self.name else []
         place = len(head) + first if first else 0
         text = self._text_lines()[first:]
         self.lines[place:] = [*head[place:], *(_indented(line) for line in text), Line()]
@@ -59,9 +59,9 @@ class Block:
             return lines
         hidden = lines[FOLDED_LINES:]
         if not self.folded:
-            return [*lines, Line([(f"↑ fold · {HOW_TO_FOLD}", Ink("muted"))], copied="")]
+            return [*lines, Line(((f"↑ fold · {HOW_TO_FOLD}", Ink("muted")),), copied="")]
         more = f"… {len(hidden)} more lines · {HOW_TO_FOLD}"
-        return [*lines[:FOLDED_LINES], Line([(more, Ink("muted"))], copied="".join(map(_copied, hidden)))]
+        return [*lines[:FOLDED_LINES], Line(((more, Ink("muted")),), copied="".join(map(_copied, hidden)))]
 
     @property
     def foldable(self) -> bool:
@@ -149,7 +149,7 @@ def folded_at(blocks: Iterable[Block], place: int) -> Block | None:
 
 
 def _indented(line: Line) -> Line:
-    return replace(line, runs=[(" " * INDENT, PLAIN), *line.runs])
+    return replace(line, runs=((" " * INDENT, PLAIN), *line.runs))
 
 
 def _copied(line: Line) -> str:

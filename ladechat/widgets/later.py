@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from time import monotonic
 
+from textual.message_pump import MessagePump
 from textual.widget import Widget
 
 FRAMES_PER_SECOND = 32
@@ -13,7 +14,7 @@ SECONDS_BETWEEN_FRAMES = 0.8 / FRAMES_PER_SECOND
 """At least: less than between two writes of the engine, so that what comes a little early is drawn as it comes."""
 
 
-def call_later(widget: Widget, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
+def call_later(widget: MessagePump, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
     """Call `callback` among the widget's messages in so many seconds; `cancel` what is returned to call it off.
 
     `Widget.set_timer` skips a tick that it is late for, even its only one: where the machine paused for longer than

@@ -74,13 +74,18 @@ class Said:
         return formatted and bool(self.messages) and self.messages[-1].kind == "model"
 
 
+class Beside(App[None]):
+    """Conversations side by side."""
+
+    CSS = "Screen { layout: horizontal; }"
+
+
 class Stage:
     """One app for all sequences, which takes as long to start as many of them."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
-        app = App[None]()
-        app.CSS = "Screen { layout: horizontal; }"
+        app = Beside()
         self._running = app.run_test(size=(2 * WIDTHS[-1], HEIGHT))
         self._pilot: Pilot[None] = self.run(self._running.__aenter__())
 
