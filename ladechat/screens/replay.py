@@ -1,5 +1,6 @@
 """The replay: a recording in place of an engine."""
 
+import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +42,8 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
 QUESTION_CELLS = 60
+EVENTS_FREED_AT_ONCE = 500
+"""In about a millisecond."""
 PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
 """What the keys of the replay alone do: letters, and keys that move the cursor of a text."""
 WHOLE_FOOTER_CELLS = 88
@@ -95,6 +98,13 @@ class ReplayScreen(Screen[None]):
             self.notify(notice, severity="warning", timeout=10)
         self._frames.due()
         self.call_after_refresh(gc.enable)
+
+    async def on_unmount(self) -> None:
+        """Over a chat, let go of the recording bit by bit: to free all of a long one at once takes a second."""
+        events = [] if self._alone else self.recording.events
+        while events:
+            del events[-EVENTS_FREED_AT_ONCE:]
+            await asyncio.sleep(0)
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
