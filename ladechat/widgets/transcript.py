@@ -1,8 +1,6 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
-from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
@@ -20,6 +18,7 @@ from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.block import INDENT, Block, Kind, answers_in, folded_at
+from ladechat.widgets.blocks import Blocks
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.find import last_said
 from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
@@ -77,9 +76,7 @@ class Transcript(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._formatting = Seldom(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
-        self._blocks: list[Block] = []
-        self._starts: list[int] = []
-        """Where the lines of each block begin. How many it shows it knows alone."""
+        self._blocks = Blocks()
         self._strips: dict[int, Strip] = {}
         self._wrapped_width = 0
         self._marked: tuple[int, int] | None = None
@@ -95,13 +92,12 @@ class Transcript(ScrollView, can_focus=True):
         if not self._wrapped_width:  # mounted in the middle of a session, a widget may have its size without being told
             self.on_resize()
         self._formatting.at_once_if_waiting()
-        self._starts.append(self._height)
-        self._blocks.append(Block(kind, name, self._text_width, formatted=self._shows_formatted))
+        self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
         self._update_last()
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
-        block = self._blocks[-1]
+        block = self._blocks.last
         place = block.append([(text, ink)])
         if self._shows_formatted:
             self._format()
@@ -113,9 +109,9 @@ class Transcript(ScrollView, can_focus=True):
 
         An answer whose beginning is missing from a recording begins with them.
         """
-        if not self._blocks or self._blocks[-1].kind != "model":
+        if not self._blocks or self._blocks.last.kind != "model":
             self.start("model")
-        place = self._blocks[-1].append(
+        place = self._blocks.last.append(
             [
                 (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token)))
                 for step in steps
@@ -129,7 +125,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def answers(self) -> Iterator[str]:
         """The answers as the model wrote them, without notices in the middle of them; the last one first."""
-        return answers_in(self._blocks)
+        return answers_in(list(self._blocks))
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """Add a notice of the program."""
@@ -149,32 +145,22 @@ class Transcript(ScrollView, can_focus=True):
         """Forget all but the first `blocks` messages and notices."""
         if blocks < len(self._blocks):
             self._formatting.cancel()  # the last block alone waits for it
-            del self._blocks[blocks:], self._starts[blocks:]
+            self._blocks.keep(blocks)
             self._update_last()
 
     @property
     def lines(self) -> list[Line]:
         """All lines, from the first message on."""
-        return [line for block in self._blocks for line in block.lines]
-
-    @property
-    def _height(self) -> int:
-        """How many lines there are."""
-        return self._starts[-1] + len(self._blocks[-1].lines) if self._blocks else 0
-
-    def _line(self, y: int) -> Line:
-        """A line of the conversation."""
-        number = bisect_right(self._starts, y) - 1
-        return self._blocks[number].lines[y - self._starts[number]]
+        return self._blocks.lines
 
     def _update_last(self, place: int = 0) -> None:
         """Draw the last message anew, from its line `place` on, and take over how many lines there are."""
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
-        start, height = (self._starts[-1] if self._starts else 0) + place, self.virtual_size.height
+        start, height = self._blocks.last_start + place, self.virtual_size.height
         for y in range(start, height):
             self._strips.pop(y, None)
-        if self._height == height:  # nothing scrolls, and no mark comes or goes
+        if self._blocks.height == height:  # nothing scrolls, and no mark comes or goes
             self.refresh_lines(start, height - start)
         else:
             self._grow()
@@ -184,7 +170,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _grow(self) -> None:
         """Take over the number of lines. With a scrollbar there, more of them need no new layout of the screen."""
-        size, room = Size(self._wrapped_width, self._height), self.container_size.height
+        size, room = Size(self._wrapped_width, self._blocks.height), self.container_size.height
         if size.height >= self.virtual_size.height > room:
             self.set_reactive(Widget.virtual_size, size)
             self.vertical_scrollbar.window_virtual_size = size.height
@@ -204,7 +190,7 @@ class Transcript(ScrollView, can_focus=True):
         self._relay()
 
     def _format(self) -> None:
-        self._blocks[-1].show_formatted(self._shows_formatted)
+        self._blocks.last.show_formatted(self._shows_formatted)
         self._update_last()
 
     def action_fold(self) -> None:
@@ -234,9 +220,9 @@ class Transcript(ScrollView, can_focus=True):
 
     def _relay(self) -> None:
         """Count the lines of all messages anew."""
-        *self._starts, _ = accumulate((len(block.lines) for block in self._blocks), initial=0)
+        self._blocks.count_anew()
         self._redraw()
-        self.virtual_size = Size(self._wrapped_width, self._height)
+        self.virtual_size = Size(self._wrapped_width, self._blocks.height)
 
     @property
     def follows_end(self) -> bool:
@@ -274,7 +260,7 @@ class Transcript(ScrollView, can_focus=True):
             pad = self.rich_style
             return strip_of([Segment(" " * left, pad), Segment(shown, style)], width, pad)
         place = self.scroll_offset.y + y
-        if place >= self._height:
+        if place >= self._blocks.height:
             return Strip.blank(width, self.rich_style)
         selection = self.text_selection
         if selection is not None:
@@ -286,7 +272,7 @@ class Transcript(ScrollView, can_focus=True):
         return self._strips[place]
 
     def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
-        base, line = self.rich_style, self._line(place)
+        base, line = self.rich_style, self._blocks.line(place)
         runs = (Segment(text, base + self._style(ink)) for text, ink in line.runs)
         segments = list(Segment.simplify(runs))
         span = selection.get_span(place) if selection else None
@@ -317,7 +303,7 @@ class Transcript(ScrollView, can_focus=True):
             self._followed = self.follows_end
             self.anchor(False)
         self._mark((turn, step))
-        place = self._last_marked()
+        place = self._blocks.last_where(self._shows_marked)
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
             self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
@@ -335,11 +321,6 @@ class Transcript(ScrollView, can_focus=True):
             self.watch_formatted()
         self._redraw()
 
-    def _last_marked(self) -> int | None:
-        """The last line with a token of the marked step."""
-        lines = self.lines
-        return next((y for y in range(len(lines) - 1, -1, -1) if self._shows_marked(lines[y])), None)
-
     def _shows_marked(self, line: Line) -> bool:
         return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in line.runs)
 
@@ -355,7 +336,7 @@ class Transcript(ScrollView, can_focus=True):
         if (folded := folded_at(self._blocks, y)) is not None:
             self._fold([folded])
             return
-        ink = ink_at(self._line(y), offset.x) if y < self._height else PLAIN
+        ink = ink_at(self._blocks.line(y), offset.x) if y < self._blocks.height else PLAIN
         if ink.kind == "step":
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
@@ -365,12 +346,11 @@ class Transcript(ScrollView, can_focus=True):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
-        parts = (block.selected(selection, start) for start, block in zip(self._starts, self._blocks, strict=True))
-        return "".join(parts), "\n"
+        return self._blocks.selected(selection), "\n"
 
     def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
         """The last place of a text in the last message, or in any question or answer; None where it is not shown."""
-        return last_said(self._blocks if anywhere else self._blocks[-1:], self._height, text)
+        return last_said(list(self._blocks)[0 if anywhere else -1 :], self._blocks.height, text)
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 from textual.pilot import Pilot
+from textual.selection import Selection
 from textual.strip import Strip
 
 from ladechat.protocol import Step
@@ -24,6 +25,7 @@ HEIGHT = 60
 WIDTHS = (20, 40)
 PIECES = ("# Pools\n\n", "**n-grams** ", "of a pass\n", "- one\n", "\n", "`code` ", "漢字 ", "```\nlist", "\n```\n")
 LONG_QUESTION = "\n".join(f"line {number}" for number in range(LINES_BEFORE_FOLDING + 1))
+ALL = Selection(None, None)
 OPERATIONS = st.one_of(
     st.tuples(st.just("ask"), st.sampled_from(("**Why?**", LONG_QUESTION))),
     st.tuples(st.just("answer"), st.none()),
@@ -106,11 +108,12 @@ class Stage:
         other = await self._new(said.width)
         last = _tell(other, said)
         start = last if said.may_wait else len(other.lines)
-        assert one.lines[:start] == other.lines[:start]
+        assert _written(one)[:start] == _written(other)[:start]
         one._formatting.at_once_if_waiting()
         self._find(said, one, other)
         await self._pilot.pause()
-        assert one.lines == other.lines
+        assert _written(one) == _written(other)
+        assert one.get_selection(ALL) == other.get_selection(ALL)
         assert one.virtual_size.height == other.virtual_size.height == len(other.lines)
         if len(other.lines) < HEIGHT:
             assert _shown(one) == _shown(other)
@@ -199,6 +202,10 @@ def _tell_message(transcript: Transcript, message: Message) -> None:
             transcript.add(part)
         else:
             transcript.add_steps(part)
+
+
+def _written(transcript: Transcript) -> list[tuple[object, ...]]:
+    return [(line.runs, line.joint, line.copied) for line in transcript.lines]
 
 
 def _shown(transcript: Transcript) -> list[Strip]:
