@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -10,14 +10,7 @@ from ladechat.garbage import collect_everything, collect_rarely, collect_what_is
 from ladechat.widgets.block import Block
 from ladechat.widgets.flow import Ink
 
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    thresholds, callbacks = gc.get_threshold(), list(gc.callbacks)
-    yield
-    gc.callbacks[:] = callbacks
-    gc.set_threshold(*thresholds)
-    gc.unfreeze()
+pytestmark = pytest.mark.usefixtures("garbage_as_before")
 
 
 class Circle:

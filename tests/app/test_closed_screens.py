@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +29,6 @@ TIMES = 3
 
 
 @pytest.fixture
-def as_before() -> Iterator[None]:
-    thresholds, callbacks = gc.get_threshold(), list(gc.callbacks)
-    yield
-    gc.callbacks[:] = callbacks
-    gc.set_threshold(*thresholds)
-    gc.unfreeze()
-
-
-@pytest.fixture
 def recording(tmp_path: Path) -> Recording:
     events = [event for number in (1, 2) for event in (Asked(turn=number, text="Why?"), *turn(number, steps=6))]
     return Recording.read(write(tmp_path / "talk.jsonl", *map(encode, stream(*events))))
@@ -60,7 +51,7 @@ def lessons(recording: Recording) -> Screen[Any]:
     return LearnScreen(session, Progress())
 
 
-@pytest.mark.usefixtures("as_before")
+@pytest.mark.usefixtures("garbage_as_before")
 @pytest.mark.parametrize("new_screen", [replay, race, side_by_side, lessons])
 async def test_what_was_opened_and_closed_is_gone(
     recording: Recording, new_screen: Callable[[Recording], Screen[Any]]

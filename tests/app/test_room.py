@@ -146,7 +146,7 @@ async def test_messages_are_whole_and_cover_nothing() -> None:
 
 
 async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", math.inf)
+    monkeypatch.setattr("ladechat.screens.app_messages.SECONDS_BEFORE_KEYS", math.inf)
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await wait_until(pilot, lambda: stage.activity == "ready")
@@ -157,7 +157,7 @@ async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pyte
         assert shown(stage) == ["second", "first"], "nobody has read them yet"
         stage.screen.notify("third")
         assert shown(stage) == ["third"]
-        monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", 0.0)
+        monkeypatch.setattr("ladechat.screens.app_messages.SECONDS_BEFORE_KEYS", 0.0)
         await pilot.press("b")
         assert shown(stage) == [] and stage.prompt == "ab"
 

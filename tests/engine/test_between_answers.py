@@ -1,8 +1,6 @@
 """What an engine does between two answers: what an earlier turn has left is freed."""
 
-import gc
 import weakref
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,14 +11,6 @@ from ladechat.garbage import collect_rarely
 from ladechat.protocol import Stop
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    thresholds = gc.get_threshold()
-    yield
-    gc.set_threshold(*thresholds)
-    gc.unfreeze()
-
-
 class Circle:
     """Refers to itself, as a decoder does whose drafters know it."""
 
@@ -28,6 +18,7 @@ class Circle:
         self.itself = self
 
 
+@pytest.mark.usefixtures("garbage_as_before")
 def test_what_was_in_use_between_two_answers_is_freed_when_it_no_longer_is() -> None:
     service: Any = SimpleNamespace(
         texts=SimpleNamespace(learn=lambda _: iter(())), loaded=SimpleNamespace(vocabulary=0)
