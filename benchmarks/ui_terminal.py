@@ -57,6 +57,11 @@ class Terminal:
         )
         os.close(inner)
 
+    @property
+    def process(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def type(self, keys: str | bytes) -> None:
         """Type keys."""
         os.write(self._outer, keys.encode() if isinstance(keys, str) else keys)
@@ -101,9 +106,7 @@ class Terminal:
 
     def cpu_seconds(self) -> float:
         """What the program has used of a core until now, without its children (Linux alone tells)."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        user, system = fields[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.process)
 
     def close(self) -> None:
         """Leave the program, which ends its engine too; kill one that does not leave."""
@@ -133,6 +136,24 @@ class Terminal:
 def _take_terminal() -> None:
     """In the program's process: make the terminal on its standard input the one that it belongs to."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def cpu_seconds(process: int) -> float:
+    """What a process has used of a core until now (Linux alone tells)."""
+    user, system = _stat(process)[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that a process has started, and those that they have, as far as they run."""
+    lists = Path(f"/proc/{process}/task").glob("*/children")
+    children = [int(child) for each in lists for child in each.read_text(encoding="ascii").split()]
+    return [*children, *(each for child in children for each in children_of(child))]
+
+
+def _stat(process: int) -> list[str]:
+    """The fields of a process from its state on."""
+    return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
 
 def frames(written: bytes) -> int:

@@ -2,31 +2,31 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from time import monotonic
 from typing import Any
 
 # Textual reads it when it is imported. At its 60 frames a second a key in the prompt may wait 33 ms, for two of them;
 # at 240 half of all letters are there after 8 ms. What an engine sends is drawn `FRAMES_PER_SECOND` times a second.
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
-from textual.app import App, SystemCommand
-from textual.events import Event, Key
-from textual.notifications import SeverityLevel
+from textual.app import SystemCommand
+from textual.await_complete import AwaitComplete
+from textual.events import DescendantFocus
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.timer import Timer
+from textual.widgets import Input, TextArea
 
 from ladechat.catalog import BUNDLED
 from ladechat.clipboard import keep
-from ladechat.garbage import collect_what_is_new
+from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
 from ladechat.protocol import Settings
+from ladechat.screens.app_messages import AppWithMessages
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.command_search import CommandSearch
 from ladechat.screens.explain import TOO_FAST, ExplainScreen
@@ -50,20 +50,17 @@ from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
-from ladechat.widgets.flow import safe
+from ladechat.widgets.later import call_later
 from ladechat.widgets.markdown_blocks import listings_of
-from ladechat.widgets.message_line import Message
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
-SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
-"""How long a message is shown, unless a key, a click or another screen takes it away."""
-SECONDS_BEFORE_KEYS = 1.0
-"""Key presses do not dismiss a message in its first second."""
+SECONDS_BEFORE_FREEING = 0.3
+"""After a screen was closed: the one below is drawn first."""
 
 
-class LadechatApp(App[int], inherit_bindings=False):
+class LadechatApp(AppWithMessages, inherit_bindings=False):
     """One screen at a time, in one look.
 
     Args:
@@ -80,8 +77,6 @@ class LadechatApp(App[int], inherit_bindings=False):
     VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012 - as above
 
     palette: reactive[Palette] = reactive(Palette)
-    said: reactive[tuple[Message, ...]] = reactive(())
-    """The messages that are shown now."""
 
     def __init__(
         self,
@@ -93,9 +88,6 @@ class LadechatApp(App[int], inherit_bindings=False):
         self._opening = opening
         self._session = session
         self._settings_file = settings_file
-        self._said_at = self._said_until = 0.0
-        self._key_since = False
-        self._forgetting: Timer | None = None
 
     def get_default_screen(self) -> Screen[None]:
         """The opening screen, laid out for its size from the first frame on; Textual would do so after it."""
@@ -116,6 +108,11 @@ class LadechatApp(App[int], inherit_bindings=False):
         """However the app ends, the engine ends first, and then the recording."""
         if self._session is not None:
             await self._session.close()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """No cursor blinks: where nothing happens, nothing is drawn."""
+        if isinstance(event.widget, Input | TextArea):
+            event.widget.cursor_blink = False
 
     # --- keys that all screens have -----------------------------------------------------------------------------------
 
@@ -194,6 +191,22 @@ class LadechatApp(App[int], inherit_bindings=False):
             listing = listings[int(place) - 1]
             self.copy_to_clipboard(listing.code, f"{listing.described} copied{which}")
 
+    def pop_screen(self) -> AwaitComplete:
+        """Close the uppermost screen, and free it when the one below has been drawn."""
+        closing = super().pop_screen()
+        self._free_when_closed(closing)
+        return closing
+
+    def _free_when_closed(self, closing: AwaitComplete) -> None:
+        then = self._free_closed if closing.is_done else partial(self._free_when_closed, closing)
+        call_later(self, SECONDS_BEFORE_FREEING, then)
+
+    def _free_closed(self) -> None:
+        """Free closed screens. Those that watched an attribute of the app, Textual lets go of when that is set anew."""
+        self.mutate_reactive(LadechatApp.palette)
+        self.mutate_reactive(LadechatApp.said)
+        free_what_was_closed()
+
     async def action_quit(self) -> None:
         """Leave."""
         self.exit(0)
@@ -205,45 +218,6 @@ class LadechatApp(App[int], inherit_bindings=False):
             yield from screen.commands()
 
     # --- for all screens ----------------------------------------------------------------------------------------------
-
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = False,
-    ) -> None:
-        """Show a message for a while. Replaces messages shown before the last key press; newer ones stay above.
-
-        Names of files and errors in it steer nothing.
-        """
-        if self._key_since:
-            self.clear_notifications()
-        now, new = monotonic(), Message(safe(message), severity)
-        self.said = (*(old for old in self.said if old != new), new)
-        self._key_since, self._said_at = False, now
-        self._said_until = max(self._said_until, now + (SECONDS_TO_READ[severity] if timeout is None else timeout))
-        self._forget_after(self._said_until - now)
-
-    def clear_notifications(self) -> None:
-        """Show no message any more."""
-        self.said, self._said_until = (), 0.0
-        self._forget_after(None)
-
-    def _forget_after(self, seconds: float | None) -> None:
-        if self._forgetting is not None:
-            self._forgetting.stop()
-        self._forgetting = None if seconds is None else self.set_timer(seconds, self.clear_notifications)
-
-    async def on_event(self, event: Event) -> None:
-        """A key takes messages away, and then does what it is for."""
-        if isinstance(event, Key) and not event.is_forwarded:
-            self._key_since = True
-            if monotonic() - self._said_at >= SECONDS_BEFORE_KEYS:
-                self.clear_notifications()
-        await super().on_event(event)
 
     def copy_to_clipboard(self, text: str, said: str = "Sent to the clipboard") -> None:
         """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file; and say so."""

@@ -1,12 +1,14 @@
 """What every test runs with: no network, no settings of the person who runs them, no clock over hypothesis."""
 
+import gc
 import os
 import random
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ladechat.garbage import collect_seldom
+from ladechat.garbage import collect_rarely
 
 # A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -35,7 +37,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_collection_finish() -> None:
     """What was imported and collected is never garbage: no test spends its time on looking through it."""
-    collect_seldom()
+    collect_rarely()
 
 
 @pytest.hookimpl(trylast=True)
@@ -49,6 +51,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """The long run takes as many examples as hypothesis does by itself."""
     settings.load_profile("short" if config.option.markexpr == "not full" else "full")
+
+
+@pytest.fixture
+def garbage_as_before() -> Iterator[None]:
+    """After the test garbage is looked for as before it, and still not in what was imported and collected."""
+    thresholds, callbacks = gc.get_threshold(), list(gc.callbacks)
+    yield
+    gc.callbacks[:] = callbacks
+    gc.set_threshold(*thresholds)
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

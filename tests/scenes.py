@@ -94,7 +94,7 @@ def selected() -> Scene:
     async def prepare(pilot: Pilot[int]) -> None:
         await scene.prepare(pilot)
         transcript = pilot.app.query_one(Transcript)
-        first = next(y for y, line in enumerate(transcript._lines) if line.text.strip().startswith("The n-gram"))
+        first = next(y for y, line in enumerate(transcript.lines) if line.text.strip().startswith("The n-gram"))
         pilot.app.screen.selections = {transcript: Selection(Offset(6, first), Offset(30, first + 3))}
 
     return Scene(scene.app, prepare)

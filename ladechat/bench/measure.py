@@ -7,7 +7,7 @@ from typing import TypeVar
 from ladechat.bench.methods import Answer, Method
 from ladechat.bench.prompts import Prompt
 from ladechat.decoder.step import Limits
-from ladechat.garbage import collect_seldom
+from ladechat.garbage import collect_rarely
 
 Round = dict[str, list[Answer]]
 """What each method, by name, answered to each prompt."""
@@ -24,9 +24,9 @@ def measure(
 ) -> list[Round]:
     """Measure `rounds` rounds over all prompts, after a warm-up over the first of each kind, which does not count.
 
-    Garbage is collected as seldom as in an engine. `tick` is called after every answer; there are `answers_in_all`.
+    Garbage is collected as rarely as in an engine. `tick` is called after every answer; there are `answers_in_all`.
     """
-    collect_seldom()
+    collect_rarely()
     _round(methods, _first_of_each_kind(prompts), limits, 0, tick)
     return [_round(methods, prompts, limits, number, tick) for number in range(rounds)]
 

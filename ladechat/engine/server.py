@@ -2,6 +2,7 @@
 
 import contextlib
 import faulthandler
+import gc
 import sys
 import time
 import traceback
@@ -27,7 +28,7 @@ from ladechat.engine.loading_events import STAGES, LoadingReport, ready
 from ladechat.engine.pace import Pace
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
-from ladechat.garbage import collect_seldom
+from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
@@ -147,7 +148,7 @@ def _serve_model(
         search_layers(service, layer_search, report, lambda: inbox.stop_came, stream.emit)
     stream.emit(ready(service))
     prepare(service, stream.emit)
-    collect_seldom()
+    collect_rarely()
     Engine(service, stream, inbox, pool).run()
     return 0
 
@@ -198,7 +199,7 @@ class Engine:
             if ends_the_process(error):
                 raise
             traceback.print_exc()
-        collect_seldom()
+        gc.collect()  # in a few ms: model and libraries are left out
         return self._inbox.wait()
 
     def stop_wanted(self) -> bool:

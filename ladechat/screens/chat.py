@@ -1,5 +1,6 @@
 """The chat: questions to an engine, its answers, and the keys for both."""
 
+import asyncio
 import gc
 import math
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
+from textual.widgets import TextArea
 
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
@@ -26,7 +28,7 @@ from ladechat.screens.recordings import Recordings
 from ladechat.screens.session_screen import STOP_FIRST
 from ladechat.screens.slash_commands import SlashCommands
 from ladechat.screens.typing_anywhere import TypingAnywhere
-from ladechat.screens.view import FRAMES_PER_SECOND, commands
+from ladechat.screens.view import commands
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
@@ -34,13 +36,15 @@ from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.state import State
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.key_footer import KeyFooter
-from ladechat.widgets.later import call_later
+from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
+SECONDS_TO_LISTEN = 1.0
+"""Between two looks whether an engine that should send something does."""
 RACE_OPTIONS = (
     "/race takes a question and no options. For those, type in the shell: "
     'ladechat race --decoders lookahead,medusa "What is a token?"'
@@ -94,6 +98,8 @@ class ChatScreen(
         self._opened = opened
         self._quit_next = False
         self._warned = False
+        self._frames = Frames(self, self._frame)
+        self._listening: asyncio.TimerHandle | None = None
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -102,13 +108,13 @@ class ChatScreen(
 
     def on_mount(self) -> None:
         self._session.listener = self._session.model_listener = self
+        self._session.changed = self._frames.due
         self.view.presenter.begin(self._session.wished)
         self._show_recording()
         if self._history is not None:
             self._prompt.remember(self._history.read())
         self._open(self._opened)
-        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
-        self.set_interval(1.0, self.check_silence)
+        self._frames.due()
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
@@ -122,15 +128,33 @@ class ChatScreen(
             self._session.frame()
             self._show_pace()
             self._show_search()
+            self._check_silence_later()
+
+    @on(TextArea.Changed, "#prompt")
+    def _show_keys(self) -> None:
+        """Which keys act hangs on whether something is typed."""
+        self._frames.due()
+
+    def on_resize(self) -> None:
+        """In the footer there is room for others."""
+        self._frames.due()
+
+    def _check_silence_later(self) -> None:
+        if self._listening is None and self._session.most_silence is not None:
+            self._listening = call_later(self, SECONDS_TO_LISTEN, self.check_silence)
 
     def check_silence(self) -> None:
-        """Say so when the engine should have sent something, and has not for long."""
+        """Say so when the engine should have sent something, and has not for long; and look again later."""
+        if self._listening is not None:
+            self._listening.cancel()
+            self._listening = None
         seconds = self._session.stuck_for()
         if seconds is not None:
             self.view.presenter.warn(f"no word from the engine for {seconds:.0f} s · F5 starts it again")
         elif self._warned:
             self.view.presenter.warn("")
         self._warned = seconds is not None
+        self._check_silence_later()
 
     # --- what the session says ----------------------------------------------------------------------------------------
 

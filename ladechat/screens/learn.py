@@ -22,10 +22,11 @@ from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
 from ladechat.screens.lesson_hint import acts, hint, reminder
 from ladechat.screens.lesson_sliders import change_by, setting_of
-from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
+from ladechat.screens.view import commands, copied_selection
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.state import State
 from ladechat.widgets.key_footer import KeyFooter
+from ladechat.widgets.later import Frames
 from ladechat.widgets.lens_panel import LensPanel
 from ladechat.widgets.lesson_box import LessonBox
 from ladechat.widgets.lesson_panels import LessonPanels
@@ -77,6 +78,7 @@ class LearnScreen(Screen[None]):
         self._stepped_at = 0.0
         self._seen: tuple[object, ...] = ()
         self._reminded = False
+        self._frames = Frames(self, self._frame)
         self.lesson = self._new_lesson()
 
     def compose(self) -> ComposeResult:
@@ -92,10 +94,11 @@ class LearnScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self._session.listener = self
+        self._session.changed = self._frames.due
         self._presenter.begin(self._session.wished)
         self.watch(self.app, "palette", self._show_palette)
         self._show_card()
-        self.set_interval(1 / FRAMES_PER_SECOND, self._frame)
+        self._frames.due()
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
@@ -176,7 +179,10 @@ class LearnScreen(Screen[None]):
             session.ask(lesson.scene.question)
         elif lesson.wants_step:
             now = time.monotonic()
-            if lesson.hurried or now - self._stepped_at >= 1 / STEPS_PER_SECOND:
+            wait = 0.0 if lesson.hurried else self._stepped_at + 1 / STEPS_PER_SECOND - now
+            if wait > 0:
+                self._frames.due(wait)
+            else:
                 self._stepped_at = now
                 lesson.step_asked_for()
                 session.take_step()
@@ -248,6 +254,8 @@ class LearnScreen(Screen[None]):
             self._place_focus()
             self._say_whether_paused()
             self.refresh_bindings()
+        if (lesson.wants_question or lesson.wants_step) and self._session.state is not State.ENDED:
+            self._frames.due()
 
     def _say_whether_paused(self) -> None:
         """In the status line, while an answer is under way."""

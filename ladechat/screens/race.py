@@ -18,7 +18,7 @@ from textual.screen import Screen
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
-from ladechat.screens.view import FRAMES_PER_SECOND, commands, copied_selection
+from ladechat.screens.view import commands, copied_selection
 from ladechat.session.comparing import Comparison
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Lane, Track
@@ -27,6 +27,7 @@ from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.lane import LaneHead, Lanes, LaneView, Standing
+from ladechat.widgets.later import Frames
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel, Row
 from ladechat.widgets.seek_bar import SeekBar
@@ -91,6 +92,7 @@ class RaceScreen(Screen[None]):
         self._lanes: list[LaneView] = []
         self._measured: asyncio.Task[None] | None = None
         self._stop: asyncio.Task[None] | None = None
+        self._frames = Frames(self, self.frame)
 
     def compose(self) -> ComposeResult:
         yield self._question
@@ -105,7 +107,7 @@ class RaceScreen(Screen[None]):
         self._question.say(safe(" ".join(self.race.question.split())))
         self._transport.focus()
         self.watch(self.app, "palette", self._show_palette)
-        self.set_interval(1 / FRAMES_PER_SECOND, self.frame)
+        self._frames.due()
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
@@ -142,6 +144,7 @@ class RaceScreen(Screen[None]):
             self._body.share_width()
         if self._measuring is not None:
             self._show_measuring(self._measuring)
+            self._frames.go_on()
         elif self.track is None:
             self._begin()
         else:
@@ -199,6 +202,8 @@ class RaceScreen(Screen[None]):
             view.head.standing = _standing(lane, done[number], place, fraction, track.clock)
         self._show_place(track)
         self._say(track)
+        if track.playing:
+            self._frames.go_on()
 
     def _place(self, number: int, done: list[int]) -> str:
         """Whether a lane leads, or how it came in."""
@@ -255,6 +260,7 @@ class RaceScreen(Screen[None]):
     def action_pause(self) -> None:
         """Pause, or go on; at the end, from the start."""
         if self.track is not None:
+            self.track.advance(self._clock())  # time goes on from now, not from where it stopped
             if self.track.at_end:
                 self.track.restart()
             else:
@@ -285,6 +291,7 @@ class RaceScreen(Screen[None]):
     def action_restart(self) -> None:
         """From the start again."""
         if self.track is not None:
+            self.track.advance(self._clock())
             self.track.restart()
             self._show()
 

@@ -25,12 +25,13 @@ from ladechat.protocol import (
 )
 from ladechat.screens.footer import leave_out
 from ladechat.screens.reading_on import read_on
-from ladechat.screens.view import FRAMES_PER_SECOND, ConversationView, commands, copied_selection, welcome
+from ladechat.screens.view import ConversationView, commands, copied_selection, welcome
 from ladechat.session.player import Player
 from ladechat.session.replay import NotRead, Recording
 from ladechat.widgets.answer_steps import NEVER_KNOWN, StepPointedAt
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.key_footer import KeyFooter
+from ladechat.widgets.later import Frames
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.search_line import SearchLine
 from ladechat.widgets.seek_bar import SeekBar
@@ -72,6 +73,7 @@ class ReplayScreen(Screen[None]):
         self._wanted: Callable[[], None] | None = None
         self._notices_shown = 0
         self._reading: Worker[None] | None = None
+        self._frames = Frames(self, self.show_due)
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
@@ -90,7 +92,7 @@ class ReplayScreen(Screen[None]):
         self.view.show_recording(False)
         self.query_one("#sliders").disabled = True  # they show what was, and move nothing
         self._show_notices()
-        self.set_interval(1 / FRAMES_PER_SECOND, self.show_due)
+        self._frames.due()
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
@@ -110,6 +112,7 @@ class ReplayScreen(Screen[None]):
         self._show_notices()
         if self._wanted is not None:
             self._when_read(self._wanted)
+        self._frames.due()  # the bar shows how much has been read
 
     def _when_read(self, action: Callable[[], None]) -> None:
         """Go to a place of the recording: now, or as soon as it has been read."""
@@ -129,7 +132,7 @@ class ReplayScreen(Screen[None]):
     # --- showing ------------------------------------------------------------------------------------------------------
 
     def show_due(self) -> None:
-        """Show what is due by the clock."""
+        """Show what is due by the clock, and go on with it while time goes on."""
         if self.is_running:
             first = self.player.position
             self._show(self.player.due(self._clock()), first)
@@ -186,6 +189,15 @@ class ReplayScreen(Screen[None]):
         self._transport.fraction, self._transport.known = player.fraction, self.recording.share
         ended = player.at_end and self.recording.closed
         self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
+        if player.playing:
+            self._frames.go_on()
+
+    def on_descendant_focus(self) -> None:
+        """The line to search in takes the keys."""
+        self.view.show_searching(self._search.has_focus)
+
+    def on_descendant_blur(self) -> None:
+        """It may have given them back."""
         self.view.show_searching(self._search.has_focus)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
@@ -205,6 +217,7 @@ class ReplayScreen(Screen[None]):
     def action_pause(self) -> None:
         """Pause, or go on; at the end, from the beginning."""
         self._wanted = None
+        self.show_due()  # time goes on from now, not from where it stopped
         playing = not self.player.playing
         if playing and self.player.at_end:
             self.go(0)

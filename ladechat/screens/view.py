@@ -24,8 +24,6 @@ from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 
-FRAMES_PER_SECOND = 32
-"""As often as the engine writes steps."""
 WELCOME = (
     "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
     "anyway.\n"

@@ -139,13 +139,16 @@ class EngineSession(SessionEngines):
             CannotContinue: it cannot.
         """
         self._send(self.conversation.go_on(self._eos_ids))
+        self.changed()
 
     def ask_later(self, text: str) -> None:
         """Ask as soon as no other question waits."""
         self._queue.append(text)
+        self.changed()
 
     def take_back_waiting(self) -> str | None:
         """Take the last question that waits out of the queue; None if none waits."""
+        self.changed()
         return self._queue.pop() if self._queue else None
 
     def stop(self) -> None:
@@ -221,10 +224,12 @@ class EngineSession(SessionEngines):
         else:
             self._record(event)
             self._unseen.append(event)
+            self.changed()
 
     def _ended(self, why: str | None) -> None:
         self._end_race()
         self._show_all()
+        self.changed()
         if why is not None:
             hint = RESTART_HINT
             if self.state is State.DOWNLOADING:
@@ -251,6 +256,7 @@ class EngineSession(SessionEngines):
         self._record(event, own=True)
         self._unseen.append(event)
         self._show_all()
+        self.changed()
 
     def _show_all(self) -> None:
         events, self._unseen = self._unseen, []

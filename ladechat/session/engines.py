@@ -1,6 +1,7 @@
 """The engine of a session: started, told what the user wants, and replaced by another."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from msgspec.structs import asdict, replace
@@ -45,12 +46,14 @@ class SessionEngines(ABC):
         state: see `State`.
         wished: the settings that the user wants; the next engine starts with them.
         pace: the pace that the user wants.
+        changed: called when there are events to show, or something else of the session may be another than it was.
     """
 
     def __init__(self, new_engine: NewEngine, settings: Settings) -> None:
         self.state = State.STARTING
         self.wished = settings
         self.pace = ViewerPace()
+        self.changed: Callable[[], None] = lambda: None
         self._new_engine = new_engine
         self._run = EngineRun(new_engine(settings), self._came, self._ended)
         self._trial: ModelTrial | None = None
@@ -136,12 +139,16 @@ class SessionEngines(ABC):
 
     def stuck_for(self) -> float | None:
         """Seconds of silence of an engine that should have sent something; None while all is well, as in a pause."""
-        limit = SILENCE_SECONDS.get(self.state)
-        if self.state is State.READY and (self.asking or self.racing):
-            limit = SILENCE_SECONDS[State.ANSWERING]
+        return self._run.silent_for(self.most_silence)
+
+    @property
+    def most_silence(self) -> float | None:
+        """How many seconds the engine may be silent; None where nothing is expected of it."""
         if self.pace.paused and self.asking and not self.racing and self.state in (State.READY, State.ANSWERING):
-            limit = None
-        return self._run.silent_for(limit)
+            return None
+        if self.state is State.READY and (self.asking or self.racing):
+            return SILENCE_SECONDS[State.ANSWERING]
+        return SILENCE_SECONDS.get(self.state)
 
     # --- a race in this engine ----------------------------------------------------------------------------------------
 
@@ -218,6 +225,7 @@ class SessionEngines(ABC):
         self._end_trial()
         self._trial = ModelTrial(model, new_engine, self._settings_for(model), self._take_model, self._refuse_model)
         self._trial.run.start()
+        self.changed()
         return True
 
     @property
@@ -230,6 +238,7 @@ class SessionEngines(ABC):
         if self._trial is not None:
             self._run.end_other(self._trial.run)
             self._trial = None
+            self.changed()
 
     def _settings_for(self, model: str) -> Settings:
         """The settings for another model. It begins with its own first decoder where the one that decodes now was the
@@ -292,6 +301,7 @@ class SessionEngines(ABC):
             self._run.restart_silence()
             if not self.racing:
                 self._run.send(pace.command())
+            self.changed()
 
     def take_step(self) -> None:
         """One step of a paused answer."""
@@ -306,3 +316,4 @@ class SessionEngines(ABC):
 
     def _move(self, trigger: Trigger) -> None:
         self.state = following(self.state, trigger)
+        self.changed()

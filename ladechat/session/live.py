@@ -28,7 +28,6 @@ from ladechat.session.order import Order
 
 SECONDS_TO_LEAVE = 3.0
 """How long an engine may take to end after `shutdown` before it is killed."""
-SECONDS_TO_LOOK_AGAIN = 0.02
 BYTES_OF_A_LOG = 1_000_000
 LOGS_KEPT = 10
 """Each engine has a log of its own, so that two at once do not write into one file."""
@@ -65,17 +64,16 @@ class LiveEngine:
 
     async def start(self) -> None:
         """Start the process. It is ready when it says so."""
-        self._process = await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        transport, pipes = await loop.subprocess_exec(
+            lambda: _Pipes(MAX_LINE_BYTES, loop),
             *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=MAX_LINE_BYTES,
             start_new_session=True,  # Ctrl+C in the terminal is for the UI, which then says what it wants
         )
+        self._process = asyncio.subprocess.Process(transport, pipes, loop)
         self.log = self._logs / f"engine-{datetime.now():%Y%m%d-%H%M%S}-{self._process.pid}.log"
         self._draining = asyncio.create_task(self._drain())
-        self._ending = asyncio.create_task(_end_of(self._process))
+        self._ending = asyncio.create_task(_end_of(self._process, pipes))
         self._started.set()
 
     async def send(self, command: Command) -> None:
@@ -210,13 +208,24 @@ def _left_out(error: ProtocolError, after: Event) -> Failed:
     return Failed(code="internal", message=message, hint=hint, seq=after.seq, t=after.t)
 
 
-async def _end_of(process: asyncio.subprocess.Process) -> None:
-    """Wait until a process has ended, then kill the rest of its group.
+class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
+    """The pipes of a process, as asyncio has them; and an event for its end.
 
     asyncio's own `wait` also waits for every other process that holds one of the pipes.
     """
-    while process.returncode is None:  # noqa: ASYNC110 - asyncio has no event for it
-        await asyncio.sleep(SECONDS_TO_LOOK_AGAIN)
+
+    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit, loop)
+        self.ended = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.ended.set()
+
+
+async def _end_of(process: asyncio.subprocess.Process, pipes: _Pipes) -> None:
+    """Wait until a process has ended, then kill the rest of its group."""
+    await pipes.ended.wait()
     _kill_group_of(process)
 
 

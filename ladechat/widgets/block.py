@@ -1,9 +1,9 @@
 """One message of the conversation: folded if it is a long question, formatted if it is an answer and that is wanted."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
+from msgspec.structs import replace
 from textual.selection import Selection
 
 from ladechat.widgets.cells import printable
@@ -25,17 +25,17 @@ class Block:
     Attributes:
         written: its text as it was given.
         folded: whether a long question shows its first lines only.
-        lines: the name, the text indented below it, and an empty line.
+        lines: what is shown of it: the name, the text indented below it, and an empty line.
     """
 
-    def __init__(self, kind: Kind, name: str, width: int) -> None:
+    def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
         self.kind = kind
         self.name = printable(name) if name else ""
         self.written = ""
         self.folded = kind == "user"
         self._parts: list[tuple[str, Ink]] = []
         self._flow = Flow(width)
-        self._formatted: Formatted | None = None
+        self._formatted = Formatted(width) if formatted and kind == "model" else None
         self.lines: list[Line] = []
         self._lay_out()
 
@@ -43,9 +43,9 @@ class Block:
         """Put `lines` together anew, where only what is behind the first lines of the text has changed: an answer that
         grows is not gone through from its start. The place of the first line that may have changed.
         """
-        if self._formatted is not None or self.foldable:
+        if self.foldable:
             first = 0
-        head = [Line([(self.name, Ink("user" if self.kind == "user" else "label"))])] if self.name else []
+        head = [Line(((self.name, Ink("user" if self.kind == "user" else "label")),))] if self.name else []
         place = len(head) + first if first else 0
         text = self._text_lines()[first:]
         self.lines[place:] = [*head[place:], *(_indented(line) for line in text), Line()]
@@ -59,9 +59,9 @@ class Block:
             return lines
         hidden = lines[FOLDED_LINES:]
         if not self.folded:
-            return [*lines, Line([(f"↑ fold · {HOW_TO_FOLD}", Ink("muted"))], copied="")]
+            return [*lines, Line(((f"↑ fold · {HOW_TO_FOLD}", Ink("muted")),), copied="")]
         more = f"… {len(hidden)} more lines · {HOW_TO_FOLD}"
-        return [*lines[:FOLDED_LINES], Line([(more, Ink("muted"))], copied="".join(map(_copied, hidden)))]
+        return [*lines[:FOLDED_LINES], Line(((more, Ink("muted")),), copied="".join(map(_copied, hidden)))]
 
     @property
     def foldable(self) -> bool:
@@ -70,6 +70,8 @@ class Block:
 
     def append(self, parts: Sequence[tuple[str, Ink]]) -> int:
         """Add texts at the end, in one go. A message begins with its first visible character.
+
+        Formatted, it shows them from the next `show_formatted` on.
 
         Returns:
             The place of the first line that may have changed.
@@ -81,7 +83,8 @@ class Block:
                 coming.append((shown, ink))
         self.written += "".join(text for text, _ in parts)
         self._parts += coming
-        return self._lay_out(self._flow.extend(coming))
+        first = self._flow.extend(coming)
+        return self._lay_out(first) if self._formatted is None else len(self.lines)
 
     def wrap(self, width: int) -> None:
         """Wrap everything anew."""
@@ -146,7 +149,7 @@ def folded_at(blocks: Iterable[Block], place: int) -> Block | None:
 
 
 def _indented(line: Line) -> Line:
-    return replace(line, runs=[(" " * INDENT, PLAIN), *line.runs])
+    return replace(line, runs=((" " * INDENT, PLAIN), *line.runs))
 
 
 def _copied(line: Line) -> str:

@@ -1,8 +1,9 @@
 """Text in several inks, wrapped at words, growing at its end without being wrapped again from the start."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
+
+import msgspec
 
 from ladechat.widgets.cells import cell_len, cell_size, joins_left, printable
 
@@ -39,8 +40,8 @@ Markup = Literal[
 """What formatted text is made of. A `mark` is not part of what was written: a bullet, the frame of a listing."""
 
 
-class Ink(NamedTuple):
-    """What a stretch of text is.
+class Ink(msgspec.Struct, frozen=True, gc=False):
+    """What a stretch of text is. Like a line it is not looked through for garbage: a conversation has very many.
 
     Attributes:
         kind: "answer" is an answer whose steps are not known.
@@ -73,8 +74,7 @@ class Origin(Protocol):
         ...
 
 
-@dataclass
-class Line:
+class Line(msgspec.Struct, gc=False):
     """One line of the screen.
 
     Attributes:
@@ -83,10 +83,10 @@ class Line:
         origin: of a line that shows a text in another form than it was written in.
     """
 
-    runs: list[Run] = field(default_factory=list)
+    runs: tuple[Run, ...] = ()
     joint: str = "\n"
     copied: str | None = None
-    origin: Origin | None = field(default=None, compare=False)
+    origin: Origin | None = None
 
     @property
     def text(self) -> str:
@@ -140,7 +140,7 @@ def wrap(runs: Iterable[Run], width: int, *, words: bool = True) -> list[Line]:
     while True:
         end, following = _line_end(characters, start, width, words)
         gap = "".join(character for character, _ in characters[end:following])
-        lines.append(Line(_as_runs(characters[start:end]), joint=gap))
+        lines.append(Line(tuple(_as_runs(characters[start:end])), joint=gap))
         if following >= len(characters):
             if gap:  # a space that has no room: it stands between this line and what will come
                 lines.append(Line())

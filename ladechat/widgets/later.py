@@ -1,19 +1,65 @@
-"""A call after a while that always comes, be the program ever so late."""
+"""Calls after a while: one that comes however late the program is, frames, and what takes long."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from time import monotonic
 
+from textual.message_pump import MessagePump
 from textual.widget import Widget
 
+FRAMES_PER_SECOND = 32
+"""As often as the engine writes steps."""
+SECONDS_BETWEEN_FRAMES = 0.8 / FRAMES_PER_SECOND
+"""At least: less than between two writes of the engine, so that what comes a little early is drawn as it comes."""
 
-def call_later(widget: Widget, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
+
+def call_later(widget: MessagePump, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
     """Call `callback` among the widget's messages in so many seconds; `cancel` what is returned to call it off.
 
     `Widget.set_timer` skips a tick that it is late for, even its only one: where the machine paused for longer than
     `seconds` while that timer started, a panel would wait forever.
     """
     return asyncio.get_running_loop().call_later(seconds, widget.call_next, callback)
+
+
+class Frames:
+    """Draws when there is something to draw: at once after a pause, and after that not too often. Else nothing runs.
+
+    Args:
+        widget: among whose messages it is drawn.
+        draw: what draws.
+    """
+
+    def __init__(self, widget: Widget, draw: Callable[[], object]) -> None:
+        self._widget, self._draw = widget, draw
+        self._drawn_at = -math.inf
+        self._due_at = math.inf
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def due(self, seconds: float = 0.0) -> None:
+        """Draw in so many seconds, or as soon after that as may be; all that comes until then is in the same frame."""
+        now = monotonic()
+        due_at = max(now + seconds, self._drawn_at + SECONDS_BETWEEN_FRAMES)
+        if due_at < self._due_at:
+            self.cancel()
+            self._due_at = due_at
+            self._waiting = call_later(self._widget, due_at - now, self._frame)
+
+    def go_on(self) -> None:
+        """Draw the next frame of what moves by itself."""
+        self.due(1 / FRAMES_PER_SECOND)
+
+    def cancel(self) -> None:
+        """Draw no more what is due now."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._waiting, self._due_at = None, math.inf
+
+    def _frame(self) -> object:
+        self._waiting, self._due_at = None, math.inf
+        self._drawn_at = monotonic()
+        return self._draw()
 
 
 class Seldom:

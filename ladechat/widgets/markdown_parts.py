@@ -43,7 +43,7 @@ class Paragraph:
         for number, line in enumerate(wrap(self.runs, max(width - before, 1), words=self.words)):
             prefix = rest if number else first
             origin = Place(self, at, sum(len(text) for text, _ in prefix))
-            shown.append(Line([*prefix, *line.runs], line.joint, origin=origin))
+            shown.append(Line((*prefix, *line.runs), line.joint, origin=origin))
             at += len(line.text) + len(line.joint)
         return shown
 

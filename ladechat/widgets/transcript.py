@@ -18,6 +18,7 @@ from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.block import INDENT, Block, Kind, answers_in, folded_at
+from ladechat.widgets.blocks import Blocks
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.find import last_said
 from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
@@ -75,9 +76,7 @@ class Transcript(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._formatting = Seldom(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
-        self._blocks: list[Block] = []
-        self._lines: list[Line] = []
-        self._last_start = 0
+        self._blocks = Blocks()
         self._strips: dict[int, Strip] = {}
         self._wrapped_width = 0
         self._marked: tuple[int, int] | None = None
@@ -93,25 +92,26 @@ class Transcript(ScrollView, can_focus=True):
         if not self._wrapped_width:  # mounted in the middle of a session, a widget may have its size without being told
             self.on_resize()
         self._formatting.at_once_if_waiting()
-        self._blocks.append(Block(kind, name, self._text_width))
-        self._last_start = len(self._lines)
-        self._update_last(self._last_start)
+        self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
+        self._update_last()
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
-        block = self._blocks[-1]
+        block = self._blocks.last
         place = block.append([(text, ink)])
-        block.show_formatted(self._shows_formatted)
-        self._update_last(self._last_start + (0 if self._shows_formatted else place))
+        if self._shows_formatted:
+            self._format()
+        else:
+            self._update_last(place)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
         """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between.
 
         An answer whose beginning is missing from a recording begins with them.
         """
-        if not self._blocks or self._blocks[-1].kind != "model":
+        if not self._blocks or self._blocks.last.kind != "model":
             self.start("model")
-        place = self._blocks[-1].append(
+        place = self._blocks.last.append(
             [
                 (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token)))
                 for step in steps
@@ -121,11 +121,11 @@ class Transcript(ScrollView, can_focus=True):
         if self._shows_formatted:
             self._formatting.soon()
         else:
-            self._update_last(self._last_start + place)
+            self._update_last(place)
 
     def answers(self) -> Iterator[str]:
         """The answers as the model wrote them, without notices in the middle of them; the last one first."""
-        return answers_in(self._blocks)
+        return answers_in(list(self._blocks))
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """Add a notice of the program."""
@@ -134,10 +134,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def clear(self) -> None:
         """Forget everything."""
-        self._formatting.cancel()
-        self._blocks.clear()
-        self._last_start = 0
-        self._update_last(0)
+        self.keep(0)
 
     @property
     def blocks(self) -> int:
@@ -146,22 +143,24 @@ class Transcript(ScrollView, can_focus=True):
 
     def keep(self, blocks: int) -> None:
         """Forget all but the first `blocks` messages and notices."""
-        self._formatting.cancel()
-        going = sum(len(block.lines) for block in self._blocks[blocks:])
-        del self._blocks[blocks:]
-        kept = len(self._lines) - going
-        self._last_start = kept - len(self._blocks[-1].lines) if self._blocks else 0
-        self._update_last(self._last_start)
+        if blocks < len(self._blocks):
+            self._formatting.cancel()  # the last block alone waits for it
+            self._blocks.keep(blocks)
+            self._update_last()
 
-    def _update_last(self, start: int) -> None:
-        """Take over the lines of the last message, from the line `start` of the conversation on."""
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, from the first message on."""
+        return self._blocks.lines
+
+    def _update_last(self, place: int = 0) -> None:
+        """Draw the last message anew, from its line `place` on, and take over how many lines there are."""
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
         at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
-        for y in range(start, len(self._lines)):
+        start, height = self._blocks.last_start + place, self.virtual_size.height
+        for y in range(start, height):
             self._strips.pop(y, None)
-        height = len(self._lines)
-        self._lines[start:] = self._blocks[-1].lines[start - self._last_start :] if self._blocks else []
-        if len(self._lines) == height:  # nothing scrolls, and no mark comes or goes
+        if self._blocks.height == height:  # nothing scrolls, and no mark comes or goes
             self.refresh_lines(start, height - start)
         else:
             self._grow()
@@ -171,7 +170,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def _grow(self) -> None:
         """Take over the number of lines. With a scrollbar there, more of them need no new layout of the screen."""
-        size, room = Size(self._wrapped_width, len(self._lines)), self.container_size.height
+        size, room = Size(self._wrapped_width, self._blocks.height), self.container_size.height
         if size.height >= self.virtual_size.height > room:
             self.set_reactive(Widget.virtual_size, size)
             self.vertical_scrollbar.window_virtual_size = size.height
@@ -191,8 +190,8 @@ class Transcript(ScrollView, can_focus=True):
         self._relay()
 
     def _format(self) -> None:
-        self._blocks[-1].show_formatted(self._shows_formatted)
-        self._update_last(self._last_start)
+        self._blocks.last.show_formatted(self._shows_formatted)
+        self._update_last()
 
     def action_fold(self) -> None:
         """Open all long questions, or fold them if they are open."""
@@ -220,11 +219,10 @@ class Transcript(ScrollView, can_focus=True):
             self._relay()
 
     def _relay(self) -> None:
-        """Put the lines of all messages together anew."""
-        self._lines = [line for block in self._blocks for line in block.lines]
-        self._last_start = len(self._lines) - len(self._blocks[-1].lines) if self._blocks else 0
+        """Count the lines of all messages anew."""
+        self._blocks.count_anew()
         self._redraw()
-        self.virtual_size = Size(self._wrapped_width, len(self._lines))
+        self.virtual_size = Size(self._wrapped_width, self._blocks.height)
 
     @property
     def follows_end(self) -> bool:
@@ -262,7 +260,7 @@ class Transcript(ScrollView, can_focus=True):
             pad = self.rich_style
             return strip_of([Segment(" " * left, pad), Segment(shown, style)], width, pad)
         place = self.scroll_offset.y + y
-        if place >= len(self._lines):
+        if place >= self._blocks.height:
             return Strip.blank(width, self.rich_style)
         selection = self.text_selection
         if selection is not None:
@@ -274,14 +272,14 @@ class Transcript(ScrollView, can_focus=True):
         return self._strips[place]
 
     def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
-        base = self.rich_style
-        runs = (Segment(text, base + self._style(ink)) for text, ink in self._lines[place].runs)
+        base, line = self.rich_style, self._blocks.line(place)
+        runs = (Segment(text, base + self._style(ink)) for text, ink in line.runs)
         segments = list(Segment.simplify(runs))
         span = selection.get_span(place) if selection else None
         if span is not None:
             start, end = span
             chosen = self.get_component_rich_style("transcript--selected")
-            segments = restyle(segments, start, len(self._lines[place].text) if end == -1 else end, chosen)
+            segments = restyle(segments, start, len(line.text) if end == -1 else end, chosen)
         return strip_of(segments, width, base).apply_offsets(0, place)
 
     def _style(self, ink: Ink) -> Style:
@@ -305,7 +303,7 @@ class Transcript(ScrollView, can_focus=True):
             self._followed = self.follows_end
             self.anchor(False)
         self._mark((turn, step))
-        place = next((y for y in range(len(self._lines) - 1, -1, -1) if self._shows_marked(y)), None)
+        place = self._blocks.last_where(self._shows_marked)
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
             self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
@@ -323,8 +321,8 @@ class Transcript(ScrollView, can_focus=True):
             self.watch_formatted()
         self._redraw()
 
-    def _shows_marked(self, y: int) -> bool:
-        return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in self._lines[y].runs)
+    def _shows_marked(self, line: Line) -> bool:
+        return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in line.runs)
 
     def on_click(self, event: events.Click) -> None:
         """A click on a token points at its step, one below a long question opens or folds it.
@@ -338,7 +336,7 @@ class Transcript(ScrollView, can_focus=True):
         if (folded := folded_at(self._blocks, y)) is not None:
             self._fold([folded])
             return
-        ink = ink_at(self._lines[y], offset.x) if y < len(self._lines) else PLAIN
+        ink = ink_at(self._blocks.line(y), offset.x) if y < self._blocks.height else PLAIN
         if ink.kind == "step":
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
@@ -348,16 +346,11 @@ class Transcript(ScrollView, can_focus=True):
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
-        parts: list[str] = []
-        first = 0
-        for block in self._blocks:
-            parts.append(block.selected(selection, first))
-            first += len(block.lines)
-        return "".join(parts), "\n"
+        return self._blocks.selected(selection), "\n"
 
     def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
         """The last place of a text in the last message, or in any question or answer; None where it is not shown."""
-        return last_said(self._blocks if anywhere else self._blocks[-1:], len(self._lines), text)
+        return last_said(list(self._blocks)[0 if anywhere else -1 :], self._blocks.height, text)
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()

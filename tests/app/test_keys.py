@@ -305,7 +305,7 @@ async def test_ctrl_g_formats_answers_and_ctrl_n_opens_long_questions() -> None:
         transcript = stage.screen.view.transcript
 
         def shown(text: str) -> bool:
-            return any(text in line.text for line in transcript._lines)
+            return any(text in line.text for line in transcript.lines)
 
         assert shown("```python") and not shown("line 19")
         async with brings(lambda: not shown("```python") and shown("│ def guesses") and shown("line 19"), pilot):

@@ -248,7 +248,7 @@ async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> N
             return {panel.id for panel in room.screen.query(Panel) if panel.display} - {"lesson"}
 
         assert shown() == {WINDOW}
-        written = " ".join(line.text for line in room.screen.query_one(Transcript)._lines)
+        written = " ".join(line.text for line in room.screen.query_one(Transcript).lines)
         assert DAMAGED in " ".join(written.split())
         for width, height in ((120, 40), (200, 60)):
             async with brings(lambda: room.box.region.width and room.app.size.width == width, pilot):

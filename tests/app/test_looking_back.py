@@ -41,7 +41,7 @@ def marked(app: LadechatApp) -> str:
     transcript = app.query_one(Transcript)
     return "".join(
         text
-        for line in transcript._lines
+        for line in transcript.lines
         for text, ink in line.runs
         if ink.kind == "step" and (ink.turn, ink.step) == transcript._marked
     )
@@ -55,7 +55,7 @@ def said(stage: Stage, step: int) -> str:
 def place_of(app: LadechatApp, text: str) -> tuple[int, int]:
     """Column and line within the conversation of the latest token that is this text."""
     transcript = app.query_one(Transcript)
-    for y, line in reversed(list(enumerate(transcript._lines))):
+    for y, line in reversed(list(enumerate(transcript.lines))):
         column = transcript.styles.padding.left
         for run, _ in line.runs:
             if run == text:
@@ -233,7 +233,7 @@ async def test_of_a_conversation_from_an_earlier_session_a_click_says_that_its_s
         async with brings(lambda: "Old?" in stage.text, pilot):
             await pilot.press("enter")
         transcript = stage.app.query_one(Transcript)
-        kinds = [[ink.kind for _, ink in line.runs] for line in transcript._lines]
+        kinds = [[ink.kind for _, ink in line.runs] for line in transcript.lines]
         line = next(y for y, found in enumerate(kinds) if "answer" in found)
         async with brings(lambda: stage.notice == NEVER_KNOWN, pilot):
             await pilot.click(transcript, offset=(5, line + transcript.styles.padding.top))

@@ -217,7 +217,7 @@ async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words
         await room.measured(pilot)
         async with brings(lambda: room.steps[0] > 0, pilot):
             await pilot.press("end")
-        lines = [line.text for line in room.screen.query(LaneView)[0].transcript._lines]
+        lines = [line.text for line in room.screen.query(LaneView)[0].transcript.lines]
         assert lines[0].strip().startswith("The n-gram pool keeps what the window")
 
 

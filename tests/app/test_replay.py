@@ -170,7 +170,7 @@ def recording(recorded: Path) -> Recording:
 
 
 def text_of(app: LadechatApp) -> str:
-    return "\n".join(line.text for line in app.query_one(Transcript)._lines)
+    return "\n".join(line.text for line in app.query_one(Transcript).lines)
 
 
 async def test_space_pauses_and_goes_on_and_the_speed_is_shown_and_bounded(recording: Recording) -> None:

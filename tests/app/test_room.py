@@ -145,7 +145,7 @@ async def test_messages_are_whole_and_cover_nothing() -> None:
 
 
 async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", math.inf)
+    monkeypatch.setattr("ladechat.screens.app_messages.SECONDS_BEFORE_KEYS", math.inf)
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)
@@ -158,7 +158,7 @@ async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pyte
         stage.screen.notify("third")
         assert shown(stage) == ["third"]
         async with brings(lambda: shown(stage) == [] and stage.prompt == "ab", pilot):
-            monkeypatch.setattr("ladechat.app.SECONDS_BEFORE_KEYS", 0.0)
+            monkeypatch.setattr("ladechat.screens.app_messages.SECONDS_BEFORE_KEYS", 0.0)
             await pilot.press("b")
 
 

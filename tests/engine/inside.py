@@ -114,7 +114,7 @@ class Inside(Line):
 @contextlib.contextmanager
 def inside(folder: Path = DEMO, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> Iterator[Inside]:
     """An engine in this process, ended behind it. The garbage collection of the tests stays as it is."""
-    with patch.object(server, "collect_seldom", lambda: None):
+    with patch.object(server, "collect_rarely", lambda: None):
         engine = Inside(folder, settings, maps)
         try:
             yield engine

@@ -120,7 +120,7 @@ def test_a_mark_wears_the_ink_of_its_letter_also_when_another_step_brought_it() 
     flow = Flow(20)
     flow.append("e", one)
     flow.append("\u0301a", two)
-    assert flow.lines[-1].runs == [("e\u0301", one), ("a", two)]
+    assert flow.lines[-1].runs == (("e\u0301", one), ("a", two))
 
 
 def test_the_indent_of_code_is_kept() -> None:
@@ -133,9 +133,9 @@ def test_each_character_keeps_the_ink_of_its_piece_across_lines() -> None:
     flow = Flow(6)
     flow.append("ab cd", one)
     flow.append(" efgh", two)
-    assert [line.runs for line in flow.lines] == [[("ab cd", one)], [("efgh", two)]]
+    assert [line.runs for line in flow.lines] == [(("ab cd", one),), (("efgh", two),)]
     flow.append("ij", one)
-    assert flow.lines[-1].runs == [("efgh", two), ("ij", one)]
+    assert flow.lines[-1].runs == (("efgh", two), ("ij", one))
 
 
 def test_every_space_is_shown_as_a_space_as_wide_as_it_is() -> None:

@@ -88,13 +88,13 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
         chosen = transcript.get_selection(Selection(Offset(INDENT, 1), Offset(9, 5)))
         assert chosen is not None and chosen[0].rstrip() == question
         await pilot.click(transcript, offset=(5, 2))
-        assert len(transcript._lines) == 10
-        async with brings(lambda: len(transcript._lines) == 56, pilot):
+        assert transcript.virtual_size.height == 10
+        async with brings(lambda: transcript.virtual_size.height == 56, pilot):
             await pilot.click(transcript, offset=(5, 5))
         assert question in read(transcript)
-        async with brings(lambda: len(transcript._lines) == 10, pilot):
+        async with brings(lambda: transcript.virtual_size.height == 10, pilot):
             transcript.action_fold()
-        async with brings(lambda: len(transcript._lines) == 56, pilot):
+        async with brings(lambda: transcript.virtual_size.height == 56, pilot):
             transcript.action_fold()
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ladechat.widgets.later import call_later
+from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panel import Panel, Row
 from tests.waiting import brings
 from tests.widgets.hosting import Host, drawn
@@ -43,3 +43,26 @@ async def test_a_call_can_be_called_off() -> None:
             call_later(panel, 0.01, lambda: came.append("called off")).cancel()
             call_later(panel, 0.02, lambda: came.append("kept"))
         assert came == ["kept"]
+
+
+async def test_a_frame_is_drawn_at_once_after_a_pause_and_the_next_ones_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ladechat.widgets.later.SECONDS_BETWEEN_FRAMES", 1000)
+    panel, told, drawn = Counter(), [0], []
+    frames = Frames(panel, lambda: drawn.append(told[0]))
+
+    def tell() -> None:
+        told[0] += 1
+        frames.due()
+
+    async with Host(panel).run_test() as pilot:
+        async with brings(lambda: drawn == [1], pilot):
+            tell()
+        monkeypatch.setattr("ladechat.widgets.later.SECONDS_BETWEEN_FRAMES", 0.2)
+        async with brings(lambda: drawn == [1, 3], pilot):
+            tell()
+            tell()
+        async with brings(lambda: drawn == [1, 3, 4], pilot):
+            frames.due(1000)
+            tell()

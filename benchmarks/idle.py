@@ -1,0 +1,130 @@
+"""What the app takes while nothing happens: nobody types, no step comes, nothing moves.
+
+Run as `python -m benchmarks.idle [--seconds 60] [--only NAME …] [--write]`, on Linux; eight minutes. With `--write`
+the figures go into `benchmarks/results/idle.json`. Each screen is the real program on a pseudo terminal of 120 × 40,
+with the bundled model. What its processes have used of a core is read before and after: of the app, and of the engine
+with the process that watches over it.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ui_terminal import Terminal, children_of, cpu_seconds
+from ladechat.bench.machine import describe
+
+RESULTS = Path(__file__).with_name("results") / "idle.json"
+SIZE = (120, 40)
+QUESTION = "How does lookahead decoding work?"
+SPACE, END, ENTER = b" ", b"\x1b[F", b"\r"
+SECONDS_TO_SETTLE = 3.0
+"""Without a frame: messages have gone, and so has what was to be done a little later."""
+BAR = 0.003
+"""Of a core, at most."""
+
+Steps = Callable[[Terminal], None]
+
+
+def main() -> None:
+    """Measure each screen, print a table, and write the figures if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each screen")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these screens alone")
+    parser.add_argument("--write", action="store_true", help=f"into {RESULTS.name}")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, **{f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}}
+        recording = Path(folder) / "talk.ladechat.jsonl"
+        screens = {
+            "chat": (["--record", str(recording)], in_chat),
+            "replay, paused": (["replay", str(recording)], paused),
+            "replay, finished": (["replay", str(recording)], finished),
+            "race, paused": (["race", QUESTION, "--max-new-tokens", "24"], race_paused),
+            "race, finished": (["race", QUESTION, "--max-new-tokens", "24"], race_finished),
+            "lessons": (["learn"], in_lessons),
+        }
+        wanted = arguments.only or list(screens)
+        rows = [
+            {"screen": name, **measure(options, steps, environment, arguments.seconds)}
+            for name, (options, steps) in screens.items()
+            if name in wanted or name == "chat"  # which makes the recording
+        ]
+    report = {"machine": describe(), "screen": SIZE, "seconds": arguments.seconds, "rows": rows}
+    show(rows)
+    if arguments.write:
+        RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def measure(options: list[str], steps: Steps, environment: dict[str, str], seconds: float) -> dict[str, Any]:
+    """The shares of a core that the app and its engine take on the screen that `steps` lead to; and bytes written."""
+    terminal = Terminal([sys.executable, "-m", "ladechat", *options], environment, SIZE)
+    try:
+        steps(terminal)
+        terminal.settle(SECONDS_TO_SETTLE)
+        engine = children_of(terminal.process)
+        before = [cpu_seconds(terminal.process), sum(map(cpu_seconds, engine))]
+        written = terminal.listen(seconds)
+        after = [cpu_seconds(terminal.process), sum(map(cpu_seconds, engine))]
+    finally:
+        terminal.close()
+    app, engine_share = (round((end - start) / seconds, 5) for start, end in zip(before, after, strict=True))
+    return {"app": app, "engine": engine_share if engine else None, "written_bytes": len(written)}
+
+
+def in_chat(terminal: Terminal) -> None:
+    """A question has been answered."""
+    terminal.wait_for("Ask something")
+    terminal.type(f"{QUESTION}\r")
+    terminal.wait_for("tok/s")
+
+
+def paused(terminal: Terminal) -> None:
+    """A replay that was paused."""
+    terminal.wait_for("▶")
+    terminal.type(SPACE)
+
+
+def finished(terminal: Terminal) -> None:
+    """A replay at its end."""
+    terminal.wait_for("▶")
+    terminal.type(END)
+
+
+def race_paused(terminal: Terminal) -> None:
+    """A race that was paused."""
+    terminal.wait_for("▶ pass by pass")
+    terminal.type(SPACE)
+
+
+def race_finished(terminal: Terminal) -> None:
+    """A race at its end."""
+    terminal.wait_for("▶ pass by pass")
+    terminal.type(END)
+
+
+def in_lessons(terminal: Terminal) -> None:
+    """The first card has shown what it is about, and waits for the reader."""
+    terminal.wait_for("ready")
+    terminal.type(ENTER)
+    terminal.wait_for("passes, ")
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """The figures, each with its bar."""
+    table = Table("screen", "the app, of a core", "the engine", "bytes written", "bar")
+    for row in rows:
+        engine = "" if row["engine"] is None else f"{row['engine']:.2%}"
+        table.add_row(row["screen"], f"{row['app']:.2%}", engine, str(row["written_bytes"]), f"≤ {BAR:.1%}")
+    Console(width=None if sys.stdout.isatty() else 110).print(table)
+
+
+if __name__ == "__main__":
+    main()

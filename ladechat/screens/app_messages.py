@@ -1,0 +1,70 @@
+"""The messages of the app: shown for a while, on whichever screen is in front, until they were seen."""
+
+from collections.abc import Mapping
+from time import monotonic
+
+from textual.app import App
+from textual.events import Event, Key
+from textual.notifications import SeverityLevel
+from textual.reactive import reactive
+from textual.timer import Timer
+
+from ladechat.widgets.flow import safe
+from ladechat.widgets.message_line import Message
+
+SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
+"""How long a message is shown, unless a key, a click or another screen takes it away."""
+SECONDS_BEFORE_KEYS = 1.0
+"""Key presses do not dismiss a message in its first second."""
+
+
+class AppWithMessages(App[int], inherit_bindings=False):
+    """An app that says something now and then. `MessageLine` shows it."""
+
+    said: reactive[tuple[Message, ...]] = reactive(())
+    """The messages that are shown now."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said_at = self._said_until = 0.0
+        self._key_since = False
+        self._forgetting: Timer | None = None
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a message for a while. Replaces messages shown before the last key press; newer ones stay above.
+
+        Names of files and errors in it steer nothing.
+        """
+        if self._key_since:
+            self.clear_notifications()
+        now, new = monotonic(), Message(safe(message), severity)
+        self.said = (*(old for old in self.said if old != new), new)
+        self._key_since, self._said_at = False, now
+        self._said_until = max(self._said_until, now + (SECONDS_TO_READ[severity] if timeout is None else timeout))
+        self._forget_after(self._said_until - now)
+
+    def clear_notifications(self) -> None:
+        """Show no message any more."""
+        self.said, self._said_until = (), 0.0
+        self._forget_after(None)
+
+    def _forget_after(self, seconds: float | None) -> None:
+        if self._forgetting is not None:
+            self._forgetting.stop()
+        self._forgetting = None if seconds is None else self.set_timer(seconds, self.clear_notifications)
+
+    async def on_event(self, event: Event) -> None:
+        """A key takes messages away, and then does what it is for."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            self._key_since = True
+            if monotonic() - self._said_at >= SECONDS_BEFORE_KEYS:
+                self.clear_notifications()
+        await super().on_event(event)

@@ -1,0 +1,75 @@
+"""A screen that was closed is gone, with all that it showed, also where it was left out of the search for garbage."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from ladechat.garbage import collect_what_is_new
+from ladechat.lessons.progress import Progress
+from ladechat.protocol import Asked, Message, Settings, encode
+from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.race import RaceScreen
+from ladechat.screens.replay import ReplayScreen
+from ladechat.session.comparing import Comparison
+from ladechat.session.engine_session import EngineSession
+from ladechat.session.measuring import Measuring
+from ladechat.session.replay import Recording
+from ladechat.session.single_questions import SingleQuestions
+from tests.app.stage import Stage
+from tests.fake_engine import FakeEngine
+from tests.session.streams import stream, turn, write
+from tests.waiting import brings, until
+
+TIMES = 3
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    events = [event for number in (1, 2) for event in (Asked(turn=number, text="Why?"), *turn(number, steps=6))]
+    return Recording.read(write(tmp_path / "talk.jsonl", *map(encode, stream(*events))))
+
+
+def replay(recording: Recording) -> Screen[Any]:
+    return ReplayScreen(Recording.read(recording.path))
+
+
+def race(recording: Recording) -> Screen[Any]:
+    return RaceScreen(Measuring(FakeEngine(), [Message(role="user", content="Why?")]))
+
+
+def side_by_side(recording: Recording) -> Screen[Any]:
+    return RaceScreen(Comparison(recording, recording))
+
+
+def lessons(recording: Recording) -> Screen[Any]:
+    session = EngineSession(lambda _: FakeEngine(), Settings(), SingleQuestions(MOST_NEW_TOKENS, "demo"))
+    return LearnScreen(session, Progress())
+
+
+@pytest.mark.usefixtures("garbage_as_before")
+@pytest.mark.parametrize("new_screen", [replay, race, side_by_side, lessons])
+async def test_what_was_opened_and_closed_is_gone(
+    recording: Recording, new_screen: Callable[[Recording], Screen[Any]]
+) -> None:
+    stage = Stage()
+    async with stage.app.run_test() as pilot:
+        collect_what_is_new()
+        closed: list[weakref.ref[object]] = []
+        for _ in range(TIMES):
+            screen = new_screen(recording)
+            closed.append(weakref.ref(screen))
+            if isinstance(screen, ReplayScreen):
+                closed.append(weakref.ref(screen.recording))
+            async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
+                stage.app.push_screen(screen)
+            await pilot.press("end")
+            gc.collect()  # all of it is left out from here on
+            del screen
+            async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
+                await pilot.press("q", "escape")
+        await until(lambda: not any(screen() for screen in closed), pilot)
