@@ -287,8 +287,8 @@ def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
 
 def _context_length(config: Any) -> int:
     """The positions a model may use."""
-    longest = getattr(config, "max_position_embeddings", None) or FALLBACK_CONTEXT
-    return stretched_context(config, int(longest))
+    longest = int(getattr(config, "max_position_embeddings", None) or 0)
+    return stretched_context(config, longest if longest > 0 else FALLBACK_CONTEXT)
 
 
 def _unsupported(message: str) -> LoadError:

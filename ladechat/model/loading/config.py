@@ -13,7 +13,7 @@ SIZES = {
     "num_attention_heads": ("attention heads", 1),
     "hidden_size": ("numbers in a hidden state", 1),
     "vocab_size": ("tokens", 1),
-    "max_position_embeddings": ("positions", 0),
+    "max_position_embeddings": ("positions", -1),  # as XLNet says that it has no most
     "sliding_window": ("positions in a sliding window", 0),
 }
 """Entries that have to be whole numbers: what they count, and the least that can be."""
@@ -35,8 +35,8 @@ def read_config(folder: Path) -> Any:
     """
     config: Any = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     for part in {id(one): one for one in (config, config.get_text_config())}.values():
-        padding = getattr(part, "pad_token_id", None)
-        if isinstance(padding, int) and not -part.vocab_size <= padding < part.vocab_size:
+        padding, vocabulary = getattr(part, "pad_token_id", None), getattr(part, "vocab_size", None)
+        if isinstance(padding, int) and isinstance(vocabulary, int) and not -vocabulary <= padding < vocabulary:
             part.pad_token_id = None  # nothing is padded here, and torch refuses embeddings with such a place
     config._attn_implementation = None  # also of all parts
     config._experts_implementation = None
