@@ -33,8 +33,10 @@ class HiddenWorth:
 
     @property
     def row_seconds(self) -> float:
-        """What a pass takes longer for the rows of one slot."""
-        return self._rows.value
+        """What a pass takes longer for the rows of one slot. Never less than nothing, also where passes have become
+        faster than was expected of those without rows.
+        """
+        return max(0.0, self._rows.value)
 
     def carriers(self, leaf: NDArray[np.float64]) -> list[int]:
         """The slots that should carry rows in the next pass.
@@ -45,7 +47,7 @@ class HiddenWorth:
         if self._waiting:
             self._waiting -= 1
             return []
-        gain = leaf * self._saved.value - self._rows.value
+        gain = leaf * self._saved.value - self.row_seconds
         paying: list[int] = np.flatnonzero(gain > 0).tolist()
         if float(gain[paying].sum()) > self._rest:
             self._trial, self._pause = TRIAL, FIRST_PAUSE

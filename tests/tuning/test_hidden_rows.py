@@ -72,3 +72,12 @@ def test_what_is_shown_counts_the_rows_of_hidden_states_and_is_right_from_the_fi
     without = AdaptivePolicy(MadeUpCosts(free))
     step(without, [chain([THE, CAT], 0.9)], [THE, CAT])
     assert without.expectation.slots == 3 and without.expectation.besides < 0.1
+
+
+def test_passes_that_are_faster_than_was_measured_make_no_cost_negative() -> None:
+    """As where costs were measured while the machine was busy: an event with such a number would not be read."""
+    policy = AdaptivePolicy(MadeUpCosts(free))
+    proposals = [from_hidden([THE, CAT], 0.9, "rows")]
+    for _ in range(5):
+        step(policy, proposals, [NEVER], row_seconds=-0.9)
+        assert policy.decision.cost >= 1 and policy.expectation.besides >= 0
