@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ladechat.protocol import Configure, SettingsApplied
+from ladechat.protocol import Configure, SettingsApplied, Stop
 from tests.engine.inside import Inside, inside
 from tests.hostile_folder import HostileFolder
 from tests.waiting import wait_for
@@ -26,7 +26,8 @@ def running_engine() -> Iterator[Inside]:
 
 @pytest.fixture
 def engine(running_engine: Inside) -> Iterator[Inside]:
-    """An engine at full speed, with settings that are always the same."""
+    """An engine at full speed, with settings that are always the same, whatever a test before has left under way."""
+    running_engine.send(Stop())
     running_engine.go_on()
     running_engine.send(Configure(decoder="lookahead", parameters={"window": 5, "ngram": 3, "guesses": 5}))
     running_engine.until(SettingsApplied)
