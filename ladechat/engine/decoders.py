@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ladechat import catalog, registry
 from ladechat.decoder.draft_model import DraftModel, layers_of
@@ -15,7 +15,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.engine.sampling import sampling
 from ladechat.model.loading.trained_maps import Maps
-from ladechat.protocol import Decision, DecoderInfo, ExpectedTokens, PassCost, PolicyChoice, Settings, Value
+from ladechat.protocol import Configure, Decision, DecoderInfo, ExpectedTokens, PassCost, PolicyChoice, Settings, Value
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
@@ -107,6 +107,17 @@ class Decoders:
             self._made[name].configure(self.settings.parameters)
         if self._sampler is not None:
             self._sampler.sampling = self._sampling()
+
+    def change(self, change: Configure) -> None:
+        """Use the settings with what a change names, and no other parameters: those that were given before are known.
+
+        Those of `settings` have defaults among them, and another decoder has defaults of its own.
+
+        Raises:
+            RefusedSettings: there are no such settings; nothing has changed then.
+        """
+        named = {name: value for name, value in asdict(change).items() if value is not None}
+        self.apply(replace(self.settings, **{"parameters": {}, **named}))
 
     def _why_unusable(self, info: DecoderInfo) -> str | None:
         return registry.why_unusable(info, self._runner, self._maps.by_kind, self._maps.missing)

@@ -7,7 +7,8 @@ from ladechat import catalog, protocol
 from ladechat.engine.conversation import MessageTooLong, NothingToAnswer, RefusedByTemplate
 from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.loading_events import LoadingReport
-from ladechat.engine.turn import Emit, Service, save_memory
+from ladechat.engine.saving_memory import save_memory
+from ladechat.engine.turn import Emit, Service
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.loading.known_ids import UnknownToken, check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
@@ -66,4 +67,4 @@ def _attempt(work: Callable[[], None], service: Service, emit: Emit) -> None:
         if not used_up:
             emit(unexpected(error, turn=None, fatal=False))
     if used_up:  # only now: an error that is being handled holds the memory of its pass
-        save_memory(service, None, emit)
+        emit(*save_memory(service.loaded, service.decoders, None))

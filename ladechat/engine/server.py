@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import msgspec
-
 from ladechat import __version__, protocol
 from ladechat.engine.failures import (
     bad_command,
@@ -252,7 +250,7 @@ class Engine:
         while self._changes:
             change = self._changes.pop(0)  # first: whatever it provokes, it is not tried again
             try:
-                self._service.decoders.apply(_changed(self._service.decoders.settings, change))
+                self._service.decoders.change(change)
             except RefusedSettings as error:
                 emit(bad_command(error))
             else:
@@ -348,12 +346,3 @@ def _load(
     loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, Build(), maps)
     use_graphs(loaded.runner, loaded.model)
     return loaded
-
-
-def _changed(settings: Settings, change: Configure) -> Settings:
-    """The settings with what a change names, and no other parameters: the decoders know those that were given before.
-
-    Those of `settings` have defaults among them, and another decoder has defaults of its own.
-    """
-    named = {name: value for name, value in msgspec.structs.asdict(change).items() if value is not None}
-    return msgspec.structs.replace(settings, **{"parameters": {}, **named})

@@ -14,10 +14,11 @@ from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.beginning import history_trimmed, limit_of_answer, stopped_before_it_began
 from ladechat.engine.conversation import ChatFormat, Prompt
-from ladechat.engine.decoders import Decoders, decision_of, smaller
+from ladechat.engine.decoders import Decoders, decision_of
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
-from ladechat.engine.failures import ends_the_process, memory_used_up, passes_made_smaller, unexpected
+from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.interruptible import unless_stopped
+from ladechat.engine.saving_memory import save_memory
 from ladechat.engine.step_events import step_event
 from ladechat.engine.stop_text import StopText
 from ladechat.model.load import LoadedModel
@@ -143,20 +144,9 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
         if not out_of_memory:
             emit(unexpected(error, turn=command.turn, fatal=False))
     if out_of_memory:  # not before: while an error is handled, it holds all that the pass had allocated
-        if command.decoder is None:
-            save_memory(service, command.turn, emit)
-        else:  # the settings are not to blame for it
-            service.loaded.runner.save_memory()
-            emit(memory_used_up(command.turn, fatal=False))
+        own = command.decoder is not None
+        emit(*save_memory(service.loaded, service.decoders, command.turn, own_decoder=own))
     emit(turn.finished(reason))
-
-
-def save_memory(service: Service, turn: int | None, emit: Emit) -> None:
-    """After the memory was used up: free the cache, and give the next answers smaller passes."""
-    service.loaded.runner.save_memory()
-    service.decoders.apply(smaller(service.decoders.settings))
-    emit(passes_made_smaller(service.decoders.settings, turn))
-    emit(protocol.SettingsApplied(settings=service.decoders.settings))
 
 
 def _announce(turn: int, prompt: Prompt, limits: Limits, seed: int, service: Service, emit: Emit) -> None:
