@@ -1,6 +1,7 @@
 """Races between the answers of a chat, in its engine: the chat does not notice them, and no lane knows the chat."""
 
 import dataclasses
+import gc
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,6 @@ import msgspec
 import pytest
 import torch
 
-from ladechat.engine import server
 from ladechat.engine.server import Engine
 from ladechat.engine.turn import Service
 from ladechat.model.load import LoadedModel, load
@@ -49,7 +49,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
 @pytest.fixture(autouse=True)
 def _nothing_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PlainStepCost, "refresh", lambda *_: 0.0)
-    monkeypatch.setattr(server, "collect_seldom", lambda: None)
+    monkeypatch.setattr(gc, "collect", lambda: 0)  # many tests' objects: it would take most of the time
 
 
 class Chat:
