@@ -202,9 +202,9 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
         call_later(self, SECONDS_BEFORE_FREEING, then)
 
     def _free_closed(self) -> None:
-        """Free closed screens. Those that watched an attribute of the app, Textual lets go of when that is set anew."""
-        self.mutate_reactive(LadechatApp.palette)
-        self.mutate_reactive(LadechatApp.said)
+        """Free closed screens. Textual lets go of those that watched an attribute of the app only when that changes."""
+        for watchers in vars(self).get("__watchers", {}).values():
+            watchers[:] = [(who, callback) for who, callback in watchers if who.is_running]
         free_what_was_closed()
 
     async def action_quit(self) -> None:
