@@ -57,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def garbage_as_before() -> Iterator[None]:
     """After the test garbage is looked for as before it, and still not in what was imported and collected."""
     thresholds, callbacks = gc.get_threshold(), list(gc.callbacks)
+    gc.callbacks.clear()  # an app that ran in this process may have left its own
     yield
     gc.callbacks[:] = callbacks
     gc.set_threshold(*thresholds)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -113,7 +114,7 @@ def _model() -> LlamaForCausalLM:
 
 def _tokenizer_json() -> str:
     """The small SentencePiece-style tokenizer, with the beginning-of-text token in front, as Llama 2 has it."""
-    tokenizer = sentencepiece().backend_tokenizer
+    tokenizer = Tokenizer.from_str(sentencepiece().backend_tokenizer.to_str())  # others use that one
     tokenizer.post_processor = TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", tokenizer.token_to_id("<s>"))]
     )

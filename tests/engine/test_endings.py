@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_whatever_fails_before_the_first_answer_is_told_by_a_fatal_failure(
 def test_a_tokenizer_that_panics_costs_the_answer_and_not_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     written = Written()
     engine = object.__new__(Engine)
-    engine._service, engine._stream, engine._stop = None, written.stream, False  # type: ignore[assignment]  # not asked
+    engine._service, engine._stream, engine._stop = Mock(), written.stream, False
     engine._pace = Pace()
     monkeypatch.setattr("ladechat.engine.turn.answer", panic)
     engine._answer(Generate(turn=3, messages=[user("a")]))

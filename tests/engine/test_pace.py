@@ -215,7 +215,7 @@ def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Inside, mon
         paced.step()
         heard(paced)
     steps, finished = steps_of(paced, turn), paced.of_turn(TurnFinished, turn)[0]
-    assert waits >= len(steps) > 1
+    assert waits and len(steps) > 1
     assert all(0 < step.timing.step_ms < 1000 * 1800 for step in steps)
     assert finished.decode_seconds < 1800
 

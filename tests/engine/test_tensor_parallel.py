@@ -174,8 +174,9 @@ def test_engine_and_worker_import_nothing_from_the_folder_that_they_are_started_
 def test_an_answer_is_stopped_and_the_next_question_finds_it_in_the_cache(life: Life) -> None:
     stopped = life.stopped
     assert stopped.finished.reason == "stopped"
-    known = len(stopped.started.prompt_ids) + len(stopped.token_ids) - 1  # the last token was never fed
-    assert life.following.started.cached_tokens == known > life.anew.started.cached_tokens
+    cached = [*stopped.started.prompt_ids, *stopped.token_ids][:-1]  # the last token was never fed
+    agree = [one == other for one, other in zip(cached, life.following.started.prompt_ids, strict=False)]
+    assert life.following.started.cached_tokens == [*agree, False].index(False) > life.anew.started.cached_tokens
     assert life.following.token_ids == life.anew.token_ids
 
 
