@@ -27,7 +27,7 @@ def first_bytes(size: tuple[int, int], settings: Path) -> bytes:
     def asks() -> bool:
         nonlocal drawn
         drawn += terminal.listen(0.1)
-        return b"Ask something" in drawn and drawn.endswith(END_OF_UPDATE)
+        return b"sk something" in drawn and drawn.endswith(END_OF_UPDATE)  # the cursor is on the A
 
     try:
         wait_for(asks, lambda: drawn[-300:])
