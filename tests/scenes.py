@@ -229,8 +229,9 @@ def measuring() -> Scene:
 
 def replay(*keys: str) -> Scene:
     """A recording, held at a step."""
-    app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[0])))
-    return Scene(app, lambda pilot: _press(pilot, "home", *["right"] * 14, *keys))
+    screen = ReplayScreen(Recording.read(GOLDEN[0]))
+    screen.player.playing = False
+    return Scene(LadechatApp(screen), lambda pilot: _press(pilot, *["right"] * 14, *keys))
 
 
 async def _press(pilot: Pilot[int], *keys: str) -> None:

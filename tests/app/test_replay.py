@@ -17,8 +17,8 @@ from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.presenter import ENDED
+from ladechat.widgets.side import SidePanels
 from ladechat.widgets.sliders import Sliders
-from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
@@ -104,10 +104,10 @@ class RecordedSession:
         """Let steps go one by one, and look at the screen after each; behind the last one the answer ends."""
         engine, stage = self.stage.engine, self.stage
         await until(lambda: engine._turn is not None, pilot)
-        speed = stage.app.query_one(SpeedPanel)
-        for _ in range(min(most, len(engine._coming))):
-            async with brings(lambda: speed._steps == engine.steps_done, pilot):
-                engine.hold_end = True
+        side = stage.app.query_one(SidePanels)
+        engine.hold_end = True
+        for number in range(engine.steps_done + 1, engine.steps_done + 1 + min(most, len(engine._coming))):
+            async with brings(lambda: len(side.answer) == number, pilot):
                 engine.release(1)
             await settled(pilot)
             self.screens.append(screen_of(stage.app))
@@ -124,10 +124,8 @@ async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Pa
     recording = Recording.read(session.path)
     assert recording.notices == []
     assert len(session.screens) == sum(isinstance(event, Step) for event in recording.events) > 20
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+    app = LadechatApp(screen := held_at_start(recording))
     async with app.run_test(size=size) as pilot:
-        await pilot.press("home")
         for number, live in enumerate(session.screens):
             async with moves(screen, pilot):
                 await pilot.press("right")
@@ -201,11 +199,18 @@ async def test_at_full_speed_it_comes_to_its_end_and_space_begins_anew(recording
             await pilot.press("space")
 
 
+def held_at_start(recording: Recording) -> ReplayScreen:
+    """A replay that waits for keys, however slow the machine is."""
+    screen = ReplayScreen(recording)
+    screen.player.playing = False
+    return screen
+
+
 async def test_questions_can_be_jumped_to(recording: Recording) -> None:
-    app = LadechatApp(ReplayScreen(recording))
+    app = LadechatApp(held_at_start(recording))
     async with app.run_test() as pilot:
         async with brings(lambda: "One?" in text_of(app) and "Two?" not in text_of(app), pilot):
-            await pilot.press("home", "n")
+            await pilot.press("n")
         async with brings(lambda: "Two?" in text_of(app) and "Second" not in text_of(app), pilot):
             await pilot.press("n")
         assert "turn 2 of 2" in app.query_one(Transport).facts
@@ -219,8 +224,7 @@ async def test_questions_can_be_jumped_to(recording: Recording) -> None:
 
 async def test_a_click_on_the_bar_goes_there_and_goes_on_if_it_was_going_on(recording: Recording) -> None:
     recording.times[:] = [second * 1e6 for second in recording.times]
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
+    app = LadechatApp(screen := ReplayScreen(recording))
     async with app.run_test() as pilot:
         transport = app.query_one(Transport)
         await until(lambda: "●" in transport.render_line(0).text, pilot)
@@ -293,11 +297,10 @@ async def test_the_footer_has_room_for_its_keys_and_some_leave(
     ids=lambda path: path.name,
 )
 async def test_the_golden_recording_of_every_version_plays_forward_and_back(path: Path) -> None:
-    screen = ReplayScreen(Recording.read(path))
-    app = LadechatApp(screen)
+    app = LadechatApp(screen := held_at_start(Recording.read(path)))
     async with app.run_test() as pilot:
         async with brings(lambda: screen.player.at_end, pilot):
-            await pilot.press("space", "end")
+            await pilot.press("end")
         whole = text_of(app)
         async with brings(lambda: screen.player.position == 0 and text_of(app) != whole, pilot):
             await pilot.press(*["left"] * 20, "home")
@@ -332,13 +335,10 @@ FROM_THE_FUTURE = """
 async def test_a_recording_of_decoders_parameters_and_sources_that_nobody_knows_plays(tmp_path: Path) -> None:
     path = tmp_path / "future.jsonl"
     path.write_text(FROM_THE_FUTURE.strip().replace(",\n", ",") + "\n")
-    screen = ReplayScreen(Recording.read(path))
-    app = LadechatApp(screen)
+    app = LadechatApp(held_at_start(Recording.read(path)))
     async with app.run_test(size=(100, 30)) as pilot:
-        await until(lambda: screen.player.at_end, pilot)
-        async with brings(lambda: 0 < screen.player.position < len(screen.recording.events), pilot):
-            await pilot.press("home", "right")
-        assert "Tomorrow" in text_of(app)
+        async with brings(lambda: "Tomorrow" in text_of(app), pilot):
+            await pilot.press("right")
         await settled(pilot)
         assert app.query_one(StatusLine).decoder == "the oracle"
         sliders = app.query_one(Sliders).parameter_sliders

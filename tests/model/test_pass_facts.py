@@ -1,6 +1,7 @@
 """By what saved costs are found again: everything that changes what a pass costs here."""
 
 import copy
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_whatever_changes_the_cost_of_a_pass_has_a_file_of_its_own(loaded: Loade
 
 
 def test_the_same_model_finds_its_costs_again_wherever_it_lies(loaded: LoadedModel, tmp_path: Path) -> None:
-    folder = loaded.folder.rename(tmp_path / "moved")
+    folder = Path(shutil.copytree(loaded.folder, tmp_path / "elsewhere"))
     again = load(folder, "another name", "cpu", "float32", lambda _: None, lambda _: None)
     before = replace(loaded, folder=folder, threads=again.threads)
     assert costs_file(**pass_facts(again)) == costs_file(**pass_facts(before))

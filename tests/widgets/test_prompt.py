@@ -7,11 +7,11 @@ from ladechat.widgets.prompt import Prompt
 from tests.app.stage import Stage
 from tests.waiting import brings, until
 
-LONG = "the cat sat on the mat, and " * 1000
+LONG = "the cat sat on the mat, and " * 300
 
 
 async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_few_insertions() -> None:
-    """Each insertion wraps the whole line anew: one for each of 28,000 keys would take minutes."""
+    """Each insertion wraps the whole line anew: one for each of thousands of keys would take minutes."""
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         prompt = stage.app.query_one(Prompt)
