@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from contextvars import Context
 from time import monotonic
 
 from textual.message_pump import MessagePump
@@ -19,8 +20,11 @@ def call_later(widget: MessagePump, seconds: float, callback: Callable[[], objec
 
     `Widget.set_timer` skips a tick that it is late for, even its only one: where the machine paused for longer than
     `seconds` while that timer started, a panel would wait forever.
+
+    Who calls is not remembered: the loop keeps a timer that is called off until it would have been due, and with its
+    context a screen that was closed meanwhile.
     """
-    return asyncio.get_running_loop().call_later(seconds, widget.call_next, callback)
+    return asyncio.get_running_loop().call_later(seconds, widget.call_next, callback, context=Context())
 
 
 class Frames:
