@@ -7,7 +7,7 @@ from ladechat.protocol import Stop
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import PATIENCE_SECONDS, brings, until
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
@@ -52,7 +52,8 @@ async def test_ctrl_c_copies_the_selection_and_neither_stops_nor_quits() -> None
         assert stage.app.screen.get_selected_text() is None
 
 
-async def test_ctrl_c_quits_only_at_the_second_time() -> None:
+async def test_ctrl_c_quits_only_at_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.screens.chat.QUIT_SECONDS", PATIENCE_SECONDS)  # a machine at work takes longer
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)
