@@ -1,5 +1,6 @@
 """The messages of the app: shown for a while, on whichever screen is in front, until they were seen."""
 
+import asyncio
 from collections.abc import Mapping
 from time import monotonic
 
@@ -7,9 +8,9 @@ from textual.app import App
 from textual.events import Event, Key
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
-from textual.timer import Timer
 
 from ladechat.widgets.flow import safe
+from ladechat.widgets.later import call_later
 from ladechat.widgets.message_line import Message
 
 SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
@@ -28,7 +29,7 @@ class AppWithMessages(App[int], inherit_bindings=False):
         super().__init__()
         self._said_at = self._said_until = 0.0
         self._key_since = False
-        self._forgetting: Timer | None = None
+        self._forgetting: asyncio.TimerHandle | None = None
 
     def notify(
         self,
@@ -58,8 +59,8 @@ class AppWithMessages(App[int], inherit_bindings=False):
 
     def _forget_after(self, seconds: float | None) -> None:
         if self._forgetting is not None:
-            self._forgetting.stop()
-        self._forgetting = None if seconds is None else self.set_timer(seconds, self.clear_notifications)
+            self._forgetting.cancel()
+        self._forgetting = None if seconds is None else call_later(self, seconds, self.clear_notifications)
 
     async def on_event(self, event: Event) -> None:
         """A key takes messages away, and then does what it is for."""

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from contextvars import Context
 from time import monotonic
 
 from textual.message_pump import MessagePump
@@ -18,9 +19,10 @@ def call_later(widget: MessagePump, seconds: float, callback: Callable[[], objec
     """Call `callback` among the widget's messages in so many seconds; `cancel` what is returned to call it off.
 
     `Widget.set_timer` skips a tick that it is late for, even its only one: where the machine paused for longer than
-    `seconds` while that timer started, a panel would wait forever.
+    `seconds` while that timer started, a panel would wait forever. Nor does this hold the screen that it was called
+    from, which the context of a timer would, also of one that was called off, until its time comes.
     """
-    return asyncio.get_running_loop().call_later(seconds, widget.call_next, callback)
+    return asyncio.get_running_loop().call_later(seconds, widget.call_next, callback, context=Context())
 
 
 class Frames:
