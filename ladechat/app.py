@@ -56,8 +56,8 @@ from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
-SECONDS_BEFORE_FREEING = 0.3
-"""After a screen was closed: the one below is drawn first."""
+SECONDS_BEFORE_FREEING = 1.0
+"""After a screen was closed: the one below is drawn first, and timers that were called off are gone."""
 
 
 class LadechatApp(AppWithMessages, inherit_bindings=False):
