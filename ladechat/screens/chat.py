@@ -132,8 +132,8 @@ class ChatScreen(
 
     @on(TextArea.Changed, "#prompt")
     def _show_keys(self) -> None:
-        """Which keys act hangs on whether something is typed."""
-        self._frames.due()
+        """Which keys act hangs on whether something is typed; what was typed is drawn before."""
+        self._frames.go_on()
 
     def on_resize(self) -> None:
         """In the footer there is room for others."""
