@@ -30,6 +30,7 @@ COMMANDS = [name_of(path) for path in SCRIPTS if '__name__ == "__main__"' in pat
 def test_every_command_says_what_it_is_for(
     script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    import_module(script)  # what it imports may look for libraries by a process
     monkeypatch.setattr(sys, "argv", [script, "--help"])
     monkeypatch.setattr(subprocess, "Popen", None)  # it measures nothing
     with pytest.raises(SystemExit) as ended:

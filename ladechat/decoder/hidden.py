@@ -81,4 +81,5 @@ def merged(wants: Sequence[Want | None], slots: Sequence[int] | None = None) -> 
     found = next(iter(with_rows or asked), None)
     if found is None or slots is None:
         return found
-    return replace(found, carriers=[slot for slot in found.carriers if slot in slots])
+    carriers = [slot for slot in found.carriers if slot in slots]
+    return replace(found, carriers=carriers) if carriers or found.maps is None else None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ladechat import registry
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
-from ladechat.decoder.hidden import Want
+from ladechat.decoder.hidden import TransferMaps, Want, merged
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.policy import NOT_TAKEN, Choice, FixedPolicy, add_whole
 from ladechat.decoder.runner import Capabilities
@@ -16,7 +16,7 @@ from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import SlotTree
 from tests.decoder.table_runner import TableRunner
 from tests.made_up_costs import free, shared
-from tests.made_up_maps import made_up_kinds
+from tests.made_up_maps import made_up, made_up_kinds
 from tests.tiny import run, tokens_of
 
 SEE, THE, CAT, SAT, DOG, RAN = range(6)
@@ -150,6 +150,13 @@ def test_a_policy_says_which_slots_may_carry_rows(carriers: list[int] | None, gi
     assert [token for step in steps for token in step.tokens] == list(SENTENCE[2:])
     hidden = drafter.observed[0][0].hidden
     assert (hidden and list(hidden.carriers)) == given
+
+
+def test_where_no_slot_that_a_drafter_wants_may_carry_rows_a_pass_has_none() -> None:
+    maps = made_up("transfer", depth=2, width=4).maps
+    assert isinstance(maps, TransferMaps)
+    assert merged([Want(maps, range(2))], [5]) is None
+    assert merged([Want()], [5]) is not None, "heads take the hidden states of all slots, without rows"
 
 
 @pytest.mark.parametrize("name", registry.DECODERS)
