@@ -14,6 +14,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from ladechat.widgets.cells import cell_len
+from ladechat.widgets.flow import safe
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.speed_panel import SpeedPanel
 from tests.app.stage import Stage, ask
@@ -95,4 +96,4 @@ async def test_a_script_fills_its_lines_in_the_colours_of_the_terminal_and_steer
         left = {colours.sub("", CUES.sub("", codes, count=1)) for codes in STYLING.findall(line)}
         assert left <= {"", ";"}, "colours of another depth"
     shown = set("".join(STYLING.sub("", line) for line in lines))
-    assert {character for character in SCRIPTS[script] if character.isprintable()} <= shown
+    assert set(safe(SCRIPTS[script])) - {"\n"} <= shown
