@@ -3,18 +3,25 @@
 import gc
 import os
 import random
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ladechat.garbage import collect_rarely
+from ladechat.garbage import RARELY
+
+gc.disable()  # until the tests are imported and collected, none of which is garbage
 
 # A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["CXX"] = "no compiler"  # engines that tests start shall not compile in the background
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what tests start compiles the package once, and not each time
+sys.dont_write_bytecode = False  # and workers compile the tests once
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
 for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTEM"):
@@ -35,9 +42,25 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None if seed is None else f"random order: --shuffle {seed}"
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Have each worker begin with other files: half of its time here is for the asserts, which are rewritten once.
+
+    A worker that comes to a file later reads what was saved. What cannot be imported is reported when it is collected.
+    """
+    number, workers = (int(os.environ.get(f"PYTEST_XDIST_WORKER{name}", "0").lstrip("gw")) for name in ("", "_COUNT"))
+    if number and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        root = session.config.rootpath
+        files = sorted(path.relative_to(root) for path in Path(__file__).parent.rglob("test_*.py"))
+        for path in files[len(files) * number // workers :]:
+            with suppress(Exception, pytest.skip.Exception):
+                import_module(".".join(path.with_suffix("").parts))
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected is never garbage: no test spends its time on looking through it."""
-    collect_rarely()
+    gc.freeze()
+    gc.set_threshold(*RARELY)
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
