@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 
 from ladechat import catalog, registry
 from ladechat.decoder.drafters.drafter import ROOT, Node, Proposal
 from ladechat.tuning.adaptive import AdaptivePolicy
+from tests.tiny import DEMO, demo_model
 
 DOCS = Path(__file__).parents[1] / "docs"
-DEMO = DOCS.parent / "ladechat" / "demo"
 
 
 def pieces_of(page: str) -> list[str]:
@@ -53,7 +52,7 @@ def test_the_tour_runs_as_it_stands() -> None:
 
 
 def test_code_for_other_programs_runs_and_writes_what_generate_writes() -> None:
-    model = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+    model = demo_model()
     tokenizer = AutoTokenizer.from_pretrained(DEMO)
     messages = [{"role": "user", "content": "What is the n-gram pool?"}]
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)

@@ -54,7 +54,7 @@ def test_python_programs_started_by_libraries_import_nothing_from_the_working_di
     code = """
 import atexit, subprocess, sys
 from ladechat.cli import main
-atexit.register(lambda: subprocess.run([sys.executable, "-c", "import torch"]))
+atexit.register(lambda: subprocess.run([sys.executable, "-c", "import typer"]))
 main()
 """
     script = tmp_path / "script"

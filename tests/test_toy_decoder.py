@@ -5,12 +5,13 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from textual.app import App
 from textual.selection import Selection
 
-from ladechat import catalog
+from ladechat import catalog, registry
 from ladechat.app import LadechatApp
 from ladechat.protocol import (
     Configure,
@@ -34,7 +35,8 @@ from ladechat.widgets.sliders import ParameterSlider, Sliders
 from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import ask
-from tests.toy_decoder import INFO, TIMES
+from tests.engine.inside import inside
+from tests.toy_decoder import INFO, TIMES, register
 from tests.waiting import brings, until
 
 ROOT = Path(__file__).parent.parent
@@ -90,7 +92,24 @@ def test_what_is_wrong_with_it_is_refused_in_words(arguments: list[str], sentenc
     assert "toy" in done.stderr or "times" in done.stderr
 
 
-async def test_an_engine_announces_it_and_runs_it(engine: LiveEngine) -> None:
+def test_an_engine_announces_it_and_runs_it() -> None:
+    toy = Settings(decoder="toy", parameters={"times": 3})
+    with patch.dict(catalog.DECODERS), patch.dict(registry.DECODERS):
+        register()
+        with inside(settings=toy) as engine:
+            assert INFO in engine.ready.decoders
+            assert engine.ready.settings == toy
+            steps, answer = engine.ask(QUESTION, max_new_tokens=12)
+            engine.send(Configure(decoder="autoregressive"))
+            _, plain = engine.ask(QUESTION, max_new_tokens=12)
+    drafts = [step.draft for step in steps if step.draft is not None]
+    assert {source for draft in drafts for source in draft.sources} == {"toy"}
+    assert len(drafts[0].token_ids) == 3 == max(len(draft.token_ids) for draft in drafts)
+    assert answer.token_ids == plain.token_ids, "it writes what plain decoding writes"
+
+
+@pytest.mark.full
+async def test_an_engine_of_its_own_process_announces_it_and_runs_it(engine: LiveEngine) -> None:
     drafted: list[int] = []
     answers: list[list[int]] = []
     async for event in engine.events():

@@ -33,9 +33,14 @@ class ToyDrafter(Drafter):
         )
 
 
-if __name__ == "__main__":
+def register() -> None:
+    """The two entries."""
     catalog.register(INFO)
     registry.register("toy", lambda runner, shared: Decoder(runner, [ToyDrafter()], name="Toy decoding"))
+
+
+if __name__ == "__main__":
+    register()
     from ladechat.cli import main  # only now: its options come from the catalog
 
     main()

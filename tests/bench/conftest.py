@@ -1,12 +1,22 @@
 """A tiny random model with a tokenizer and a chat template, loaded once."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from ladechat.bench import measure
 from ladechat.model.load import LoadedModel, load
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import save_made_up
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _garbage_of_the_tests() -> Iterator[None]:
+    """Looking through all that a worker has imported takes longer than what is measured here."""
+    with patch.object(measure, "collect_rarely", lambda: None):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import warnings
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import pytest
@@ -27,6 +28,12 @@ TEXT = [3 + (7 * i * i + 3 * i) % (VOCABULARY - 3) for i in range(90)]
 
 def fresh(name: str, seed: int = 30) -> PreTrainedModel:
     """A model that has read nothing yet: one with dynamic angles keeps those of the longest text that it has read."""
+    return deepcopy(unread(name, seed))
+
+
+@cache
+def unread(name: str, seed: int) -> PreTrainedModel:
+    """What copies are made of: drawing all weights takes longer than writing a text."""
     model: PreTrainedModel = random_model.__wrapped__(seed, **deepcopy(MODELS[name]))
     return model
 
