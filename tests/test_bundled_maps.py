@@ -28,9 +28,9 @@ def test_their_drafts_save_passes_and_change_no_token(name: str) -> None:
     passes = tokens = 0
     for question in QUESTIONS:
         prompt = demo_prompt(question)
-        expected = plain(demo_model(), prompt, 32)
+        expected = plain(demo_model(), prompt, 48)
         decoder = registry.make(name, runner, Shared(PassCosts(runner), trained=maps.by_kind))
-        steps = list(decoder.run(prompt, Limits(32)))
+        steps = list(decoder.run(prompt, Limits(48)))
         assert tokens_of(steps) == expected
         passes, tokens = passes + len(steps), tokens + len(expected)
     assert tokens >= 1.2 * passes

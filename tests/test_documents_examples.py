@@ -52,7 +52,7 @@ def test_the_tour_runs_as_it_stands() -> None:
 
 
 def test_code_for_other_programs_runs_and_writes_what_generate_writes() -> None:
-    model = demo_model()
+    model: Any = demo_model()
     tokenizer = AutoTokenizer.from_pretrained(DEMO)
     messages = [{"role": "user", "content": "What is the n-gram pool?"}]
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)

@@ -29,9 +29,9 @@ def test_the_bundled_model_answers_the_same_in_fewer_steps(name: str, question: 
     """Each where it can: by chance, by what was said before, or by what other passes held likely."""
     prompt = demo_prompt(question)
     if question == POOL:
-        prompt = [*prompt, *plain(demo_model(), prompt, 40, [2]), *prompt]
-    answer = plain(demo_model(), prompt, 40, [2])
-    steps = run(registry.make(name, runner_for(demo_model())), prompt, 40, [2])
+        prompt = [*prompt, *plain(demo_model(), prompt, 60, [2]), *prompt]
+    answer = plain(demo_model(), prompt, 60, [2])
+    steps = run(registry.make(name, runner_for(demo_model())), prompt, 60, [2])
     assert tokens_of(steps) == answer
     assert len(steps) < len(answer)
 

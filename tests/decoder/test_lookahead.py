@@ -32,13 +32,13 @@ WINDOW_ONLY = {"pool_prompt": False, "pool_accepted": False}
 def demo_prompts() -> list[tuple[list[int], list[int]]]:
     """Prompts for the bundled model and how it answers them."""
     questions = ("Write a Python function that reverses a string.", "What is the n-gram pool?")
-    return [(prompt, plain(demo_model(), prompt, 40, [2])) for prompt in map(demo_prompt, questions)]
+    return [(prompt, plain(demo_model(), prompt, 80, [2])) for prompt in map(demo_prompt, questions)]
 
 
 @pytest.mark.parametrize("settings", [(1, 2, 4), (1, 5, 3), (5, 2, 5), (5, 3, 5), (6, 6, 0), (15, 5, 15)])
 def test_the_bundled_model_answers_the_same_in_fewer_steps(settings: tuple[int, int, int]) -> None:
     for prompt, answer in demo_prompts():
-        steps = run(registry.lookahead(runner_for(demo_model()), *settings), prompt, 40, [2])
+        steps = run(registry.lookahead(runner_for(demo_model()), *settings), prompt, 80, [2])
         assert tokens_of(steps) == answer
         assert len(steps) < len(answer)
 
@@ -61,7 +61,7 @@ def test_a_pass_has_the_slots_of_window_and_guesses_at_most(seed: int) -> None:
 def test_the_smallest_window_without_guesses_is_plain_decoding_that_teaches_the_pool() -> None:
     prompt, answer = demo_prompts()[0]
     pool = NGramPool()
-    steps = run(registry.lookahead(runner_for(demo_model()), 1, 2, 0, pool, **WINDOW_ONLY), prompt, 40, [2])
+    steps = run(registry.lookahead(runner_for(demo_model()), 1, 2, 0, pool, **WINDOW_ONLY), prompt, 80, [2])
     assert [step.tokens for step in steps] == [(token,) for token in answer]
     assert {step.slots for step in steps} == {1}
     assert [step.window.fresh for step in steps if step.window] == [(token,) for token in answer]
@@ -70,7 +70,7 @@ def test_the_smallest_window_without_guesses_is_plain_decoding_that_teaches_the_
 
 def test_without_a_window_only_guesses_are_verified() -> None:
     prompt, answer = demo_prompts()[0]
-    steps = run(registry.lookahead(runner_for(demo_model()), 0, 4, 5), prompt, 40, [2])
+    steps = run(registry.lookahead(runner_for(demo_model()), 0, 4, 5), prompt, 80, [2])
     assert tokens_of(steps) == answer and len(steps) < len(answer)
     assert not any(step.window for step in steps)
     assert {source for step in steps if step.draft for source in step.draft.sources} <= {"prompt", "accepted"}
@@ -81,7 +81,7 @@ def test_ngrams_of_the_window_alone_are_accepted_and_save_steps() -> None:
         steps = []
         for prompt, _ in demo_prompts():
             decoder = registry.lookahead(runner_for(demo_model()), 7, 5, 7, pool=pool, **WINDOW_ONLY)
-            steps += run(decoder, prompt, 40, [2])
+            steps += run(decoder, prompt, 80, [2])
         return steps
 
     with_pool, without = steps_with(NGramPool()), steps_with(NGramPool(capacity_bytes=0))

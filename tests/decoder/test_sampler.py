@@ -3,7 +3,6 @@
 That every decoder samples, with one seed, what plain decoding samples: see tests/test_exactness.py.
 """
 
-import itertools
 import math
 import random
 from collections import Counter
@@ -99,14 +98,15 @@ Text = tuple[int, ...]
 def enumerated(runner: TableRunner, processors: Sequence[Processor], prompt: Sequence[int]) -> dict[Text, float]:
     """The probability of every text of three tokens after the prompt."""
     processed: Processor = LogitsProcessorList(processors)
-    probabilities: dict[Text, float] = {}
-    for text in itertools.product(range(SMALL), repeat=LENGTH):
-        probability = 1.0
-        for end in range(LENGTH):
-            prefix = (*prompt, *text[:end])
+    probabilities: dict[Text, float] = {(): 1.0}
+    for _ in range(LENGTH):
+        longer: dict[Text, float] = {}
+        for begun, probability in probabilities.items():
+            prefix = (*prompt, *begun)
             scores = processed(torch.tensor([prefix]), torch.from_numpy(runner.logits(prefix))[None].clone())
-            probability *= float(scores.softmax(-1)[0, text[end]])
-        probabilities[text] = probability
+            for token, chance in enumerate(scores.softmax(-1)[0].tolist()):
+                longer[*begun, token] = probability * chance
+        probabilities = longer
     return probabilities
 
 
@@ -158,6 +158,12 @@ def test_sampled_texts_have_the_models_distribution(name: str) -> None:
 def test_a_hundred_thousand_sampled_texts_have_the_models_distribution(name: str) -> None:
     decoder = registry.lookahead(random_table(SMALL, seed=2), window=2, ngram=3, guesses=4)
     check_the_distribution(decoder, WARPERS[name], draws=100_000, seed=2)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_sampled_texts_of_every_other_way_to_draft_have_it_too(name: str) -> None:
+    decoder = registry.make(name.split()[0], random_table(SMALL, seed=1), shared(free, window="window" in name))
+    check_the_distribution(decoder, WARPERS["top-k 3, temperature 1.5"], draws=600, seed=1)
 
 
 @pytest.mark.full
