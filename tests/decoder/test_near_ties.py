@@ -94,6 +94,11 @@ def plainly(model: PreTrainedModel, prompt: tuple[int, ...]) -> Written:
     return write(Decoder(runner_for(model)), list(prompt))
 
 
+def drawn_prompts(seed: int) -> list[list[int]]:
+    dice = random.Random(seed)
+    return [[dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))] for _ in range(2)]
+
+
 def check(model: PreTrainedModel, prompt: list[int], name: str) -> bool:
     """Whether the two part at all; where they do, it has to be at a near tie."""
     plain = plainly(model, tuple(prompt))
@@ -105,21 +110,16 @@ def check(model: PreTrainedModel, prompt: list[int], name: str) -> bool:
 
 def test_a_first_difference_is_seen_at_all_in_half_precision() -> None:
     """Or the tests below would say nothing."""
-    models = [in_half(random_model(seed), torch.bfloat16) for seed in range(4)]
-    dice = random.Random(0)
-    prompts = [[dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))] for _ in range(4)]
-    assert any(check(model, prompt, "lookahead") for model in models for prompt in prompts)
+    models = ((in_half(random_model(seed), torch.bfloat16), seed) for seed in range(1, 6))
+    assert any(check(model, prompt, "lookahead") for model, seed in models for prompt in drawn_prompts(seed))
 
 
 @pytest.mark.parametrize("name", DRAFTING)
 @pytest.mark.parametrize("dtype", HALVES)
 def test_a_first_difference_of_a_random_model_is_a_near_tie(name: str, dtype: torch.dtype) -> None:
     for seed in range(3):
-        dice = random.Random(seed)
-        model = in_half(random_model(seed), dtype)
-        for _ in range(2):
-            prompt = [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 30))]
-            check(model, prompt, name)
+        for prompt in drawn_prompts(seed):
+            check(in_half(random_model(seed), dtype), prompt, name)
 
 
 @pytest.mark.parametrize("name", DRAFTING)
