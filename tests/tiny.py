@@ -1,5 +1,8 @@
 """Tiny seeded random models, in float32 unless asked otherwise: big enough to be wrong, small enough for a laptop."""
 
+import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -53,6 +56,30 @@ def demo_model() -> PreTrainedModel:
     """The bundled model, computed in float32."""
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
     return model
+
+
+@lru_cache(maxsize=1)
+@torch.inference_mode(False)
+def small_demo() -> Path:
+    """A checkpoint that is the bundled one in everything but its weights: few, random, and nobody trained them.
+
+    A pass takes a seventh of the time. Answers to most questions repeat themselves, so that drafts are accepted; those
+    to `ENDS` come to an end by themselves.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="small-demo-", dir=os.environ["XDG_CACHE_HOME"]))
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"):
+        shutil.copy(DEMO / name, folder)
+    shape = {name: SHAPE[name] for name in SHAPE if name.startswith(("hidden", "inter", "num", "head", "tie"))}
+    config = AutoConfig.from_pretrained(DEMO, **shape)
+    torch.manual_seed(41)
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(4.0)
+        model.get_parameter("lm_head.weight")[config.eos_token_id].mul_(2.2)
+    model.save_pretrained(folder)
+    return folder
 
 
 @lru_cache

@@ -2,12 +2,16 @@
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
+from ladechat.engine import server
 from ladechat.protocol import Configure, SettingsApplied, Stop
 from tests.engine.inside import Inside, inside
 from tests.hostile_folder import HostileFolder
+from tests.tiny import small_demo
 from tests.waiting import wait_for
 
 
@@ -17,10 +21,17 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> HostileFolder:
     return HostileFolder(tmp_path_factory.mktemp("hostile"))
 
 
+@pytest.fixture(scope="package", autouse=True)
+def _no_garbage_of_the_tests() -> Iterator[None]:
+    """Engines in this process leave out what the tests have: looking through it takes longer than most commands."""
+    with patch.object(server, "gc", SimpleNamespace(collect=lambda: None)):
+        yield
+
+
 @pytest.fixture(scope="package")
 def running_engine() -> Iterator[Inside]:
     """The engine itself. Tests take `engine`."""
-    with inside() as engine:
+    with inside(small_demo()) as engine:
         yield engine
 
 

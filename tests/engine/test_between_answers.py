@@ -1,11 +1,13 @@
 """What an engine does between two answers: what an earlier turn has left is freed."""
 
+import gc
 import weakref
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ladechat.engine import server
 from ladechat.engine.server import Engine
 from ladechat.garbage import collect_rarely
 from ladechat.protocol import Stop
@@ -19,7 +21,8 @@ class Circle:
 
 
 @pytest.mark.usefixtures("garbage_as_before")
-def test_what_was_in_use_between_two_answers_is_freed_when_it_no_longer_is() -> None:
+def test_what_was_in_use_between_two_answers_is_freed_when_it_no_longer_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "gc", gc)
     service: Any = SimpleNamespace(
         texts=SimpleNamespace(learn=lambda _: iter(())), loaded=SimpleNamespace(vocabulary=0)
     )

@@ -11,15 +11,15 @@ from ladechat.decoder.sampler import seed_of
 from ladechat.protocol import Configure, Generate, Message, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
 from tests.engine.inside import Inside, inside
 from tests.made_up_maps import save_made_up
-from tests.tiny import DEMO
+from tests.tiny import small_demo
 
 ASKED = [Message(role="user", content="Tell me a short story.")]
 
 
 @pytest.fixture(scope="module")
 def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
-    files = save_made_up(DEMO, tmp_path_factory.mktemp("maps"))
-    with inside(settings=Settings(decoder="lookahead", seed=7), maps=files) as wire:
+    files = save_made_up(small_demo(), tmp_path_factory.mktemp("maps"))
+    with inside(small_demo(), Settings(decoder="lookahead", seed=7), files) as wire:
         yield wire
 
 
@@ -47,7 +47,7 @@ def test_one_seed_gives_one_text_whatever_the_decoder(wire: Inside) -> None:
 
 def test_the_text_is_the_one_that_transformers_samples_with_the_same_random_numbers(wire: Inside) -> None:
     started, token_ids, _ = answer(wire, 5, Configure(decoder="lookahead", temperature=0.9, top_k=0, top_p=0.9))
-    model = AutoModelForCausalLM.from_pretrained(DEMO, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(small_demo(), dtype=torch.float32).eval()
     assert started.seed is not None
     seed, prompt = started.seed, len(started.prompt_ids)
 

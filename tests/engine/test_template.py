@@ -173,7 +173,7 @@ def test_what_is_longer_than_any_context_is_refused_before_it_is_turned_into_tok
 
 
 def test_a_stop_is_heard_while_a_long_message_is_turned_into_tokens(engine: Inside) -> None:
-    engine.send(Generate(turn=700, messages=[user("What is the n-gram pool? " * 70_000)]))
+    engine.send(Generate(turn=700, messages=[user("What is the n-gram pool? " * 30_000)]))
     engine.send(Stop())
     finished = engine.until(TurnFinished)
     assert (finished.turn, finished.reason, finished.steps) == (700, "stopped", 0)

@@ -19,6 +19,7 @@ from ladechat.protocol import (
     Message,
     Prefilling,
     Ready,
+    Settings,
     Step,
     Stop,
     TurnFinished,
@@ -26,8 +27,9 @@ from ladechat.protocol import (
 )
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
+from tests.engine.forked import Forked
 from tests.engine.tokenizers import sentencepiece
-from tests.engine.wire import ROOT, Wire
+from tests.engine.wire import ROOT, Line, Wire
 from tests.hostile_folder import HostileFolder
 from tests.session.test_live import end_of
 from tests.tiny import SHAPE, plain
@@ -84,7 +86,7 @@ def ended(process: int) -> None:
     asyncio.run(end_of(process))
 
 
-def last_start(engine: Wire) -> TurnStarted:
+def last_start(engine: Line) -> TurnStarted:
     return next(event for event in reversed(engine.seen) if isinstance(event, TurnStarted))
 
 
@@ -115,8 +117,9 @@ class Life:
         exit_code: of its end.
     """
 
-    def __init__(self, folder: Path, hostile: HostileFolder) -> None:
-        self._engine = shared_by_two(folder, hostile.folder)
+    def __init__(self, folder: Path) -> None:
+        settings = Settings(decoder="lookahead", parameters={"window": 5, "ngram": 3, "guesses": 5})
+        self._engine = Forked(str(folder), "float64", settings, tensor_parallel=2)
         self.ready = self._engine.until(Ready)
         workers = workers_of(self._engine.process.pid)
         self.workers = len(workers)
@@ -152,8 +155,8 @@ class Life:
 
 
 @pytest.fixture(scope="module")
-def life(folder: Path, hostile: HostileFolder) -> Life:
-    return Life(folder, hostile)
+def life(folder: Path) -> Life:
+    return Life(folder)
 
 
 def test_two_processes_write_what_one_writes_with_and_without_lookahead(life: Life, folder: Path) -> None:
@@ -165,10 +168,8 @@ def test_two_processes_write_what_one_writes_with_and_without_lookahead(life: Li
     assert len(life.plainly.steps) == len(expected) > 10 and len(life.ahead.steps) < len(expected)
 
 
-def test_engine_and_worker_import_nothing_from_the_folder_that_they_are_started_in(
-    life: Life, hostile: HostileFolder
-) -> None:
-    assert life.workers == 1 and hostile.imported == []
+def test_a_worker_is_started_for_each_further_part(life: Life) -> None:
+    assert life.workers == 1
 
 
 def test_an_answer_is_stopped_and_the_next_question_finds_it_in_the_cache(life: Life) -> None:
@@ -187,6 +188,16 @@ def test_a_worker_that_is_killed_ends_the_engine_with_a_word(life: Life) -> None
 
 
 # --- each with a start of its own ------------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+def test_engine_and_worker_import_nothing_from_the_folder_that_they_are_started_in(
+    folder: Path, hostile: HostileFolder
+) -> None:
+    engine = shared_by_two(folder, hostile.folder)
+    ready = engine.until(Ready)
+    assert ready.device == "2 × cpu" and hostile.imported == []
+    assert engine.end() == 0
 
 
 @pytest.mark.full

@@ -1,7 +1,8 @@
 """An engine at the other end of a pipe, for tests: send commands, wait for events.
 
-`Wire` is a process of its own, for what is about processes. Everything else is asked of `tests.engine.inside.Inside`,
-which costs a hundredth of that.
+`Wire` is a process of its own, for what is about how one is started, and `tests.engine.forked.Forked` one for what is
+about processes beside that. Everything else is asked of `tests.engine.inside.Inside`. Each costs a tenth of the one
+before.
 """
 
 import os
@@ -11,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Protocol, TypeVar
 
 from ladechat.protocol import (
     WHERE,
@@ -142,33 +143,40 @@ class Line:
         return [event for event in self.seen if isinstance(event, kind) and getattr(event, "turn", None) == turn]
 
 
-class Wire(Line):
-    """A `ladechat engine` process, without `--auto` unless it is given."""
+class Process(Protocol):
+    """What a test needs of a process, as `subprocess.Popen` has it."""
 
-    def __init__(
-        self,
-        *arguments: str,
-        program: Sequence[str] = ("-P", "-m", "ladechat", "engine"),
-        environment: Mapping[str, str] | None = None,
-        folder: Path = ROOT,
-    ) -> None:
-        window = () if "--auto" in arguments else ("--no-auto",)
-        self.process = subprocess.Popen(
-            [sys.executable, *program, *(window if program[-1] == "engine" else ()), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
-        )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        super().__init__(self.process.stdin, self.process.stdout)
+    pid: int
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, when it has ended."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal, unless it has ended."""
+
+    def kill(self) -> None:
+        """End it, whatever it is doing."""
+
+
+class ProcessLine(Line):
+    """An engine that is a process.
+
+    Args:
+        process: the engine.
+        commands: its standard input.
+        events: its standard output.
+        log: its standard error.
+    """
+
+    def __init__(self, process: Process, commands: IO[bytes], events: IO[bytes], log: IO[bytes]) -> None:
+        self.process = process
+        super().__init__(commands, events)
         self._stderr: list[bytes] = []
-        threading.Thread(target=self._drain, daemon=True).start()
+        threading.Thread(target=self._drain, args=(log,), daemon=True).start()
 
-    def _drain(self) -> None:
-        assert self.process.stderr is not None
-        self._stderr.extend(self.process.stderr)
+    def _drain(self, log: IO[bytes]) -> None:
+        with log:
+            self._stderr.extend(log)
 
     @property
     def log(self) -> str:
@@ -194,6 +202,29 @@ class Wire(Line):
         """End the process, whatever it is doing."""
         self.process.kill()
         self.process.wait()
+
+
+class Wire(ProcessLine):
+    """A `ladechat engine` process, without `--auto` unless it is given."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        program: Sequence[str] = ("-P", "-m", "ladechat", "engine"),
+        environment: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
+    ) -> None:
+        window = () if "--auto" in arguments else ("--no-auto",)
+        process = subprocess.Popen(
+            [sys.executable, *program, *(window if program[-1] == "engine" else ()), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+        )
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        super().__init__(process, process.stdin, process.stdout, process.stderr)
 
 
 def started(*arguments: str) -> tuple[Wire, Ready]:

@@ -7,7 +7,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from ladechat.protocol import Failed, Loading, Message, Ready, TurnStarted
+from ladechat.protocol import Failed, Loading, Message, Ready, Settings, TurnStarted
+from tests.engine.forked import Forked
 from tests.engine.wire import Wire
 from tests.hub_server import HubServer, running_hub
 from tests.llama2 import files_of, save_checkpoint
@@ -17,7 +18,8 @@ NAME = "owner/tiny-llama-2-chat"
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+def hub_of_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """A hub for programs that are started: they read where it is in their environment."""
     with running_hub() as hub:
         for key, value in hub.environment(tmp_path / "home").items():
             monkeypatch.setenv(key, value)
@@ -34,7 +36,7 @@ def test_a_checkpoint_like_llama_2_answers_what_transformers_would(
     folder = save_checkpoint(tmp_path / "original", max_shard_size=shard_size)
     hub.add(NAME, {**files_of(folder), "pytorch_model.bin": b"never fetched"})
     assert (len(list(folder.glob("*.safetensors"))) > 1) == (shard_size == "50KB")
-    wire = Wire("--model", NAME, "--device", "cpu", "--dtype", "float32")
+    wire = Forked(NAME, "float32", Settings(decoder="lookahead"))
     ready = wire.until(Ready)
     downloaded = [event for event in wire.seen if isinstance(event, Loading) and event.total_bytes]
     weights = sum(len(data) for file, data in files_of(folder).items() if file.endswith(".safetensors"))
@@ -53,26 +55,28 @@ def test_a_checkpoint_like_llama_2_answers_what_transformers_would(
     wire.close()
 
 
-def test_an_engine_that_was_killed_in_a_download_goes_on_where_it_ended(hub: HubServer, tmp_path: Path) -> None:
+def test_an_engine_that_was_killed_in_a_download_goes_on_where_it_ended(
+    hub_of_programs: HubServer, tmp_path: Path
+) -> None:
     folder = save_checkpoint(tmp_path / "original")
-    hub.add(NAME, files_of(folder))
-    hub.faults.hold_after = 100_000
+    hub_of_programs.add(NAME, files_of(folder))
+    hub_of_programs.faults.hold_after = 100_000
     first = Wire("--model", NAME)
     first.until(Loading, lambda event: event.done_bytes == 100_000)
     first.close()
-    hub.faults.release.set()
+    hub_of_programs.faults.release.set()
     second = Wire("--model", NAME)
     second.until(Loading, lambda event: event.stage == 2)
     second.close()
-    assert hub.ranges() == [None, "bytes=100000-"]
+    assert hub_of_programs.ranges() == [None, "bytes=100000-"]
     [fetched] = (tmp_path / "home").glob("hub/models--*/snapshots/*/model.safetensors")
     assert fetched.read_bytes() == (folder / "model.safetensors").read_bytes()
 
 
-def test_an_engine_whose_hub_refuses_says_so_in_one_event_and_ends(hub: HubServer, tmp_path: Path) -> None:
-    hub.add(NAME, {"config.json": b"{}", "model.safetensors": b""}, token="secret", gated=True)
+def test_an_engine_whose_hub_refuses_says_so_in_one_event_and_ends(hub_of_programs: HubServer, tmp_path: Path) -> None:
+    hub_of_programs.add(NAME, {"config.json": b"{}", "model.safetensors": b""}, token="secret", gated=True)
     wire = Wire("--model", NAME)
     failed = wire.until(Failed)
     assert (failed.code, failed.fatal) == ("gated", True)
-    assert f"{hub.url}/{NAME}" in failed.hint and "hf auth login" in failed.hint
+    assert f"{hub_of_programs.url}/{NAME}" in failed.hint and "hf auth login" in failed.hint
     assert wire.wait_for_end() == 1

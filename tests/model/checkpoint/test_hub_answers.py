@@ -13,7 +13,7 @@ from tests.hub_server import HubServer
 from tests.model.checkpoint.hub_model import FILES, NAME, SMALL, WEIGHTS, blob, fetched, partial, refusal
 from tests.model.refusals import assert_told
 
-MUCH = 50_000_000
+MUCH = 5_000_000
 
 
 def files_below(folder: Path) -> set[Path]:
