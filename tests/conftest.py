@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ladechat.garbage import collect_rarely
+from tests.parsed_styles import parse_once
 
 # A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -70,3 +71,10 @@ def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     home = tmp_path_factory.mktemp("home")
     for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         os.environ[name] = str(home)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _styles_parsed_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        parse_once(patched)
+        yield
