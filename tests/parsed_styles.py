@@ -1,4 +1,4 @@
-"""Style sheets are parsed once for all apps of a run: each app of a test parsed the same ones, for a seventh of its start."""
+"""Style sheets are parsed once for all apps of a run. Parsing them anew is a seventh of an app's start."""
 
 import pytest
 from textual.cache import LRUCache
