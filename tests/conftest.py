@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ladechat.garbage import RARELY
+from tests.parsed_styles import parse_once
 
 gc.disable()  # until the tests are imported and collected, none of which is garbage
 
@@ -93,3 +94,10 @@ def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     home = tmp_path_factory.mktemp("home")
     for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         os.environ[name] = str(home)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _styles_parsed_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        parse_once(patched)
+        yield

@@ -7,10 +7,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Input, Label, OptionList
 
 from ladechat.keys import CONVERSATIONS_KEYS
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
@@ -40,7 +40,7 @@ class Chosen(NamedTuple):
     word: str = ""
 
 
-class ConversationsScreen(Screen[Chosen | None]):
+class ConversationsScreen(StyledOnce[Chosen | None]):
     """A list to search, the latest first. What is deleted can be brought back until the screen is left.
 
     The keyboard is in one field at a time: the search, or the new title. The list follows the arrow keys from there.

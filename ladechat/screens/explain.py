@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ladechat.keys import EXPLAIN_KEYS
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.cells import printable
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
@@ -20,7 +21,7 @@ TOO_FAST = ("too fast?", "F6 slows an answer down to four passes a second, Space
 """Said where these keys are there."""
 
 
-class ExplainScreen(ModalScreen[None]):
+class ExplainScreen(StyledOnce[None], ModalScreen[None]):
     """Explains what stands beside the conversation.
 
     Args:

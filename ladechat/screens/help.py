@@ -14,6 +14,7 @@ from textual.widgets import Static
 from ladechat.commands import COMMANDS
 from ladechat.keys import HELP_KEYS, key_names
 from ladechat.protocol import DecoderInfo
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.cells import printable
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
@@ -41,7 +42,7 @@ ALWAYS = (
 """What holds on all screens."""
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(StyledOnce[None], ModalScreen[None]):
     """Explains the screen that it was opened on.
 
     Args:

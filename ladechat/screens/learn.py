@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.screen import Screen
 
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
@@ -22,6 +21,7 @@ from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
 from ladechat.screens.lesson_hint import acts, hint, reminder
 from ladechat.screens.lesson_sliders import change_by, setting_of
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import commands, copied_selection
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.state import State
@@ -47,7 +47,7 @@ ANSWERS = "The model answers, pass by pass …"
 PAUSED = "paused between two passes"
 
 
-class LearnScreen(Screen[None]):
+class LearnScreen(StyledOnce[None]):
     """Shows one scene after another.
 
     Args:

@@ -8,6 +8,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label, OptionList
 
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.cells import printable
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
@@ -16,7 +17,7 @@ from ladechat.widgets.too_small import TooSmall
 Result = TypeVar("Result")
 
 
-class PickScreen(ModalScreen[Result]):
+class PickScreen(StyledOnce[Result], ModalScreen[Result]):
     """What such screens have in common.
 
     Args:

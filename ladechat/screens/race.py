@@ -13,11 +13,11 @@ from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.geometry import Size
-from textual.screen import Screen
 
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import commands, copied_selection
 from ladechat.session.comparing import Comparison
 from ladechat.session.measuring import Measuring
@@ -69,7 +69,7 @@ class Remarks(Panel):
         ]
 
 
-class RaceScreen(Screen[None]):
+class RaceScreen(StyledOnce[None]):
     """Measures, then plays what was measured along one of two clocks; of recordings it plays what is in them.
 
     Args:

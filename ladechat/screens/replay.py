@@ -10,7 +10,6 @@ from rich.markup import escape
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import ActiveBinding, BindingType
-from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import Worker
 
@@ -25,6 +24,7 @@ from ladechat.protocol import (
 )
 from ladechat.screens.footer import leave_out
 from ladechat.screens.reading_on import read_on
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView, commands, copied_selection, welcome
 from ladechat.session.player import Player
 from ladechat.session.replay import NotRead, Recording
@@ -47,7 +47,7 @@ TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """What takes messages from the screen: no bookmark from before brings them back."""
 
 
-class ReplayScreen(Screen[None]):
+class ReplayScreen(StyledOnce[None]):
     """A recorded session, at its own pace or step by step.
 
     What has not been read of it is read once the first frame is there. Whatever leads to a place that is not read yet

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from textual import on
 from textual.containers import Vertical
-from textual.screen import Screen
 from textual.widgets import Label, TextArea
 
 from ladechat.protocol import DecoderInfo, Failed
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
 from ladechat.widgets.presenter import ENDED
@@ -23,7 +23,7 @@ OF_THE_MODEL = ("model_not_found", "no_safetensors", "unsupported_architecture")
 """Codes of failures that another start would meet again."""
 
 
-class SessionScreen(Screen[None]):
+class SessionScreen(StyledOnce[None]):
     """A screen of one session. Each of its subclasses adds the actions of one subject.
 
     Args:

@@ -9,13 +9,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Label, TextArea
 
 from ladechat.keys import SYSTEM_KEYS
+from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.prompt import typed
 from ladechat.widgets.too_small import TooSmall
 
 
-class SystemPromptScreen(ModalScreen[str | None]):
+class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
     """An editor. Enter breaks the line, Ctrl+S takes the text, Esc leaves all as it was.
 
     Args:

@@ -25,8 +25,6 @@ from tests.fake_engine import FakeEngine
 from tests.session.streams import stream, turn, write
 from tests.waiting import brings, until
 
-TIMES = 3
-
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Recording:
@@ -59,17 +57,15 @@ async def test_what_was_opened_and_closed_is_gone(
     stage = Stage()
     async with stage.app.run_test() as pilot:
         collect_what_is_new()
-        closed: list[weakref.ref[object]] = []
-        for _ in range(TIMES):
-            screen = new_screen(recording)
-            closed.append(weakref.ref(screen))
-            if isinstance(screen, ReplayScreen):
-                closed.append(weakref.ref(screen.recording))
-            async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
-                stage.app.push_screen(screen)
-            await pilot.press("end")
-            gc.collect()  # all of it is left out from here on
-            del screen
-            async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
-                await pilot.press("q", "escape")
+        screen = new_screen(recording)
+        closed: list[weakref.ref[object]] = [weakref.ref(screen)]
+        if isinstance(screen, ReplayScreen):
+            closed.append(weakref.ref(screen.recording))
+        async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
+            stage.app.push_screen(screen)
+        await pilot.press("end")
+        gc.collect()  # all of it is left out from here on
+        del screen
+        async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
+            await pilot.press("q", "escape")
         await until(lambda: not any(screen() for screen in closed), pilot)

@@ -91,6 +91,7 @@ async def test_a_replay_rests_paused_and_finished_and_while_a_text_is_searched_f
     async with app.run_test() as pilot:
         await until(lambda: screen.player.position > 0, pilot)
         assert timers(), "it plays"
+        app.clear_notifications()  # that the recording was not closed is said for ten seconds
         for key in ("space", "right", "end", "home", "slash"):
             await pilot.press(key)
             await rests(pilot)

@@ -76,9 +76,8 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
     terminal = start((80, 24), "--record", str(path))
     ask(terminal, QUESTION)
     terminal.wait_for("The end of the answer", re.compile(r"\d+ tokens · \d+ passes").search)
-    live = terminal.rested()
-    terminal.press("C-q")
-    assert terminal.wait_for_exit() == 0
+    terminal.press("F7")
+    terminal.wait_for("The end of the recording", lambda screen: "● rec" not in screen)
     recording = Recording.read(path)
     assert recording.closed and recording.notices == []
     [finished] = [event for event in recording.events if isinstance(event, TurnFinished)]
@@ -88,7 +87,9 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
     replay.press("End")
     replay.wait_for("The end of the replay", lambda screen: "■" in screen)
     body = slice(0, 20)
-    replay.wait_for("The same screen", lambda screen: screen.splitlines()[body] == live.splitlines()[body])
+    replay.wait_for("The same screen", lambda screen: screen.splitlines()[body] == terminal.screen().splitlines()[body])
+    terminal.press("C-q")
+    assert terminal.wait_for_exit() == 0
     replay.press("Home")
     replay.press("Right")
     replay.wait_for("The first step", lambda screen: "pass 1 of" in screen and "‖" in screen)

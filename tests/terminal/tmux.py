@@ -76,16 +76,6 @@ class Terminal:
         logs = [log for engine in engines for log in user_log_path("ladechat").glob(f"engine-*-{engine}.log")]
         return "\n".join(f"{log.name}:\n{log.read_text(encoding='utf-8')}" for log in logs)
 
-    def rested(self) -> str:
-        """The screen once nothing has changed on it for a while: parts of it are drawn one after the other."""
-        seen = [self.screen()]
-
-        def is_still(screen: str) -> bool:
-            seen.append(screen)
-            return len(seen) > 10 and len(set(seen[-10:])) == 1
-
-        return self.wait_for("A screen at rest", is_still)
-
     def wait_for_exit(self) -> int:
         """What the program ended with."""
         pattern = re.compile(r"^exit status (\d+)$", re.MULTILINE)
