@@ -24,7 +24,7 @@ from ladechat.bench.machine import describe
 RESULTS = Path(__file__).with_name("results") / "idle.json"
 SIZE = (120, 40)
 QUESTION = "How does lookahead decoding work?"
-SPACE, END, ENTER = b" ", b"\x1b[F", b"\r"
+SPACE, END, ENTER, PALETTE = b" ", b"\x1b[F", b"\r", b"\x10"
 SECONDS_TO_SETTLE = 3.0
 """Without a frame: messages have gone, and so has what was to be done a little later."""
 BAR = 0.003
@@ -45,6 +45,7 @@ def main() -> None:
         recording = Path(folder) / "talk.ladechat.jsonl"
         screens = {
             "chat": (["--record", str(recording)], in_chat),
+            "palette": ([], in_palette),
             "replay, paused": (["replay", str(recording)], paused),
             "replay, finished": (["replay", str(recording)], finished),
             "race, paused": (["race", QUESTION, "--max-new-tokens", "24"], race_paused),
@@ -84,6 +85,14 @@ def in_chat(terminal: Terminal) -> None:
     terminal.wait_for("Ask something")
     terminal.type(f"{QUESTION}\r")
     terminal.wait_for("tok/s")
+
+
+def in_palette(terminal: Terminal) -> None:
+    """The list of commands is open over the chat."""
+    terminal.wait_for("Ask something")
+    terminal.settle(SECONDS_TO_SETTLE)
+    terminal.type(PALETTE)
+    terminal.wait_for("Search for commands")
 
 
 def paused(terminal: Terminal) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 # at 240 half of all letters are there after 8 ms. What an engine sends is drawn `FRAMES_PER_SECOND` times a second.
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
+from textual import on
 from textual.app import SystemCommand
 from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette
 from textual.events import DescendantFocus
 from textual.reactive import reactive
 from textual.screen import Screen
-from textual.widgets import Input, TextArea
+from textual.widgets import Input, LoadingIndicator, TextArea
 
 from ladechat.catalog import BUNDLED
 from ladechat.clipboard import keep
@@ -113,6 +115,12 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
         """No cursor blinks: where nothing happens, nothing is drawn."""
         if isinstance(event.widget, Input | TextArea):
             event.widget.cursor_blink = False
+
+    @on(CommandPalette.Opened)
+    def _rest_under_palette(self) -> None:
+        """Stop the drawing of what would show, 16 times a second, that commands are looked for: all are at hand."""
+        for indicator in self.screen.query(LoadingIndicator):
+            indicator.auto_refresh = None
 
     # --- keys that all screens have -----------------------------------------------------------------------------------
 

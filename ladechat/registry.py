@@ -1,5 +1,6 @@
 """The decoders there are: each name of `ladechat.catalog` bound to its drafters and policy."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -164,9 +165,9 @@ def _auto(runner: Runner, shared: Shared) -> Decoder:
     return Decoder(runner, drafters, AdaptivePolicy(shared.costs), name="Drafting")
 
 
-def _hidden_transfer(trained: Trained, nodes: int = 16) -> HiddenTransferDrafter:
+def _hidden_transfer(trained: Trained, nodes: int = 16, carriers: int = 64) -> HiddenTransferDrafter:
     assert isinstance(trained.maps, TransferMaps)
-    return HiddenTransferDrafter(trained.maps, trained.chances, nodes)
+    return HiddenTransferDrafter(trained.maps, trained.chances, nodes, carriers)
 
 
 def _medusa(trained: Trained, nodes: int = 16) -> MedusaDrafter:
@@ -176,7 +177,8 @@ def _medusa(trained: Trained, nodes: int = 16) -> MedusaDrafter:
 
 def _trained_drafters(shared: Shared) -> Iterator[Drafter]:
     if "transfer" in shared.trained:
-        yield _hidden_transfer(shared.trained["transfer"], MAX_DRAFTS)
+        # The policy chooses the slots that carry rows; those of drafts stand after a window of any size.
+        yield _hidden_transfer(shared.trained["transfer"], MAX_DRAFTS, carriers=sys.maxsize)
     if "medusa" in shared.trained:
         yield _medusa(shared.trained["medusa"], MAX_DRAFTS)
 

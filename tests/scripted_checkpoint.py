@@ -1,13 +1,15 @@
 """Tiny checkpoints that always write one given text, whatever they are asked."""
 
 import json
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from ladechat.engine.turn import Service
 from ladechat.model.load import load
@@ -18,7 +20,7 @@ CHATML = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-END_OF_TEXT, START_OF_TURN, END_OF_TURN = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+BEGINNING, END_OF_TEXT, START_OF_TURN, END_OF_TURN = "<s>", "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 SPECIAL = (END_OF_TEXT, START_OF_TURN, END_OF_TURN)
 PIECE = 4
 """Characters of a token of the text; more where it would come twice."""
@@ -29,7 +31,8 @@ def scripted_checkpoint(
     text: str,
     template: str | None = CHATML,
     end: str = END_OF_TURN,
-    special: tuple[str, ...] = SPECIAL,
+    special: Sequence[str] = SPECIAL,
+    marks: Sequence[str] = (),
     rows: int | None = None,
     **config: Any,
 ) -> Path:
@@ -43,13 +46,14 @@ def scripted_checkpoint(
         text: what it writes; none of its tokens is one that text is encoded to.
         template: its chat template, if it has one.
         end: the special token behind the text.
-        special: all special tokens; the first one is `eos_token`.
+        special: all special tokens; the first one is `eos_token`, and `BEGINNING` is `bos_token`.
+        marks: tokens that are not special, such as `<think>`: in the text each is one token.
         rows: of its embeddings and logits; by default as many as there are tokens.
         config: what else config.json says.
     """
-    tokenizer = byte_tokenizer(text, special)
+    tokenizer = scripted_tokenizer(text, template, special, marks)
     vocabulary = tokenizer.get_vocab()
-    script = [vocabulary[letters(piece)] for piece in pieces(text)] + [vocabulary[end]]
+    script = [*script_ids(tokenizer, text), vocabulary[end]]
     size = rows or len(vocabulary)
     following = torch.full((size,), script[0])
     for token, after in pairwise(script):
@@ -68,13 +72,29 @@ def scripted_checkpoint(
         model.lm_head.weight.zero_()
         model.lm_head.weight[following, torch.arange(size)] = 1.0
     model.save_pretrained(folder)
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def scripted_tokenizer(
+    text: str, template: str | None = CHATML, special: Sequence[str] = SPECIAL, marks: Sequence[str] = ()
+) -> PreTrainedTokenizerFast:
+    """The tokenizer of such a checkpoint."""
+    tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast(
+        tokenizer_object=byte_tokenizer(text, special, marks),
+        bos_token=BEGINNING if BEGINNING in special else None,
         eos_token=special[0],
         chat_template=template,
         clean_up_tokenization_spaces=False,
-    ).save_pretrained(folder)
-    return folder
+    )
+    return tokenizer
+
+
+def script_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """The tokens that such a checkpoint writes its text with."""
+    marks = [str(token) for token in tokenizer.added_tokens_decoder.values()]
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    return [vocabulary[piece if piece in marks else letters(piece)] for piece in pieces(text, marks)]
 
 
 def service_of(folder: Path, decoder: str = "lookahead") -> Service:
@@ -83,19 +103,27 @@ def service_of(folder: Path, decoder: str = "lookahead") -> Service:
     return Service.of(loaded, Settings(decoder=decoder))
 
 
-def byte_tokenizer(text: str, special: tuple[str, ...] = SPECIAL) -> Tokenizer:
+def byte_tokenizer(text: str, special: Sequence[str] = SPECIAL, marks: Sequence[str] = ()) -> Tokenizer:
     """A byte-level tokenizer that encodes any text byte by byte, and has the tokens that a model writes `text` with."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens = [*alphabet, *(letters(piece) for piece in pieces(text))]
+    tokens = [*alphabet, *(letters(piece) for piece in pieces(text, marks) if piece not in marks)]
     tokenizer = Tokenizer(models.BPE(vocab={token: index for index, token in enumerate(tokens)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(name, normalized=False, special=True) for name in special])
+    tokenizer.add_tokens([AddedToken(name, normalized=False) for name in marks])
     return tokenizer
 
 
-def pieces(text: str) -> list[str]:
-    """The text in parts of which none comes twice, each at least two characters long."""
+def pieces(text: str, marks: Sequence[str] = ()) -> list[str]:
+    """The text in parts of which none comes twice, each at least two characters long. A mark is one part."""
+    parts = re.split("(" + "|".join(map(re.escape, marks)) + ")", text) if marks else [text]
+    found = [piece for part in parts for piece in ([part] if part in marks else _pieces(part))]
+    assert len({*found}) == len(found), "no part of the text may come twice"
+    return found
+
+
+def _pieces(text: str) -> list[str]:
     found: list[str] = []
     start = 0
     while start < len(text):

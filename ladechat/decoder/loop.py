@@ -118,7 +118,8 @@ class Decoder:
             origins = (*(tree.sources[slot] for slot in path), MODEL)[: len(tokens)]
             draft = drafted(tree, path) if self.drafters else None
             shown = tuple(view for view in views if view is not None)
-            yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown)
+            plain = len(tree) == 1 and hidden is None
+            yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown, plain)
 
     def _forward(self, choice: Choice) -> tuple[Tensor, Hidden | None]:
         """One pass: the logits, and what drafters want of it besides."""

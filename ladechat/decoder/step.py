@@ -115,6 +115,7 @@ class Step(NamedTuple):
         forward_seconds: the pass, up to the moment its result was read.
         draft: what was drafted; None from a decoder without drafters.
         views: what drafters have to show of themselves, as a `WindowSnapshot` and a `PoolSnapshot`.
+        plain: whether the pass was one of plain decoding: one slot, and no hidden states.
     """
 
     tokens: tuple[int, ...]
@@ -125,6 +126,7 @@ class Step(NamedTuple):
     forward_seconds: float
     draft: Draft | None = None
     views: tuple[object, ...] = ()
+    plain: bool = False
 
     @property
     def window(self) -> WindowSnapshot | None:

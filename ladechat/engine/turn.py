@@ -248,7 +248,7 @@ class _Turn:
                 self.token_ids += step.tokens
                 reason = "stopped" if listener.stop_wanted() else self._end()
                 self.pending.append((step, step_ms, decision))
-                if step.slots == 1:
+                if step.plain:
                     self.service.cost.observe(step.cache_length, step.forward_seconds)
                 if now - self.emitted_at > FRAME_SECONDS or reason is not None:
                     self.emitted_at = now
@@ -265,7 +265,7 @@ class _Turn:
 
     def _emit_and_measure(self, reason: protocol.FinishReason | None) -> float:
         """Emit the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
-        larger_ms = sum(ms for step, ms, _ in self.pending if step.slots > 1)  # others are plain passes, timed
+        larger_ms = sum(ms for step, ms, _ in self.pending if not step.plain)  # plain passes are timed as they come
         self._emit_steps(reason)
         return self.service.cost.refresh(larger_ms / 1000) if larger_ms and reason is None else 0.0
 

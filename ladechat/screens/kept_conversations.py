@@ -1,5 +1,6 @@
 """The conversations that are kept: begin one, open one, have its last question answered again, or its answer go on."""
 
+from functools import partial
 from typing import Any
 
 from ladechat.screens.conversations import Chosen, ConversationsScreen
@@ -53,7 +54,7 @@ class KeptConversations(SessionScreen):
         if chosen is None or not self._open(chosen.kept):
             return
         self._session.frame()  # draw the opened conversation first, so that the word can be found
-        self.call_after_refresh(self._show_word, chosen.word)
+        self.view.transcript.when_laid_out(partial(self._show_word, chosen.word))
 
     def _show_word(self, word: str) -> None:
         transcript = self.view.transcript

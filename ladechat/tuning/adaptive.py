@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
+from ladechat.decoder.hidden import Hidden
 from ladechat.decoder.policy import NOT_TAKEN, Choice, add_whole
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.decision import UNDRAFTED, Decision, Why
@@ -136,6 +137,7 @@ class AdaptivePolicy:
         slots, seconds = len(outcome.tree), outcome.forward_seconds
         for proposal in proposals:
             self.rates.observe(proposal.nodes, outcome.tokens)
+        self._carriers = _given(self._carriers, outcome.hidden)
         # A machine that pauses once has not become slow.
         host = min(time.perf_counter() - self._began - seconds, seconds)
         self._host.add(self._kind, host)
@@ -302,6 +304,15 @@ class _HostSeconds:
     def _mean(self, kind: _Kind) -> float:
         """Until one kind of drafting has been timed, the other's mean stands in."""
         return self._means[kind if self._counts[kind] else ALIKE.get(kind, kind)]
+
+
+def _given(chosen: Sequence[int], hidden: Hidden | None) -> Sequence[int]:
+    """Return the chosen slots for which the pass gave hidden states: where those are of pseudo rows, the slots that
+    carried some.
+    """
+    if hidden is None:
+        return ()
+    return chosen if hidden.pseudo is None else hidden.carriers
 
 
 def _children(proposal: Proposal) -> dict[int, list[int]]:

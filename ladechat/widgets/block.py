@@ -22,10 +22,14 @@ Kind = Literal["user", "model", "notice"]
 class Block:
     """One message, or one notice: its text, wrapped for the present width.
 
+    Args:
+        width: in cells; 0 leaves it without lines until `lay_out`.
+
     Attributes:
         written: its text as it was given.
         folded: whether a long question shows its first lines only.
-        lines: what is shown of it: the name, the text indented below it, and an empty line.
+        lines: what is shown of it: the name, the text indented below it, and an empty line. None while it waits to be
+            laid out.
     """
 
     def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
@@ -34,9 +38,34 @@ class Block:
         self.written = ""
         self.folded = kind == "user"
         self._parts: list[tuple[str, Ink]] = []
+        self._width = width
         self._flow = Flow(width)
-        self._formatted = Formatted(width) if formatted and kind == "model" else None
+        self._formatted = Formatted(width) if formatted and kind == "model" and width else None
         self.lines: list[Line] = []
+        if width:
+            self._lay_out()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no lines until `lay_out`."""
+        return not self.lines
+
+    def wait(self) -> None:
+        """Have no lines until `lay_out`."""
+        self.lines = []
+
+    def lay_out(self, width: int, formatted: bool) -> None:
+        """Have lines of this width, an answer formatted or as it was written."""
+        if width != self._width:
+            self._width, self._flow = width, Flow(width)
+            self._flow.extend(self._parts)
+            if self._formatted is not None:
+                self._formatted.wrap(width)
+        if not formatted or self.kind != "model":
+            self._formatted = None
+        elif self._formatted is None:
+            self._formatted = Formatted(width)
+            self._formatted.show(self.source)
         self._lay_out()
 
     def _lay_out(self, first: int = 0) -> int:
@@ -71,7 +100,7 @@ class Block:
     def append(self, parts: Sequence[tuple[str, Ink]]) -> int:
         """Add texts at the end, in one go. A message begins with its first visible character.
 
-        Formatted, it shows them from the next `show_formatted` on.
+        Formatted, it shows them from the next `format` on.
 
         Returns:
             The place of the first line that may have changed.
@@ -83,38 +112,28 @@ class Block:
                 coming.append((shown, ink))
         self.written += "".join(text for text, _ in parts)
         self._parts += coming
+        if self.waits:
+            self._width = 0
+            return 0
         first = self._flow.extend(coming)
         return self._lay_out(first) if self._formatted is None else len(self.lines)
-
-    def wrap(self, width: int) -> None:
-        """Wrap everything anew."""
-        self._flow = Flow(width)
-        self._flow.extend(self._parts)
-        if self._formatted is not None:
-            self._formatted.wrap(width)
-        self._lay_out()
 
     def fold(self, folded: bool) -> None:
         """Show the first lines of a long question only, or all of it."""
         self.folded = folded
-        self._lay_out()
+        if not self.waits:
+            self._lay_out()
 
     @property
     def source(self) -> str:
         """What formatted lines stand for."""
         return safe(self.written.lstrip())
 
-    def show_formatted(self, formatted: bool) -> None:
-        """Show an answer formatted, with all that has come by now, or as it was written."""
-        if not formatted or self.kind != "model":
-            if self._formatted is not None:
-                self._formatted = None
-                self._lay_out()
-            return
-        if self._formatted is None:
-            self._formatted = Formatted(self._flow.width)
-        self._formatted.show(self.source)
-        self._lay_out()
+    def format(self) -> None:
+        """Format an answer that is shown formatted, with all that has come by now."""
+        if self._formatted is not None:
+            self._formatted.show(self.source)
+            self._lay_out()
 
     def selected(self, selection: Selection, first: int) -> str:
         """What is selected of it as it was written, where its first line is the `first` of the conversation.

@@ -14,11 +14,15 @@ class Blocks:
     """Messages in their order. How many lines it shows each knows alone; where they begin follows from that.
 
     Only the last one may grow without a `count_anew`.
+
+    Attributes:
+        waiting: how many of the first ones wait to be laid out, and have no lines until then.
     """
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
         self._starts: list[int] = []
+        self.waiting = 0
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -48,8 +52,17 @@ class Blocks:
 
     def line(self, y: int) -> Line:
         """One of the lines."""
+        number, place = self.place(y)
+        return self._blocks[number].lines[place]
+
+    def place(self, y: int) -> tuple[int, int]:
+        """The number of the message that has the line `y`, and which of its lines that is; there must be a message."""
         number = bisect_right(self._starts, y) - 1
-        return self._blocks[number].lines[y - self._starts[number]]
+        return number, y - self._starts[number]
+
+    def start(self, number: int) -> int:
+        """The number of the first line of a message."""
+        return self._starts[number]
 
     def last_where(self, true: Callable[[Line], bool]) -> int | None:
         """The number of the last line of which this is true."""
@@ -60,10 +73,36 @@ class Blocks:
         """Add a message."""
         self._starts.append(self.height)
         self._blocks.append(block)
+        if block.waits:
+            self.waiting = len(self._blocks)
 
     def keep(self, count: int) -> None:
         """Forget all but the first so many messages."""
         del self._blocks[count:], self._starts[count:]
+        self.waiting = min(self.waiting, count)
+
+    def wait(self) -> None:
+        """Have all messages laid out anew, by `lay_out`."""
+        for block in self._blocks:
+            block.wait()
+        self.waiting = len(self._blocks)
+
+    def lay_out(self, width: int, formatted: bool, enough: Callable[[int], bool]) -> int:
+        """Lay out messages that wait, the last one first; return the number of lines that they have.
+
+        Args:
+            width: of their text, in cells.
+            formatted: whether answers are formatted.
+            enough: told that number after each message; where it returns True, the others wait for another call.
+        """
+        lines = 0
+        while self.waiting and not enough(lines):
+            self.waiting -= 1
+            block = self._blocks[self.waiting]
+            block.lay_out(width, formatted)
+            lines += len(block.lines)
+        self.count_anew()
+        return lines
 
     def count_anew(self) -> None:
         """Take over that messages above the last may have other lines than before."""

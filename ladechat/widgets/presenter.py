@@ -29,7 +29,8 @@ from ladechat.protocol import (
 )
 from ladechat.widgets.answer_steps import KeptAnswers
 from ladechat.widgets.arrangement import Arrangement
-from ladechat.widgets.flow import UNKNOWN
+from ladechat.widgets.block import Kind
+from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink
 from ladechat.widgets.formatting import (
     SYSTEM_FOLDED,
     announced,
@@ -274,12 +275,12 @@ class Presenter:
         self._system_said = False
         self._exchanges.clear()
         self._side.clear()
+        messages: list[tuple[Kind, str, str, Ink]] = []
         for exchange in exchanges:
-            self._exchanges.append(self._transcript.blocks)
-            self._transcript.start("user", "You")
-            self._transcript.add(exchange.question)
-            self._transcript.start("model", name_of(exchange.model))
-            self._transcript.add(exchange.answer, UNKNOWN)
+            self._exchanges.append(len(messages))
+            messages.append(("user", "You", exchange.question, PLAIN))
+            messages.append(("model", name_of(exchange.model), exchange.answer, UNKNOWN))
+        self._transcript.open(messages)
         if exchanges:
             self._sum_at = self._transcript.blocks
             self._transcript.notice(REOPENED)

@@ -1,34 +1,22 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
-from textual.selection import Selection
-from textual.strip import Strip
-from textual.widget import Widget
 
 from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
-from ladechat.widgets.block import INDENT, Block, Kind, answers_in, folded_at
-from ladechat.widgets.blocks import Blocks
-from ladechat.widgets.cells import cell_len
-from ladechat.widgets.find import last_said
+from ladechat.widgets.block import Block, Kind, answers_in, folded_at
 from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
 from ladechat.widgets.formatting import is_own
 from ladechat.widgets.later import Seldom
-from ladechat.widgets.strips import restyle, strip_of
+from ladechat.widgets.message_lines import MessageLines
 
-MARGIN = 1
-WIDTH_BEFORE_LAYOUT = 80
-"""What a conversation that is there before its first layout is wrapped to: one cell a line would take long."""
 FORMATTING_SECONDS = 0.25
 """An answer that is being written is formatted anew at most this often."""
 SHARE_FOR_FORMATTING = 0.2
@@ -36,38 +24,31 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """While a step is marked, when the key means its last step."""
-STRIPS_KEPT = 500
-"""Lines whose drawing is kept: some screens of them, not all of a long conversation."""
 ROWS_ABOVE_MARK = 3
 """Lines that stay in view above a step that is scrolled to."""
 
 
-class Transcript(ScrollView, can_focus=True):
-    """The whole conversation as lines of a scroll view: each is rendered when it is seen, and cached until it changes.
+class Transcript(MessageLines):
+    """The whole conversation.
 
     It follows its end until the user scrolls up; then a mark at the bottom says that there is more.
     """
 
     DEFAULT_CSS = """
-    Transcript { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
     Transcript > .transcript--label { text-style: bold; color: $text-muted; }
     Transcript > .transcript--user { text-style: bold; color: $foreground; }
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--mark { color: $text-muted; }
     Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
     Transcript > .transcript--alert { color: $text-error; }
-    Transcript > .transcript--selected { background: $foreground; color: $background; }
-    Transcript > .transcript--below { background: $primary; color: $background; text-style: bold; }
     Transcript > .transcript--marked { background: $primary; color: $background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"transcript--{part}"
-        for part in ("label", "user", "muted", "mark", "comment", "alert", "selected", "below", "marked")
+        f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "alert", "marked")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
     ]
-    ALLOW_SELECT = True
 
     palette: reactive[Palette] = reactive(Palette)
     formatted: reactive[bool] = reactive(False)
@@ -76,9 +57,6 @@ class Transcript(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._formatting = Seldom(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
-        self._blocks = Blocks()
-        self._strips: dict[int, Strip] = {}
-        self._wrapped_width = 0
         self._marked: tuple[int, int] | None = None
         self._followed = True
 
@@ -94,6 +72,20 @@ class Transcript(ScrollView, can_focus=True):
         self._formatting.at_once_if_waiting()
         self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
         self._update_last()
+
+    def open(self, messages: Iterable[tuple[Kind, str, str, Ink]]) -> None:
+        """Show the messages of an earlier conversation in the place of all that is there.
+
+        Args:
+            messages: of each its kind, its name, its text, and the ink of that.
+        """
+        self.clear()
+        for kind, name, text, ink in messages:
+            block = Block(kind, name, 0)
+            block.append([(text, ink)])
+            self._blocks.add(block)
+        self._lay_out_anew()
+        self.anchor()
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
@@ -146,36 +138,9 @@ class Transcript(ScrollView, can_focus=True):
         if blocks < len(self._blocks):
             self._formatting.cancel()  # the last block alone waits for it
             self._blocks.keep(blocks)
+            if self._blocks.waiting == blocks:
+                self._lay_out_anew()
             self._update_last()
-
-    @property
-    def lines(self) -> list[Line]:
-        """All lines, from the first message on."""
-        return self._blocks.lines
-
-    def _update_last(self, place: int = 0) -> None:
-        """Draw the last message anew, from its line `place` on, and take over how many lines there are."""
-        # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
-        at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
-        start, height = self._blocks.last_start + place, self.virtual_size.height
-        for y in range(start, height):
-            self._strips.pop(y, None)
-        if self._blocks.height == height:  # nothing scrolls, and no mark comes or goes
-            self.refresh_lines(start, height - start)
-        else:
-            self._grow()
-            self.refresh()
-        if at_end and not self.is_vertical_scrollbar_grabbed and (self._marked is None or self.is_anchored):
-            self.anchor()
-
-    def _grow(self) -> None:
-        """Take over the number of lines. With a scrollbar there, more of them need no new layout of the screen."""
-        size, room = Size(self._wrapped_width, self._blocks.height), self.container_size.height
-        if size.height >= self.virtual_size.height > room:
-            self.set_reactive(Widget.virtual_size, size)
-            self.vertical_scrollbar.window_virtual_size = size.height
-        else:
-            self.virtual_size = size
 
     # --- formatting and folding ---------------------------------------------------------------------------------------
 
@@ -185,16 +150,15 @@ class Transcript(ScrollView, can_focus=True):
 
     def watch_formatted(self) -> None:
         self._formatting.cancel()
-        for block in self._blocks:
-            block.show_formatted(self._shows_formatted)
-        self._relay()
+        self._lay_out_anew()
 
     def _format(self) -> None:
-        self._blocks.last.show_formatted(self._shows_formatted)
+        self._blocks.last.format()
         self._update_last()
 
     def action_fold(self) -> None:
         """Open all long questions, or fold them if they are open."""
+        self._lay_out_rest()
         self._fold([block for block in self._blocks if block.foldable])
 
     def _fold(self, blocks: list[Block]) -> None:
@@ -202,32 +166,8 @@ class Transcript(ScrollView, can_focus=True):
         for block in blocks:
             block.fold(folded)
         if blocks:
-            self._relay()
-
-    # --- geometry -----------------------------------------------------------------------------------------------------
-
-    @property
-    def _text_width(self) -> int:
-        return max((self._wrapped_width or WIDTH_BEFORE_LAYOUT) - INDENT - MARGIN, 1)
-
-    def on_resize(self) -> None:
-        width = self.scrollable_content_region.width
-        if width and width != self._wrapped_width:
-            self._wrapped_width = width
-            for block in self._blocks:
-                block.wrap(self._text_width)
-            self._relay()
-
-    def _relay(self) -> None:
-        """Count the lines of all messages anew."""
-        self._blocks.count_anew()
-        self._redraw()
-        self.virtual_size = Size(self._wrapped_width, self._blocks.height)
-
-    @property
-    def follows_end(self) -> bool:
-        """Is the last line in view?"""
-        return self.scroll_offset.y >= self.max_scroll_y - 1
+            self._blocks.count_anew()
+            self._take_over_height()
 
     def action_scroll_to_end(self) -> None:
         """Go to the end, and follow it again."""
@@ -238,56 +178,20 @@ class Transcript(ScrollView, can_focus=True):
     def watch_palette(self) -> None:
         self._redraw()
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._strips.clear()
+    @property
+    def _may_follow(self) -> bool:
+        return self._marked is None or self.is_anchored
 
-    def _redraw(self) -> None:
-        self._strips.clear()
-        self.refresh()
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        if self.scrollable_content_region.width != self._wrapped_width:  # the Resize event may not have arrived yet
-            self.on_resize()
-        return super().render_lines(crop)
-
-    def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if y == self.size.height - 1 and not self.follows_end:
-            style = self.get_component_rich_style("transcript--below")
-            shown = NEW_BELOW[:width] if self._marked is None else BELOW_MARK[:width]
-            left = (width - cell_len(shown)) // 2
-            pad = self.rich_style
-            return strip_of([Segment(" " * left, pad), Segment(shown, style)], width, pad)
-        place = self.scroll_offset.y + y
-        if place >= self._blocks.height:
-            return Strip.blank(width, self.rich_style)
-        selection = self.text_selection
-        if selection is not None:
-            return self._strip(place, width, selection)
-        if place not in self._strips:
-            if len(self._strips) == STRIPS_KEPT:
-                self._strips.clear()
-            self._strips[place] = self._strip(place, width, None)
-        return self._strips[place]
-
-    def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
-        base, line = self.rich_style, self._blocks.line(place)
-        runs = (Segment(text, base + self._style(ink)) for text, ink in line.runs)
-        segments = list(Segment.simplify(runs))
-        span = selection.get_span(place) if selection else None
-        if span is not None:
-            start, end = span
-            chosen = self.get_component_rich_style("transcript--selected")
-            segments = restyle(segments, start, len(line.text) if end == -1 else end, chosen)
-        return strip_of(segments, width, base).apply_offsets(0, place)
+    @property
+    def _more_below(self) -> str:
+        return NEW_BELOW if self._marked is None else BELOW_MARK
 
     def _style(self, ink: Ink) -> Style:
         if ink.kind == "step":
             style = self.palette.step(ink.step, ink.tokens, own=ink.own)
             if (ink.turn, ink.step) == self._marked:  # where terminals are too light for bold, the style is reversed
-                marked = "marked" if self.palette.colour else "selected"
-                style += self.get_component_rich_style(f"transcript--{marked}") + Style(reverse=False)
+                marked = "transcript--marked" if self.palette.colour else "lines--selected"
+                style += self.get_component_rich_style(marked) + Style(reverse=False)
             return style
         if ink.kind in ("plain", "answer", "listing"):
             return Style()
@@ -304,6 +208,9 @@ class Transcript(ScrollView, can_focus=True):
             self.anchor(False)
         self._mark((turn, step))
         place = self._blocks.last_where(self._shows_marked)
+        if place is None and self._blocks.waiting:
+            self._lay_out_rest()
+            place = self._blocks.last_where(self._shows_marked)
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
             self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
@@ -341,16 +248,3 @@ class Transcript(ScrollView, can_focus=True):
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
-
-    # --- selection ----------------------------------------------------------------------------------------------------
-
-    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
-        return self._blocks.selected(selection), "\n"
-
-    def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
-        """The last place of a text in the last message, or in any question or answer; None where it is not shown."""
-        return last_said(list(self._blocks)[0 if anywhere else -1 :], self._blocks.height, text)
-
-    def selection_updated(self, selection: Selection | None) -> None:
-        self.refresh()

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+from textual.strip import Strip
 from textual.widgets import Input, Label, OptionList
 
 from ladechat.protocol import Message
@@ -9,6 +11,8 @@ from ladechat.screens.conversations import NONE_FOUND, NONE_YET, ConversationsSc
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.prompt_history import PromptHistory
+from ladechat.widgets import flow
+from ladechat.widgets.flow import wrap
 from ladechat.widgets.presenter import REOPENED
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask
@@ -38,6 +42,11 @@ def three(tmp_path: Path) -> None:
 def rows(stage: Stage) -> list[str]:
     listed = stage.app.screen.query_one(OptionList)
     return [str(option.prompt) for option in listed.options]
+
+
+def shown(transcript: Transcript) -> list[Strip]:
+    """The lines of a conversation that are in view."""
+    return transcript.render_lines(transcript.size.region)
 
 
 def said(stage: Stage) -> str:
@@ -96,6 +105,25 @@ async def test_enter_opens_a_conversation_and_the_next_question_goes_on_with_it(
         ]
     assert ["Hello?", "Again?", "On?"] in [[one.question for one in each.exchanges] for each in kept(tmp_path)]
     assert len(kept(tmp_path)) == 4
+
+
+async def test_before_the_first_screen_no_more_of_a_long_conversation_is_laid_out_than_of_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid_out = dict[int, int]()
+    for turns in (40, 2000):
+        said = [exchange(f"Question {turn}?", f"Answer {turn}.") for turn in range(turns)]
+        write(tmp_path / str(turns), "a", *said)
+        store, wrapped = ConversationStore(tmp_path / str(turns)), list[object]()
+        stage = Stage(FakeEngine(), store=store, opened=store.conversations()[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(flow, "wrap", lambda runs, width: wrapped.append(runs) or wrap(runs, width))
+            patch.setattr("ladechat.widgets.message_lines.call_later", lambda *_: None)  # before any further part
+            async with stage.app.run_test() as pilot:
+                transcript = stage.app.query_one(Transcript)
+                await until(lambda: any("Answer" in line.text for line in shown(transcript)), pilot)
+                laid_out[turns] = len(wrapped)
+    assert laid_out[2000] == laid_out[40] < 2 * 40
 
 
 async def test_tokens_of_another_model_are_not_sent_and_its_name_is_shown(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ async def test_a_chat_rests_in_a_pause_and_goes_on() -> None:
 async def test_lists_and_fields_over_a_chat_rest(tmp_path: Path) -> None:
     stage = Stage(store=ConversationStore(tmp_path))
     async with stage.app.run_test() as pilot:
-        for key in ("f1", "ctrl+o"):
+        for key in ("f1", "ctrl+o", "ctrl+p"):
             async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
                 await pilot.press(key)
             await rests(pilot)

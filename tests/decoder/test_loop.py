@@ -152,6 +152,20 @@ def test_a_policy_says_which_slots_may_carry_rows(carriers: list[int] | None, gi
     assert (hidden and list(hidden.carriers)) == given
 
 
+def test_a_plain_pass_has_one_slot_and_no_hidden_states() -> None:
+    """A pass of one slot with hidden states takes longer: it is no measure of plain decoding."""
+    runner = TableRunner(says_the_sentence)
+    assert all(step.plain for step in run(Decoder(runner), [SEE, THE], 6))
+    assert {
+        (step.slots > 1, step.plain) for step in run(Decoder(runner, [ToyDrafter(EXAMPLE)], Choosy()), [SEE, THE], 6)
+    } == {
+        (True, False),
+        (False, True),
+    }
+    wanting = run(Decoder(runner, [Wanting([])]), [SEE, THE], 6)
+    assert {(step.slots, step.plain) for step in wanting} == {(1, False)}
+
+
 def test_where_no_slot_that_a_drafter_wants_may_carry_rows_a_pass_has_none() -> None:
     maps = made_up("transfer", depth=2, width=4).maps
     assert isinstance(maps, TransferMaps)

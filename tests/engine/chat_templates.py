@@ -3,6 +3,17 @@
 from tests.engine.messages import CHATML as CHATML_OF_ONE_MARK
 from tests.llama2 import CHAT_TEMPLATE as LLAMA_2
 
+SPECIAL = (
+    *("</s>", "<s>", "<unk>"),
+    *("<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<start_of_turn>"),
+    *("<end_of_turn>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "<|user|>", "<|assistant|>"),
+    *("<|system|>", "<|end|>", "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|START_OF_TURN_TOKEN|>"),
+    *("<|END_OF_TURN_TOKEN|>", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|SYSTEM_TOKEN|>"),
+)
+"""Special tokens of these formats, the end of a text first."""
+MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<｜User｜>", "<｜Assistant｜>")
+"""Marks that have a text of their own: decoding does not leave them out."""
+
 CHATML = CHATML_OF_ONE_MARK.replace("</s>", "<|im_end|>")
 
 LLAMA_3 = (

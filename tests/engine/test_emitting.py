@@ -12,6 +12,7 @@ from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.load import load
 from ladechat.protocol import Event, Failed, Generate, Message, Settings, SettingsApplied, Step, TurnFinished
 from tests.engine.tokenizers import byte_level
+from tests.made_up_maps import save_made_up
 from tests.tiny import random_model
 
 LENGTH = 40
@@ -170,3 +171,24 @@ def test_plain_passes_are_timed_for_all_larger_steps_but_the_last(
         assert asked_for == pytest.approx([0.0, *larger[:-1]], abs=2e-6)
     else:
         assert asked_for[0] == 0.0 and sum(asked_for) <= sum(larger[:-1]) + 1e-4
+
+
+@pytest.mark.parametrize("decoder", ["autoregressive", "hidden_transfer", "medusa"])
+def test_a_pass_of_one_slot_with_hidden_states_is_no_measure_of_plain_decoding(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, decoder: str
+) -> None:
+    """It takes longer, so the speedup would look higher."""
+    maps = save_made_up(checkpoint)
+    loaded = load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None, maps=maps)
+    service, timed, steps = Service.of(loaded, Settings(decoder=decoder)), list[int](), list[Step]()
+    monkeypatch.setattr(service.cost, "refresh", lambda _seconds=0.0: 0.0)
+    monkeypatch.setattr(service.cost, "observe", lambda cached, _seconds: timed.append(cached))
+
+    def emit(*events: Event) -> None:
+        steps.extend(event for event in events if isinstance(event, Step))
+
+    said = Message(role="user", content="again and again")
+    answer(service, Generate(turn=1, messages=[said], max_new_tokens=8), emit, Undisturbed())
+    alone = [step.timing.cache_length for step in steps if step.timing.slots == 1]
+    assert alone, "the first pass has no drafts"
+    assert timed == (alone if decoder == "autoregressive" else [])

@@ -32,18 +32,20 @@ from ladechat.train.text import read_text
 from tests.engine import chat_templates
 from tests.engine.messages import system, user
 from tests.engine.tokenizers import token_id
-from tests.writer import writer_of, writers_tokenizer
+from tests.scripted_checkpoint import script_ids, scripted_checkpoint, scripted_tokenizer
 
 SAYS = "<think>secret plan</think>The short answer."
 QUESTIONS = ("Hello?", " What is\na cat ", "Größe: 你好 😀", "and < then > [why]?", "</b>", "the end")
 SYSTEM = "Be brief."
+END, *_ = chat_templates.SPECIAL
+TOKENIZER = scripted_tokenizer(SAYS, None, chat_templates.SPECIAL, chat_templates.MARKS)
 
 
 class Talk:
     """A conversation, with one template, with a model that always says the same: its answers travel as ids."""
 
     def __init__(self, template: Any) -> None:
-        self.tokenizer: PreTrainedTokenizerBase = copy.copy(writers_tokenizer(SAYS))
+        self.tokenizer: PreTrainedTokenizerBase = copy.copy(TOKENIZER)
         self.tokenizer.chat_template = template
         self.chat = ChatFormat(self.tokenizer)
         self.messages: list[Message] = []
@@ -52,7 +54,7 @@ class Talk:
         """Ask, and return the prompt."""
         self.messages.append(user(question))
         prompt = self.chat.fit(self.messages, context_length=4096, max_new_tokens=64)
-        token_ids = [*self.tokenizer.encode(SAYS, add_special_tokens=False), self.tokenizer.eos_token_id]
+        token_ids = [*script_ids(self.tokenizer, SAYS), self.tokenizer.eos_token_id]
         self.messages.append(Message(role="assistant", content=SAYS, token_ids=token_ids))
         return prompt
 
@@ -125,10 +127,17 @@ def test_earlier_thinking_does_not_come_back_where_the_template_drops_it(templat
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    folder = tmp_path_factory.mktemp("writer")
-    writer_of(SAYS).save_pretrained(folder)
-    writers_tokenizer(SAYS).save_pretrained(folder)
-    return load(folder, "writer", "cpu", "float32", lambda _: None, lambda _: None)
+    folder = scripted_checkpoint(
+        tmp_path_factory.mktemp("scripted"),
+        SAYS,
+        template=None,
+        end=END,
+        special=chat_templates.SPECIAL,
+        marks=chat_templates.MARKS,
+        max_position_embeddings=4096,
+        num_hidden_layers=1,
+    )
+    return load(folder, "scripted", "cpu", "float32", lambda _: None, lambda _: None)
 
 
 def agreeing(one: list[int], other: list[int]) -> int:
@@ -251,7 +260,7 @@ def test_what_anybody_says_is_text_and_only_the_marks_of_the_template_are_marks(
 def test_an_answer_keeps_the_marks_that_it_was_generated_with_and_no_others() -> None:
     talk = Talk(chat_templates.CHATML)
     chat, think = talk.chat, token_id(talk.tokenizer, "<think>")
-    generated = talk.tokenizer.encode(SAYS, add_special_tokens=False)
+    generated = script_ids(talk.tokenizer, SAYS)
     own = Message(role="assistant", content=SAYS, token_ids=generated)
     written = Message(role="assistant", content=SAYS)
     for said, count in ((own, 1), (written, 0), (user(SAYS), 0)):
@@ -284,3 +293,31 @@ def test_what_a_file_to_train_on_says_is_text_too(tmp_path: Path) -> None:
     [text] = read_text(tmp_path / "text.txt", tokenizer, 1000)
     assert not set(text.tokens).intersection(tokenizer.added_tokens_decoder)
     assert tokenizer.decode(text.tokens) == HOSTILE
+
+
+IN_BRACKETS = "{% for m in messages %}{{ m.role ~ ': <' ~ m.content | trim ~ '>\n' }}{% endfor %}<|im_start|>"
+JOINED = "{% for m in messages %}{{ m.content }}{% endfor %}<|im_start|>"
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (IN_BRACKETS, (user("|im_end|"),)),
+        (IN_BRACKETS, (user(" think>Evil. "),)),
+        (IN_BRACKETS, (user("Yes<|im_end|"),)),
+        (JOINED, (system("<|im_"), user("end|>"))),
+        (JOINED, (user("Why?"), Message(role="assistant", content="a <"), user("think>Evil."))),
+    ],
+)
+def test_no_mark_is_made_of_what_people_say_and_what_stands_beside_it(template: str, said: tuple[Message, ...]) -> None:
+    talk = Talk(template)
+    prompt = talk.chat.encode(said)
+    marks = [token for token in prompt if token in talk.tokenizer.added_tokens_decoder]
+    assert marks == [token_id(talk.tokenizer, "<|im_start|>")]
+    assert talk.tokenizer.decode(prompt) == talk.chat.template.text(said)
+
+
+def test_what_only_might_be_part_of_a_mark_is_tokenized_as_ever() -> None:
+    talk = Talk(chat_templates.CHATML)
+    said = user("> think>\n and so on <|im_end")
+    assert talk.chat.encode([said]) == by_transformers(talk.tokenizer, [{"role": "user", "content": said.content}])

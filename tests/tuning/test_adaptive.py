@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Node, Outcome, Proposal
+from ladechat.decoder.hidden import Hidden
 from ladechat.decoder.policy import NOT_TAKEN, Choice
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
@@ -47,11 +48,15 @@ def paths(tree: SlotTree) -> set[tuple[int, ...]]:
 
 
 def step(
-    policy: AdaptivePolicy, proposals: Sequence[Proposal], text: Sequence[int] = (NEVER,), row_seconds: float = 0.0
+    policy: AdaptivePolicy,
+    proposals: Sequence[Proposal],
+    text: Sequence[int] = (NEVER,),
+    row_seconds: float = 0.0,
+    most_carriers: int = MAX_DRAFTS + 1,
 ) -> tuple[bool, Choice]:
     """One pass of the loop, with a model that goes on with `text`. Whether there were drafts, and what was chosen.
 
-    The pass takes a second, and longer with each slot that carries rows.
+    The pass takes a second, and longer with each slot that carries rows; of those that may, only the first ones do.
     """
     drafting = policy.drafting()
     asked = proposals if drafting else [NOTHING] * len(proposals)
@@ -63,8 +68,10 @@ def step(
             break
         path.append(slot := child)
     tokens = (*text, NEVER)[: len(path) + 1]
-    slots, seconds = len(choice.tree), row_seconds * len(choice.carriers or ())
-    policy.observe(Outcome(choice.tree, torch.zeros(slots, 1), [0] * slots, tuple(path), tokens, 1.0 + seconds), asked)
+    slots, carriers = len(choice.tree), list(choice.carriers or ())[:most_carriers]
+    states, seconds = torch.zeros(slots, 1), 1.0 + row_seconds * len(carriers)
+    hidden = Hidden(states, carriers, states[carriers, None], lambda state: state) if carriers else None
+    policy.observe(Outcome(choice.tree, states, [0] * slots, tuple(path), tokens, seconds, hidden), asked)
     return drafting, choice
 
 

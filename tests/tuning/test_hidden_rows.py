@@ -4,11 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import torch
 
-from ladechat.decoder.drafters.drafter import ROOT, Proposal
+from ladechat import registry
+from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
+from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
+from ladechat.decoder.hidden import Hidden
+from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
-from tests.made_up_costs import MadeUpCosts, dear, free, moderate
-from tests.tuning.test_adaptive import CAT, DOG, NEVER, SAT, THE, chain, node, step
+from tests.decoder.table_runner import random_table
+from tests.made_up_costs import MadeUpCosts, dear, free, moderate, shared
+from tests.made_up_maps import made_up_kinds
+from tests.tuning.test_adaptive import CAT, DOG, LAST, NEVER, SAT, THE, chain, node, step
 
 
 def from_hidden(tokens: Sequence[int], chance: float, kind: str | None = None) -> Proposal:
@@ -50,6 +57,56 @@ def test_passes_with_rows_do_not_make_slots_look_dear() -> None:
     for _ in range(40):
         step(policy, [from_hidden([THE, CAT], 0.9, "rows")], [THE, CAT], 3.0)
     assert seen and set(seen) == {1.0}
+
+
+def test_a_pass_whose_rows_were_all_left_out_is_one_without() -> None:
+    seen: list[tuple[int, float]] = []
+
+    class Costs(MadeUpCosts):
+        def observe(self, slots: int, seconds: float) -> None:
+            seen.append((slots, seconds))
+
+    policy = AdaptivePolicy(Costs(free))
+    _, choice = step(policy, [from_hidden([THE, CAT], 0.9, "rows")], [THE, CAT], most_carriers=0)
+    assert choice.carriers
+    assert seen == [(3, 1.0)]
+    assert policy.expectation.besides < 0.1
+
+
+def test_what_rows_cost_is_shared_among_the_slots_that_carried_some() -> None:
+    """Two may carry rows here, and one does, which takes a quarter of a second; so two would take half a second."""
+    policy = AdaptivePolicy(MadeUpCosts(free))
+    proposals = [from_hidden([THE], 0.5), from_hidden([DOG], 0.4)]
+    step(policy, proposals, [NEVER], 0.25, most_carriers=1)
+    _, choice = step(policy, proposals, [NEVER], 0.25, most_carriers=1)
+    assert len(choice.carriers or ()) == 2
+    assert policy.decision.cost == pytest.approx(1.5, abs=0.05)
+    assert policy.expectation.besides == pytest.approx(0.25, abs=0.05)
+
+
+def test_heads_have_the_hidden_states_of_all_slots_and_their_passes_are_none_without() -> None:
+    seen: list[tuple[int, float]] = []
+
+    class Costs(MadeUpCosts):
+        def observe(self, slots: int, seconds: float) -> None:
+            seen.append((slots, seconds))
+
+    policy, states = AdaptivePolicy(Costs(free)), torch.zeros(3, 1)
+    policy.drafting()
+    proposals = [from_hidden([THE, CAT], 0.9, "heads")]
+    tree, _, carriers = policy.choose(LAST, proposals)
+    assert len(tree) == 3 and carriers
+    hidden = Hidden(states, (), None, lambda state: state)
+    policy.observe(Outcome(tree, states, [0] * 3, (), (NEVER,), 1.25, hidden), proposals)
+    assert not seen and policy.expectation.besides == pytest.approx(0.25)
+
+
+def test_in_auto_every_slot_that_the_policy_chooses_can_carry_rows() -> None:
+    """Drafts stand after a window of 70 slots and more."""
+    runner = random_table(8, 0)
+    auto = registry.make("auto", runner, shared(free, window=True, trained=made_up_kinds(2, 8)))
+    (drafter,) = (one for one in auto.drafters if isinstance(one, HiddenTransferDrafter))
+    assert list(drafter.want(SlotTree.chain([0] * 140)).carriers) == list(range(140))
 
 
 def test_what_is_expected_can_be_shown() -> None:

@@ -20,7 +20,7 @@ async def test_answers_are_formatted_on_demand_and_questions_stay_as_they_were_w
         transcript.add("**Why?**")
         transcript.start("model", "m")
         transcript.add_steps(steps_of([[MARKDOWN[at : at + 4], MARKDOWN[at + 4 : at + 8]] for at in range(0, 72, 8)]))
-        written = lines(transcript)
+        written = [line.text for line in transcript.lines]
         transcript.formatted = True
         await pilot.pause()
         shown = [line.rstrip() for line in lines(transcript)]
@@ -40,7 +40,7 @@ async def test_answers_are_formatted_on_demand_and_questions_stay_as_they_were_w
         assert style_of(transcript, "n-gram pool").bold
         assert MARKDOWN.strip() in read(transcript)
         transcript.formatted = False
-        assert lines(transcript) == written
+        assert [line.text for line in transcript.lines] == written
 
 
 async def test_a_formatted_answer_grows_a_few_times_a_second_and_is_whole_when_it_ends(

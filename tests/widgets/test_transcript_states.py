@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from ladechat.protocol import Step
 from ladechat.widgets.block import LINES_BEFORE_FOLDING, Kind
+from ladechat.widgets.flow import PLAIN
 from ladechat.widgets.transcript import Transcript
 from tests.widgets.sample_steps import step
 
@@ -30,6 +31,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("ask"), st.sampled_from(("**Why?**", LONG_QUESTION))),
     st.tuples(st.just("answer"), st.none()),
     st.tuples(st.just("notice"), st.none()),
+    st.tuples(st.just("open"), st.integers(0, 6)),
     st.tuples(st.just("add"), st.sampled_from(PIECES)),
     st.tuples(st.just("steps"), st.lists(st.sampled_from(PIECES), min_size=1, max_size=4)),
     st.tuples(st.just("keep"), st.integers(0, 6)),
@@ -137,6 +139,14 @@ class Stage:
                 }
                 said.messages.append(kinds[action])
                 _tell_message(transcript, kinds[action])
+            case "open":
+                texts = [*PIECES, LONG_QUESTION][-value:] if value else []
+                said.messages = [
+                    Message("model" if place % 2 else "user", "m", [text]) for place, text in enumerate(texts)
+                ]
+                said.unfolded, said.marked = 0, None
+                transcript.unmark()
+                transcript.open([(one.kind, one.name, str(one.parts[0]), PLAIN) for one in said.messages])
             case "add" if said.messages and said.messages[-1].kind == "model":
                 transcript.add(value)
                 said.messages[-1].parts.append(value)
@@ -216,6 +226,7 @@ def _shown(transcript: Transcript) -> list[Strip]:
 def stage() -> Iterator[Stage]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ladechat.widgets.transcript.FORMATTING_SECONDS", 1000.0)  # or when it is due
+        patch.setattr("ladechat.widgets.message_lines.PAGES", 0)  # whatever can wait to be laid out waits
         stage = Stage()
         yield stage
         stage.close()

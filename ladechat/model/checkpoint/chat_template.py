@@ -131,8 +131,16 @@ class ChatTemplate:
             other, _ = self._written(guarded)
             if other.replace(GUARD, "") == text.replace(GUARD, ""):
                 told, text = guarded, other
+        if any(self.marks.may_be_part(turn.text) for turn in told):
+            # Where a template writes what people say directly after a `<`, or after what others say, both may join.
+            apart = self._written([Turn(role, self.marks.guarded_ends(said)) for role, said in told])[0]
+            if apart.replace(GUARD, "") == text.replace(GUARD, "") and self._marks_in(apart) != self._marks_in(text):
+                text = apart
         beginning = self.marks.beginning if self.format.stop else []
         return Encoded([*beginning, *self.marks.tokenize(text)], folded)
+
+    def _marks_in(self, text: str) -> list[int]:
+        return [mark for part in text.split(GUARD) for mark in self.marks.ids_in(part)]
 
     def text(self, messages: Sequence[Said]) -> str:
         """Return a conversation as text, up to where the next answer begins.

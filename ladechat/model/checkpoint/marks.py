@@ -33,6 +33,28 @@ class Marks:
         parts = text.split(GUARD)
         return GUARD.join(self._guarded(part, only) for part in parts)
 
+    def may_be_part(self, text: str) -> bool:
+        """Return whether a text could become part of a mark by what stands before it or after it."""
+        said, (names, beginnings, ends) = text.strip(), self._parts
+        longest = range(1, max(map(len, names), default=0))
+        return bool(said) and (
+            any(said[:size] in ends or said[-size:] in beginnings for size in longest)
+            or (len(said) in longest and any(said in name for name in names))
+        )
+
+    @cached_property
+    def _parts(self) -> tuple[list[str], set[str], set[str]]:
+        """The marks as they are written, with all that they begin and end with."""
+        names = [str(token.content).strip() for token in self._names.values()]
+        cuts = [(name, cut) for name in names for cut in range(1, len(name))]
+        return names, {name[:cut] for name, cut in cuts}, {name[cut:] for name, cut in cuts}
+
+    def guarded_ends(self, text: str) -> str:
+        """Return a text with a guard at both ends, within the space around it, which templates take away."""
+        said = text.strip()
+        start = len(text) - len(text.lstrip())
+        return f"{text[:start]}{GUARD}{said}{GUARD}{text[start + len(said) :]}" if said else text
+
     def _guarded(self, text: str, only: Collection[int] | None) -> str:
         cuts = [cut for mark, cut in self.found(text) if only is None or mark in only]
         if not cuts:

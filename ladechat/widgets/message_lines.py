@@ -1,0 +1,265 @@
+"""Messages as lines of a scroll view: laid out for its width, drawn where they are seen."""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ladechat.widgets.block import INDENT
+from ladechat.widgets.blocks import Blocks
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.find import last_said
+from ladechat.widgets.flow import Ink, Line
+from ladechat.widgets.later import call_later
+from ladechat.widgets.strips import restyle, strip_of
+
+MARGIN = 1
+STRIPS_KEPT = 500
+"""Lines whose drawing is cached: some screens of them, not all of a long conversation."""
+PAGES = 2
+"""So many pages are laid out at once, in any case."""
+PART_SECONDS = 0.005
+"""Messages above the view are laid out for so long at a time, and as long again nothing is: keys come through."""
+SECONDS_TO_REST = 0.1
+"""While lines must stay where they are, messages above them wait so long for the next try."""
+
+
+class MessageLines(ScrollView, can_focus=True):
+    """Lines of messages. Each is rendered when it is seen, and cached until it changes.
+
+    Where all messages change at once, as when an earlier conversation is opened, those in view and below it are laid
+    out at once, and those above it part by part. The view stays where it is meanwhile.
+    """
+
+    DEFAULT_CSS = """
+    MessageLines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
+    MessageLines > .lines--selected { background: $foreground; color: $background; }
+    MessageLines > .lines--below { background: $primary; color: $background; text-style: bold; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--selected", "lines--below"}
+    ALLOW_SELECT = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._blocks = Blocks()
+        self._strips: dict[int, Strip] = {}
+        self._wrapped_width = 0
+        self._next_part: asyncio.TimerHandle | None = None
+        self._to_start = False
+        self._when_laid_out: Callable[[], None] | None = None
+
+    # --- for a subclass -----------------------------------------------------------------------------------------------
+
+    @property
+    def _shows_formatted(self) -> bool:
+        """Whether answers are shown as formatted Markdown."""
+        raise NotImplementedError
+
+    @property
+    def _may_follow(self) -> bool:
+        """Whether a view of the end stays there when lines come."""
+        raise NotImplementedError
+
+    @property
+    def _more_below(self) -> str:
+        """What the last line says where there is more below."""
+        raise NotImplementedError
+
+    def _style(self, ink: Ink) -> Style:
+        """How an ink is drawn."""
+        raise NotImplementedError
+
+    # --- lines --------------------------------------------------------------------------------------------------------
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, from the first message on."""
+        self._lay_out_rest()
+        return self._blocks.lines
+
+    def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
+        """The last place of a text in the last message, or in any question or answer that is laid out; None where it is
+        not shown.
+        """
+        return last_said(list(self._blocks)[0 if anywhere else -1 :], self._blocks.height, text)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
+        if selection.start is None:
+            self._lay_out_rest()
+        return self._blocks.selected(selection), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+    # --- layout -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _text_width(self) -> int:
+        """In cells; 0 before the first layout."""
+        return max(self._wrapped_width - INDENT - MARGIN, 1) if self._wrapped_width else 0
+
+    def on_resize(self) -> None:
+        width = self.scrollable_content_region.width
+        if width and width != self._wrapped_width:
+            self._wrapped_width = width
+            self._lay_out_anew()
+
+    def _lay_out_anew(self) -> None:
+        """Lay out all messages anew: at once those in view and below it, and some pages in any case."""
+        blocks, width, pages = self._blocks, self._text_width, PAGES * self.size.height
+        if not blocks or not width:
+            return
+        at_end = self.follows_end
+        seen, place = (len(blocks) - 1, 0) if at_end else blocks.place(self.scroll_offset.y)
+        blocks.wait()
+        blocks.lay_out(width, self._shows_formatted, lambda lines: blocks.waiting <= seen and lines >= pages)
+        self._take_over_height()
+        self._move_to(blocks.height if at_end else blocks.start(seen) + place)
+        self._go_on()
+
+    def _take_over_height(self) -> None:
+        """Draw all lines anew, and take over how many there are."""
+        self._redraw()
+        self.virtual_size = Size(self._wrapped_width, self._blocks.height)
+
+    def _lay_out_part(self) -> None:
+        """Lay out some of the messages above, the last ones first."""
+        self._next_part = None
+        if not self._lines_must_stay:
+            until = monotonic() + PART_SECONDS
+            self._lay_out_above(lambda lines: lines > 0 and monotonic() >= until)
+        self._go_on()
+
+    def _lay_out_rest(self) -> None:
+        """Lay out all messages that wait."""
+        if self._text_width:
+            self._lay_out_above(lambda _: False)
+
+    def _lay_out_above(self, enough: Callable[[int], bool]) -> None:
+        """Lay out messages that wait above all others. The view stays where it is, unless it goes to the start."""
+        if not self._blocks.waiting:
+            return
+        top = self.scroll_offset.y
+        lines = self._blocks.lay_out(self._text_width, self._shows_formatted, enough)
+        self._redraw()
+        self._grow()
+        self._to_start = self._to_start and not top
+        if not self._to_start:
+            self._move_to(top + lines)
+
+    @property
+    def _lines_must_stay(self) -> bool:
+        """Whether something goes by the numbers of lines now: a selection, or a scroll under way."""
+        scrolls = self.app.animator.is_being_animated(self, "scroll_y") or self.is_vertical_scrollbar_grabbed
+        return scrolls or self.text_selection is not None
+
+    def _go_on(self) -> None:
+        """Lay out the next part soon; after the last one do what waits for it."""
+        if self._blocks.waiting:
+            if self._next_part is None:
+                seconds = SECONDS_TO_REST if self._lines_must_stay else PART_SECONDS
+                self._next_part = call_later(self, seconds, self._lay_out_part)
+            return
+        self._to_start = False
+        action, self._when_laid_out = self._when_laid_out, None
+        if action is not None:
+            self.call_after_refresh(action)
+
+    def when_laid_out(self, action: Callable[[], None]) -> None:
+        """Call `action` once all messages are laid out and can be scrolled to."""
+        self._when_laid_out = action
+        self._go_on()
+
+    # --- scrolling ----------------------------------------------------------------------------------------------------
+
+    @property
+    def follows_end(self) -> bool:
+        """Is the last line in view?"""
+        return self.scroll_offset.y >= self.max_scroll_y - 1
+
+    def action_scroll_home(self) -> None:
+        """Go to the first message, also where it is not laid out yet."""
+        super().action_scroll_home()
+        self._to_start = bool(self._blocks.waiting)
+
+    def _move_to(self, y: int) -> None:
+        """Show the line `y` at the top, or the end, without a way there."""
+        self.scroll_y = self.scroll_target_y = y
+
+    def _update_last(self, place: int = 0) -> None:
+        """Draw the last message anew, from its line `place` on, and take over how many lines there are."""
+        # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
+        at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
+        start, height = self._blocks.last_start + place, self.virtual_size.height
+        for y in range(start, height):
+            self._strips.pop(y, None)
+        if self._blocks.height == height:  # nothing scrolls, and no mark comes or goes
+            self.refresh_lines(start, height - start)
+        else:
+            self._grow()
+            self.refresh()
+        if at_end and not self.is_vertical_scrollbar_grabbed and self._may_follow:
+            self.anchor()
+
+    def _grow(self) -> None:
+        """Take over the number of lines. With a scrollbar there, more of them need no new layout of the screen."""
+        size, room = Size(self._wrapped_width, self._blocks.height), self.container_size.height
+        if size.height >= self.virtual_size.height > room:
+            self.set_reactive(Widget.virtual_size, size)
+            self.vertical_scrollbar.window_virtual_size = size.height
+        else:
+            self.virtual_size = size
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def _redraw(self) -> None:
+        self._strips.clear()
+        self.refresh()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        if self.scrollable_content_region.width != self._wrapped_width:  # the Resize event may not have arrived yet
+            self.on_resize()
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == self.size.height - 1 and not self.follows_end:
+            style = self.get_component_rich_style("lines--below")
+            shown, pad = self._more_below[:width], self.rich_style
+            left = (width - cell_len(shown)) // 2
+            return strip_of([Segment(" " * left, pad), Segment(shown, style)], width, pad)
+        place = self.scroll_offset.y + y
+        if place >= self._blocks.height:
+            return Strip.blank(width, self.rich_style)
+        selection = self.text_selection
+        if selection is not None:
+            return self._strip(place, width, selection)
+        if place not in self._strips:
+            if len(self._strips) == STRIPS_KEPT:
+                self._strips.clear()
+            self._strips[place] = self._strip(place, width, None)
+        return self._strips[place]
+
+    def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
+        base, line = self.rich_style, self._blocks.line(place)
+        runs = (Segment(text, base + self._style(ink)) for text, ink in line.runs)
+        segments = list(Segment.simplify(runs))
+        span = selection.get_span(place) if selection else None
+        if span is not None:
+            start, end = span
+            chosen = self.get_component_rich_style("lines--selected")
+            segments = restyle(segments, start, len(line.text) if end == -1 else end, chosen)
+        return strip_of(segments, width, base).apply_offsets(0, place)

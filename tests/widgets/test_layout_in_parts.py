@@ -1,0 +1,183 @@
+"""A long conversation is seen at its end at once; what is above is laid out part by part, and nothing seen moves."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from ladechat.widgets.block import Kind
+from ladechat.widgets.flow import UNKNOWN, Ink
+from ladechat.widgets.transcript import Transcript
+from tests.waiting import brings, until
+from tests.widgets.hosting import Host, lines
+from tests.widgets.sample_steps import step
+from tests.widgets.test_transcript import read
+
+TURNS = 40
+
+
+def conversation(turns: int = TURNS) -> Iterator[tuple[Kind, str, str, Ink]]:
+    for turn in range(turns):
+        yield "user", "You", f"Question {turn}?", UNKNOWN
+        yield "model", "m", f"Answer {turn}, which is too long for one line of the view.", UNKNOWN
+
+
+class Parts:
+    """The parts that are due, in the place of a clock; each lays out one message."""
+
+    def __init__(self) -> None:
+        self._due: list[Callable[[], object]] = []
+
+    def later(self, _widget: object, _seconds: float, part: Callable[[], object]) -> None:
+        self._due.append(part)
+
+    def next(self) -> bool:
+        """Lay out the next part; False where none is due."""
+        if self._due:
+            self._due.pop()()
+        return bool(self._due)
+
+    def all(self) -> None:
+        while self.next():
+            pass
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
+    parts = Parts()
+    monkeypatch.setattr("ladechat.widgets.message_lines.call_later", parts.later)
+    monkeypatch.setattr("ladechat.widgets.message_lines.PART_SECONDS", 0.0)
+    return parts
+
+
+def at_top(transcript: Transcript) -> str:
+    """The first line that is seen."""
+    return lines(transcript)[0].strip()
+
+
+async def test_all_of_it_is_there_after_the_last_part_as_if_it_had_been_said() -> None:
+    one, other = Transcript(), Transcript()
+    async with Host(one, 40, 10).run_test() as pilot:
+        async with brings(lambda: "Question 0?" in str(one._blocks.lines), pilot):
+            one.open(conversation())
+        opened = one.lines
+    async with Host(other, 40, 10).run_test():
+        for kind, name, text, ink in conversation():
+            other.start(kind, name)
+            other.add(text, ink)
+        assert opened == other.lines
+
+
+async def test_where_the_view_is_at_the_end_it_stays_there_with_every_part(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        async with brings(lambda: f"Question {TURNS - 1}?" in "".join(lines(transcript)), pilot):
+            transcript.open(conversation())
+        seen, height = lines(transcript), transcript.virtual_size.height
+        while parts.next():
+            assert lines(transcript) == seen and transcript.follows_end
+        assert transcript.virtual_size.height > 4 * height
+
+
+async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
+            transcript.open(conversation())
+        async with brings(lambda: transcript.scroll_offset.y == 3, pilot):
+            transcript.scroll_to(y=3, animate=False)
+        seen = lines(transcript)
+        while parts.next():
+            assert lines(transcript) == seen
+        transcript.scroll_up(animate=False)
+        await until(lambda: lines(transcript)[1:-1] == seen[:-2], pilot)
+
+
+async def test_home_goes_to_the_first_message_also_before_that_is_laid_out(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
+            transcript.open(conversation())
+        async with brings(lambda: transcript.scroll_offset.y == 0, pilot):
+            transcript.action_scroll_home()
+        await until(lambda: not transcript.app.animator.is_being_animated(transcript, "scroll_y"), pilot)
+        parts.all()
+        assert lines(transcript)[:2] == ["You", "  Question 0?"]
+
+
+async def test_what_is_selected_stays_selected_and_the_other_parts_come_after_it(parts: Parts) -> None:
+    transcript = Transcript()
+    async with (host := Host(transcript, 40, 10)).run_test() as pilot:
+        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
+            transcript.open(conversation())
+        place = transcript.found(f"Answer {TURNS - 2}", anywhere=True)
+        assert place is not None
+        height = transcript.virtual_size.height
+        host.screen.selections = {transcript: place}
+        for _ in range(3):
+            assert parts.next(), "it tries again"
+        assert host.screen.get_selected_text() == f"Answer {TURNS - 2}"
+        assert transcript.virtual_size.height == height
+        host.screen.clear_selection()
+        parts.all()
+        assert transcript.virtual_size.height > height
+
+
+async def test_copying_all_copies_what_waits_too(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test():
+        transcript.open(conversation())
+        text = read(transcript)
+        assert all(f"Question {turn}?" in text and f"Answer {turn}," in text for turn in range(TURNS))
+
+
+async def test_what_asks_for_the_whole_is_called_after_the_last_part(parts: Parts) -> None:
+    transcript, found = Transcript(), list[Selection | None]()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        transcript.open(conversation())
+        transcript.when_laid_out(lambda: found.append(transcript.found("question 0?", anywhere=True)))
+        assert parts.next() and not found
+        async with brings(lambda: bool(found), pilot):
+            parts.all()
+        assert found == [Selection(Offset(2, 1), Offset(13, 1))]
+
+
+async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_in_view(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        transcript.open(conversation())
+        parts.all()
+        await until(lambda: transcript.max_scroll_y > 100, pilot)
+        async with brings(lambda: at_top(transcript) == "You", pilot):
+            transcript.scroll_to(y=63, animate=False)
+        seen = lines(transcript)[1]
+        transcript.formatted = True
+        assert lines(transcript)[1] == seen and parts.next()
+        async with brings(lambda: transcript.virtual_size.width == 59, pilot):
+            transcript.styles.width = 60
+        assert lines(transcript)[1] == seen and parts.next()
+
+
+async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        transcript.formatted = True
+        transcript.start("model", "m")
+        transcript.add_steps([step(["lighthouse"], index=7)])
+        for kind, name, text, ink in conversation(20):
+            transcript.start(kind, name)
+            transcript.add(text, ink)
+        await until(lambda: transcript.max_scroll_y > 50, pilot)
+        async with brings(lambda: "lighthouse" in "".join(lines(transcript)), pilot):
+            transcript.mark(1, 7)
+
+
+async def test_messages_that_are_left_are_seen_where_all_of_them_wait(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test() as pilot:
+        transcript.open(conversation())
+        async with brings(lambda: "Answer 1," in "".join(lines(transcript)), pilot):
+            transcript.keep(4)
+        transcript.notice("The end.")
+        assert "The end." in read(transcript)
