@@ -127,8 +127,6 @@ def load_model(
         progress.say(f"Everything takes long here: {why}.")
     stage, done = progress.begin, progress.reach
     loaded = load(folder, model, device, dtype, stage, done, quantize=quantize, kernels=build, maps=maps)
-    for notice in loaded.notices:
-        progress.say(notice)
     use_graphs(loaded.runner, loaded.model)
     return loaded
 

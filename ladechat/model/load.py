@@ -1,5 +1,6 @@
 """Loads a checkpoint: from a folder to a runner, its model, its tokenizer and the facts about it."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ from ladechat.model.runners.cache_probe import UnsupportedModel
 from ladechat.model.runners.rope import stretched_context
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
+
+logger = logging.getLogger(__name__)
 
 FALLBACK_CONTEXT = 2048
 """For checkpoints that do not say how many positions they have."""
@@ -191,7 +194,9 @@ def _swapped(model: PreTrainedModel, kernels: Build | None) -> tuple[bool, list[
     try:
         return kernels is not None and use_kernels(model, kernels, kernel_threads()), []
     except BuildError as error:
-        return False, [f"Answers are slower than they could be, without ladechat's kernels for the CPU. {error}"]
+        missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {error}"
+        logger.warning(missing)
+        return False, [missing]
 
 
 def _check_fits(
