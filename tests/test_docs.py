@@ -1,6 +1,7 @@
 """The documents tell the truth: the fields, keys, commands, options and files that they name are those that exist."""
 
 import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ def anchors(page: Path) -> set[str]:
 
 def tracked_text() -> list[Path]:
     """What a clone holds, or would hold after the next commit, as far as it is text."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=False,
