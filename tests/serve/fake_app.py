@@ -17,7 +17,6 @@ from tests.waiting import PATIENCE_SECONDS, until
 
 APP = """
 import os, sys
-import psutil
 def draw(text):
     payload = text.encode()
     os.write(1, b"D" + len(payload).to_bytes(4, "big") + payload)
