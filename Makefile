@@ -6,67 +6,58 @@ ARGS ?=
 WORKERS ?= auto
 IN_VENV := $(VENV)/bin
 
-# A stamp is as new as the last installation: nothing is installed again until one of these files changes.
-APP := $(VENV)/app.stamp
-DEV := $(VENV)/dev.stamp
-VERSIONS := pyproject.toml constraints.txt tools/setup_venv.sh
-
 .DEFAULT_GOAL := help
-.PHONY: help run setup test test-full soak test-peers check format snapshots screenshots pictures real-model clean
+# `app` and `dev` ask each time whether all is installed: the checkout may have moved, or PYTHON name another one.
+.PHONY: app dev help run setup test test-full soak test-peers check format snapshots screenshots pictures real-model clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: $(APP) ## start ladechat (options in ARGS="…")
+run: app ## start ladechat (options in ARGS="…")
 	@$(IN_VENV)/python -P -m ladechat $(ARGS)
 
-setup: $(APP) ## install what the app needs into .venv
+setup: app ## install what the app needs into .venv
 
-test: $(DEV) ## run the tests
+test: dev ## run the tests
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS)
 
-test-full: $(DEV) real-model ## run the tests, the long counts included
+test-full: dev real-model ## run the tests, the long counts included
 	@tools/chromium.sh
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal -m "" --timeout 3600 $(ARGS)
 
-test-peers: $(DEV) ## run somebody's tests of generate in DIR=folder, every call made twice
+test-peers: dev ## run somebody's tests of generate in DIR=folder, every call made twice
 	@test -d "$(DIR)" || { echo 'Say whose tests: make test-peers DIR=path/to/transformers/tests/generation'; exit 2; }
 	cd "$(DIR)" && PYTHONPATH=$(CURDIR)/tests/peers $(abspath $(IN_VENV))/python -P -m pytest -p generate_twice \
 		-c $(CURDIR)/tests/peers/peers.ini --rootdir . $(ARGS) .
 
-soak: $(DEV) ## chat for an hour, by seeded dice: memory, descriptors, exactness (LADECHAT_SOAK_MINUTES)
+soak: dev ## chat for an hour, by seeded dice: memory, descriptors, exactness (LADECHAT_SOAK_MINUTES)
 	LADECHAT_SOAK_MINUTES=$${LADECHAT_SOAK_MINUTES:-55} $(IN_VENV)/python -m pytest -n 0 -s -m "" tests/engine/test_soak.py $(ARGS)
 
-check: $(DEV) ## lint, format, types and import contracts
+check: dev ## lint, format, types and import contracts
 	$(IN_VENV)/ruff check
 	$(IN_VENV)/ruff format --check
 	$(IN_VENV)/mypy
 	$(IN_VENV)/lint-imports
 
-format: $(DEV) ## put the code into its format
+format: dev ## put the code into its format
 	$(IN_VENV)/ruff check --fix --select I
 	$(IN_VENV)/ruff format
 
-snapshots: $(DEV) ## write the pictures the tests compare with anew
+snapshots: dev ## write the pictures the tests compare with anew
 	$(IN_VENV)/python -m pytest -m "" --snapshot-update -k snapshot $(ARGS)
 
-screenshots: $(DEV) ## take the pictures in docs/ anew, of the running app
+screenshots: dev ## take the pictures in docs/ anew, of the running app
 	$(IN_VENV)/python tools/screenshots.py
 
-pictures: $(DEV) ## make the moving pictures in docs/ anew: a race, and the window at work
+pictures: dev ## make the moving pictures in docs/ anew: a race, and the window at work
 	$(IN_VENV)/python -P tools/pictures.py
 
-real-model: $(DEV) ## fetch a real chat model for benchmarks and test-full; the last line printed is its folder
+real-model: dev ## fetch a real chat model for benchmarks and test-full; the last line printed is its folder
 	@$(IN_VENV)/python -m tools.real_model build/real-model
 
 clean: ## remove .venv and everything else that was made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache snapshot_report.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(APP): $(VERSIONS)
-	@tools/setup_venv.sh $(VENV) app
-	@touch $@
-
-$(DEV): $(APP) $(VERSIONS)
-	@tools/setup_venv.sh $(VENV) dev
-	@touch $@
+app dev:
+	@tools/setup_venv.sh $(VENV) $@

@@ -15,6 +15,7 @@ import msgspec
 import typer
 
 from ladechat import catalog
+from ladechat.installing import command_for_extra
 from ladechat.preferences import Preferences, SettingsFile
 from ladechat.protocol import MOST, PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
 from ladechat.session.launcher import EngineOptions
@@ -310,7 +311,7 @@ def check_quantize(quantize: str | None) -> None:
     if quantize not in QUANTIZATIONS:
         fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
     if importlib.util.find_spec("torchao") is None:
-        fail("--quantize needs torchao, which is not installed: pip install 'ladechat[quantize]' brings it.")
+        fail(f"--quantize needs torchao, which is not installed: {command_for_extra('quantize')}")
 
 
 def check_layer_search(seconds: float) -> None:

@@ -49,6 +49,42 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
+def executable_folder(name: str) -> Path:
+    """Return a private folder whose files can be executed: in the user's cache, or else below the temporary folder.
+
+    The second one is the same at each start, so that nothing piles up there.
+
+    Raises:
+        NotPrivate: neither can be made, is private, and on a disk from which programs run.
+    """
+    reasons = []
+    for private in (_cache_folder, _temporary_folder):
+        try:
+            folder = private(name)
+        except NotPrivate as error:
+            reasons.append(str(error))
+            continue
+        if not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):  # macOS does not say
+            return folder
+        reasons.append(f"{folder} is on a disk from which no program runs (noexec).")
+    raise NotPrivate(" ".join((*reasons, "XDG_CACHE_HOME may name another place for it.")))
+
+
+def _cache_folder(name: str) -> Path:
+    return private_folder(private_path(name))
+
+
+def _temporary_folder(name: str) -> Path:
+    """A private folder of this user below the temporary one."""
+    try:
+        base = Path(tempfile.gettempdir()).resolve() / f"ladechat-{os.geteuid()}"
+    except OSError as error:
+        raise NotPrivate(f"There is no temporary folder: {error.strerror or error}.") from error
+    if private_folder(base) != base:
+        raise NotPrivate(f"{base} is a link.")  # that anybody may have put there
+    return private_folder(base / name)
+
+
 def keep_torch_caches_private() -> None:
     """Point the caches whose files torch executes to private folders. To be called before torch is imported.
 
@@ -58,11 +94,18 @@ def keep_torch_caches_private() -> None:
     for variable, name in TORCH_CACHES.items():
         named = os.environ.get(variable)
         try:
-            os.environ[variable] = str(_made(Path(named)) if named else private_folder(private_path(name)))
+            os.environ[variable] = str(_made(Path(named)) if named else executable_folder(name))
         except (NotPrivate, OSError) as error:
-            # Empty, private, and left behind: torch would otherwise use a folder that others can write to.
-            os.environ[variable] = tempfile.mkdtemp(prefix=f"ladechat-{name}-")
-            logger.warning("torch keeps nothing that it compiles: %s", error)
+            os.environ[variable] = str(_instead(name))
+            logger.warning("torch keeps what it compiles in %s: %s", os.environ[variable], error)
+
+
+def _instead(name: str) -> Path:
+    """A folder in place of one from which torch must not execute files."""
+    try:
+        return executable_folder(name)
+    except NotPrivate:
+        return Path(tempfile.mkdtemp(prefix=f"ladechat-{name}-"))  # empty, private, and left there
 
 
 def _made(folder: Path) -> Path:

@@ -32,7 +32,7 @@ def test_without_torchao_quantising_names_what_brings_it(command: list[str], mon
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     result = CliRunner().invoke(cli.app, [*command, "--quantize", "int8"])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "pip install 'ladechat[quantize]'" in result.stderr and result.stderr.count("\n") == 1
+    assert "-m pip install 'torchao" in result.stderr and result.stderr.count("\n") == 1
 
 
 # --- what is wrong is said in one sentence ---------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The documents tell the truth: the fields, keys, commands, options and files that they name are those that exist."""
 
 import re
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from ladechat import catalog, protocol
 from ladechat.bench.options import method_names
 from ladechat.cli import app
 from ladechat.commands import COMMANDS
+from ladechat.preferences import NAME as SETTINGS_NAME
 from ladechat.preferences import SETTINGS
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.conversations import ConversationsScreen
@@ -53,6 +55,8 @@ def anchors(page: Path) -> set[str]:
 
 def tracked_text() -> list[Path]:
     """What a clone holds, or would hold after the next commit, as far as it is text."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -234,6 +238,14 @@ def test_every_make_target_that_is_named_exists() -> None:
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     for page in PAGES:
         assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)) <= targets
+
+
+def test_the_page_on_installing_lists_every_file_that_is_written() -> None:
+    page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "ladechat").rglob("*.py"))
+    names = set(re.findall(r'user_\w+_path\("ladechat"\)\)? / "([\w.]+)"', sources))
+    names |= set(re.findall(r'kept_file\("(\w+)"', sources)) | {SETTINGS_NAME}
+    assert len(names) > 8 and {name for name in names if f"`{name}`" not in page} == set()
 
 
 def test_every_script_that_is_named_exists() -> None:

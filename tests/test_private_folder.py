@@ -11,12 +11,21 @@ import pytest
 
 from ladechat.bench import command as bench
 from ladechat.engine import server
-from ladechat.private_folder import TORCH_CACHES, NotPrivate, keep_torch_caches_private, private_folder, private_path
+from ladechat.private_folder import (
+    TORCH_CACHES,
+    NotPrivate,
+    executable_folder,
+    keep_torch_caches_private,
+    private_folder,
+    private_path,
+)
 
 
 @pytest.fixture(autouse=True)
 def _environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "temporary").mkdir(mode=0o700)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     for variable in TORCH_CACHES:
         monkeypatch.setenv(variable, "")  # so that it is put back after the test
         del os.environ[variable]
@@ -107,7 +116,50 @@ def test_a_cache_that_the_user_has_named_stays_unless_others_can_write_to_it(
     instead = Path(os.environ["TRITON_CACHE_DIR"])
     assert instead != tmp_path / "open" and mode(instead) == 0o700
     assert "open can be written to by others" in caplog.text
-    instead.rmdir()
+    assert instead == private_path("triton").resolve()
+
+
+@pytest.fixture
+def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home in which nothing can be made."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file" / "cache"))
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_starts_without_a_home_to_write_to_share_one_private_temporary_folder(tmp_path: Path) -> None:
+    for _ in range(2):
+        keep_torch_caches_private()
+        caches = [Path(os.environ.pop(variable)) for variable in TORCH_CACHES]
+        assert all(mode(place) == 0o700 for cache in caches for place in (cache, cache.parent))
+    assert executable_folder("kernels").parent == caches[0].parent
+    assert len(list((tmp_path / "temporary").iterdir())) == 1
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_a_temporary_folder_that_another_user_may_have_put_there_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir(mode=0o700)
+    (tmp_path / "temporary" / f"ladechat-{os.geteuid()}").symlink_to(tmp_path / "ours")
+    with pytest.raises(NotPrivate, match="is a link"):
+        executable_folder("kernels")
+    assert not list((tmp_path / "ours").iterdir())
+    keep_torch_caches_private()
+    assert mode(Path(os.environ["TRITON_CACHE_DIR"])) == 0o700
+
+
+def test_a_folder_on_a_disk_from_which_no_program_runs_holds_nothing_that_is_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noexec = [tmp_path / "cache"]
+
+    def status(folder: Path) -> SimpleNamespace:
+        return SimpleNamespace(f_flag=os.ST_NOEXEC if any(map(folder.is_relative_to, noexec)) else 0)
+
+    monkeypatch.setattr(os, "statvfs", status)
+    assert executable_folder("kernels") == tmp_path / "temporary" / f"ladechat-{os.geteuid()}" / "kernels"
+    noexec.append(tmp_path / "temporary")
+    with pytest.raises(NotPrivate, match="cache/ladechat/private/kernels is on a disk from which no program runs"):
+        executable_folder("kernels")
 
 
 def test_a_named_cache_is_used_where_it_was_checked_also_if_a_link_is_led_elsewhere_afterwards(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ladechat.catalog import DECODERS
+from ladechat.installing import command_for_extra
 from ladechat.protocol import DecoderInfo, Parameter
 
 PLAIN = "autoregressive"
@@ -112,7 +113,7 @@ def _check_plot(path: Path) -> None:
     if path.suffix.lower() not in PLOT_SUFFIXES:
         raise Refused(f"A plot is written as {' or '.join(PLOT_SUFFIXES)}, and {path} is neither; change its ending.")
     if importlib.util.find_spec("matplotlib") is None:
-        raise Refused("--plot needs matplotlib, which is not installed: pip install ladechat[plot] brings it.")
+        raise Refused(f"--plot needs matplotlib, which is not installed: {command_for_extra('plot')}")
 
 
 def _check_writable(option: str, path: Path) -> None:

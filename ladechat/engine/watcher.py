@@ -1,8 +1,8 @@
 """A small process that ends the engine when its input has ended and the engine has not.
 
 The engine's own thread for commands sees that first. But no thread of Python runs while one call holds the interpreter
-lock, and none runs in a process that is frozen. Another process
-can see the end of a pipe without reading from it, and end the engine from outside.
+lock, and none runs in a process that is frozen. Another process can see the end of a pipe without reading from it, and
+end the engine from outside. (Linux could end the engine with its parent, `PR_SET_PDEATHSIG`; macOS could not.)
 
 This file is also the program of that process: it imports nothing but the standard library.
 """
@@ -18,8 +18,11 @@ import time
 GRACE_SECONDS = 10.0
 """How long an engine may take to see the end of its input itself; on a busy machine that is more than a moment."""
 
-_HANG_UP = getattr(select, "POLLRDHUP", 0)
-"""That the other end was closed is always told of a pipe; of a socket, where it is asked for."""
+LOOK_SECONDS = 1.0
+"""From one look at the input and the engine to the next."""
+
+_HANG_UP = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
+"""What `poll` reports when the other end was closed: of a pipe the first, of a socket on Linux the second."""
 
 
 def watch_input(descriptor: int, grace_seconds: float = GRACE_SECONDS) -> "subprocess.Popen[bytes] | None":
@@ -32,9 +35,8 @@ def watch_input(descriptor: int, grace_seconds: float = GRACE_SECONDS) -> "subpr
         descriptor: the input; it is not read from.
         grace_seconds: from the end of the input on.
     """
-    alive, held = os.pipe()  # nobody else inherits the end that is held: it closes when this process ends
     watched = os.dup(descriptor)  # 0 is something else in the other process
-    command = [sys.executable, "-I", "-S", __file__, str(watched), str(alive), str(grace_seconds)]
+    command = [sys.executable, "-I", "-S", __file__, str(watched), str(os.getpid()), str(grace_seconds)]
     try:
         with contextlib.suppress(OSError):
             return subprocess.Popen(
@@ -42,32 +44,35 @@ def watch_input(descriptor: int, grace_seconds: float = GRACE_SECONDS) -> "subpr
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=(watched, alive),
+                pass_fds=(watched,),
             )
-        os.close(held)
     finally:
-        os.close(alive)
         os.close(watched)
     return None
 
 
-def _watch(descriptor: int, alive: int, grace_seconds: float) -> None:
-    """Wait for the end of the input, or of the engine, which is this process's parent."""
-    engine = os.getppid()
-    ends = select.poll()
-    ends.register(descriptor, _HANG_UP)
-    ends.register(alive, 0)
-    if any(end == alive for end, _ in ends.poll()):
-        return
-    engine_ended = select.poll()
-    engine_ended.register(alive, 0)
-    deadline = time.monotonic() + grace_seconds
-    while (left := deadline - time.monotonic()) > 0:
-        if engine_ended.poll(1000 * left):
+def watch(descriptor: int, engine: int, grace_seconds: float) -> None:
+    """Look at the input and at the engine, this process's parent, until that has ended or has to be ended.
+
+    It looks, and does not wait for an event: on macOS a `poll` that asks for no data never sees the end of a pipe, and
+    one that asks for data returns at once as long as nobody reads them.
+    """
+    ended_at: float | None = None
+    while os.getppid() == engine:
+        if ended_at is None and _has_hung_up(descriptor):
+            ended_at = time.monotonic()
+        if ended_at is not None and time.monotonic() - ended_at >= grace_seconds:
+            os.kill(engine, signal.SIGKILL)
             return
-    if os.getppid() == engine:
-        os.kill(engine, signal.SIGKILL)
+        time.sleep(min(LOOK_SECONDS, grace_seconds))
+
+
+def _has_hung_up(descriptor: int) -> bool:
+    """Whether the other end of a pipe or a socket was closed, whatever is left to be read."""
+    look = select.poll()
+    look.register(descriptor, select.POLLIN | _HANG_UP)
+    return any(happened & _HANG_UP for _, happened in look.poll(0))
 
 
 if __name__ == "__main__":
-    _watch(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    watch(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))

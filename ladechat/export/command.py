@@ -13,6 +13,7 @@ from ladechat.export.html import html
 from ladechat.export.markdown import markdown
 from ladechat.files import replace_file
 from ladechat.formats import FILMS, SIZE, ending
+from ladechat.installing import command_for_extra
 from ladechat.session.measuring import Measuring
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
@@ -164,7 +165,7 @@ def check_painting() -> None:
     try:
         from ladechat.export.glyphs import Glyphs, NoFont
     except ImportError as error:
-        raise Refused("A GIF needs Pillow, which is not installed: pip install ladechat[gif] brings it.") from error
+        raise Refused(f"A GIF needs Pillow, which is not installed: {command_for_extra('gif')}") from error
     try:
         Glyphs()
     except NoFont as error:

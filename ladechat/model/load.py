@@ -1,5 +1,6 @@
 """Loads a checkpoint: from a folder to a runner, its model, its tokenizer and the facts about it."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from ladechat.model.checkpoint.file_checks import check_files
 from ladechat.model.checkpoint.files import LoadError, is_gguf, tokenizer_fingerprint
 from ladechat.model.checkpoint.generation_config import GenerationFile, SamplingDefaults, read_generation_config
 from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf
-from ladechat.model.kernels.build import Build
+from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.swap import made_for_kernels, use_kernels
 from ladechat.model.loading.config import read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.end_tokens import end_tokens
@@ -38,6 +39,8 @@ from ladechat.model.runners.cache_probe import UnsupportedModel
 from ladechat.model.runners.rope import stretched_context
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
+
+logger = logging.getLogger(__name__)
 
 FALLBACK_CONTEXT = 2048
 """For checkpoints that do not say how many positions they have."""
@@ -149,7 +152,7 @@ def load(
     with freed_at_once():
         model = load_weights(folder, name, place, number_type, method is not None, progress, mesh, quantize)
         parameters = described_parameters(config) if method or quantize else model.num_parameters()
-        swapped = kernels is not None and use_kernels(model, kernels, kernel_threads())
+        swapped, missing = _swapped(model, kernels)
     report(CHECK_STAGE)
     try:
         runner = choose_runner(model, context_length)
@@ -179,11 +182,21 @@ def load(
         sampling_defaults=generation.sampling,
         eos_ids=ends.ids,
         embeddings=embeddings,
-        notices=(*generation.left_out, *ends.notices, *([beyond] if beyond else [])),
+        notices=(*generation.left_out, *ends.notices, *([beyond] if beyond else []), *missing),
         threads=Threads(torch.get_num_threads(), kernel_threads() if swapped else 0),
         maps=load_maps(shared, folder, name, model.dtype, maps),
         load_seconds=time.perf_counter() - started,
     )
+
+
+def _swapped(model: PreTrainedModel, kernels: Build | None) -> tuple[bool, list[str]]:
+    """Let a model compute with the kernels. Return whether it does, and what the user should know where they fail."""
+    try:
+        return kernels is not None and use_kernels(model, kernels, kernel_threads()), []
+    except BuildError as error:
+        missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {error}"
+        logger.warning(missing)
+        return False, [missing]
 
 
 def _check_fits(

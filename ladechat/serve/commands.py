@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ladechat.installing import command_for_extra
 from ladechat.options import check_length, fail, in_short, with_engine_options
 from ladechat.serve.access import Access, is_loopback
 from ladechat.session.launcher import EngineOptions
@@ -37,7 +38,7 @@ def serve(
 ) -> None:
     """Show the app in a browser: a chat, or a recording (docs/serve.md)."""
     if any(importlib.util.find_spec(package) is None for package in PACKAGES):
-        fail("serve needs packages that are not installed: pip install 'ladechat[serve]' brings them.")
+        fail(f"serve needs packages that are not installed: {command_for_extra('serve')}")
     _check_within("--port", port, 0, MOST_PORT)
     _check_within("--tabs", tabs, 1, MOST_TABS)
     check_length(max_new_tokens)

@@ -190,7 +190,7 @@ def test_what_cannot_be_measured_is_refused_before_a_model_is_loaded(
 
 def test_a_plot_without_matplotlib_is_refused_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert_refused(bench("--plot", "bench.png"), "pip install ladechat[plot]")
+    assert_refused(bench("--plot", "bench.png"), "-m pip install 'matplotlib")
 
 
 def test_looking_whether_a_file_can_be_written_leaves_it_as_it_is(short: list[str], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import threading
 
 import pytest
 
+from ladechat.engine import watcher
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.protocol import ProtocolError, Shutdown, Stop, encode
 from tests.waiting import PATIENCE_SECONDS, brings, wait_for
@@ -141,6 +142,52 @@ def test_what_watches_the_input_ends_with_the_engine() -> None:
         os.close(writer)
         process.kill()
         process.wait()
+
+
+class PollOfMacOS:
+    """Reports what was asked for and no more: a `poll` for nothing never returns, not even at the end of a pipe."""
+
+    made = select.poll
+
+    def __init__(self) -> None:
+        self._poll, self._asked = self.made(), dict[int, int]()
+
+    def register(self, descriptor: int, events: int) -> None:
+        self._asked[descriptor] = events
+        self._poll.register(descriptor, events)
+
+    def poll(self, milliseconds: float | None = None) -> list[tuple[int, int]]:
+        found = [(descriptor, events) for descriptor, events in self._poll.poll(0) if self._asked[descriptor]]
+        assert found or milliseconds is not None, "It waits for ever."
+        return found
+
+
+@pytest.mark.parametrize("left", [b"", b"a command that nobody reads\n"], ids=["nothing to read", "something to read"])
+def test_where_poll_reports_only_what_was_asked_for_an_engine_is_ended_after_its_input(
+    left: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, left)
+    to_close, killed = [writer], list[tuple[int, int]]()
+    monkeypatch.setattr(select, "poll", PollOfMacOS)
+    monkeypatch.setattr(watcher, "_HANG_UP", select.POLLHUP)
+    monkeypatch.setattr("time.sleep", lambda _: os.close(to_close.pop()))
+    monkeypatch.setattr(os, "kill", lambda *whom: killed.append(whom))
+    watcher.watch(reader, os.getppid(), grace_seconds=0.0)
+    assert killed == [(os.getppid(), signal.SIGKILL)] and not to_close
+    os.close(reader)
+
+
+def test_where_poll_reports_only_what_was_asked_for_the_watcher_ends_with_the_engine(
+    wires: tuple[int, Inbox], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = [7, 7, 1]  # with its parent gone, a process is given to process 1
+    monkeypatch.setattr(select, "poll", PollOfMacOS)
+    monkeypatch.setattr(os, "getppid", lambda: engines.pop(0))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("There is nothing to end."))
+    watcher.watch(wires[0], 7, grace_seconds=0.0)
+    assert engines == []
 
 
 def is_gone(process: int) -> bool:

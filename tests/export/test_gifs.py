@@ -161,7 +161,7 @@ def test_without_pillow_or_a_font_a_sentence_says_what_to_install_before_anythin
     check_refused(export(GOLDEN[-1], tmp_path / "talk.gif"), "install DejaVu Sans Mono")
     for module in ("PIL", "ladechat.export.gif", "ladechat.export.glyphs"):
         monkeypatch.setitem(sys.modules, module, None)
-    check_refused(export(GOLDEN[-1], tmp_path / "talk.gif"), "pip install ladechat[gif] brings it")
+    check_refused(export(GOLDEN[-1], tmp_path / "talk.gif"), "-m pip install 'pillow")
     assert not (tmp_path / "talk.gif").exists()
 
 

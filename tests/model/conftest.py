@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from huggingface_hub import close_session, constants
 
 from ladechat.model.checkpoint import hub as hub_module
 from ladechat.model.checkpoint import transfer
+from ladechat.model.checkpoint.hub_http import httpx
 from ladechat.model.runners import graphs
 from tests.hub_server import HubServer, running_hub
 from tests.waiting import PATIENCE_SECONDS

@@ -1,12 +1,12 @@
 """An app without a screen, and a browser without a window: they speak as Textual's web driver and its page do."""
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import psutil
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 from aiohttp.test_utils import TestServer
 
@@ -63,9 +63,7 @@ async def serving(command: Sequence[str] = (), tabs: int = 4) -> AsyncIterator[S
 
 def children(parent: int) -> list[int]:
     """The processes that a process has started."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
-    pairs = [line.split() for line in listed.stdout.splitlines()]
-    return [int(process) for process, started_by in pairs if int(started_by) == parent]
+    return [process.pid for process in psutil.Process(parent).children()]
 
 
 async def until_gone(*processes: int) -> None:

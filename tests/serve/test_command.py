@@ -59,7 +59,7 @@ def test_a_port_that_is_taken_is_refused_in_a_sentence() -> None:
 def test_without_its_packages_serve_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = CliRunner().invoke(cli.app, ["serve"])
-    assert result.exit_code == 2 and "pip install 'ladechat[serve]'" in result.stderr
+    assert result.exit_code == 2 and "-m pip install 'aiohttp" in result.stderr
 
 
 @pytest.mark.parametrize(

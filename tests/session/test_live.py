@@ -3,10 +3,10 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ladechat import protocol
@@ -210,10 +210,9 @@ async def end_of(process: int) -> None:
 def is_running(process: int) -> bool:
     """Does it run? One that has ended, and that nobody has asked for yet, does not."""
     try:
-        state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=True)
-    except subprocess.CalledProcessError:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
-    return not state.stdout.startswith("Z")
 
 
 async def test_a_command_for_an_engine_that_could_not_be_started_is_dropped(tmp_path: Path) -> None:

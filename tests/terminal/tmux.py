@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import psutil
 from platformdirs import user_log_path
 
 from ladechat.protocol import WHERE
@@ -85,17 +86,11 @@ class Terminal:
 
     def processes(self) -> dict[int, str]:
         """The program and all that it started, as they are now: command lines by process id."""
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
-        children: dict[int, dict[int, str]] = {}
-        for line in listed.stdout.splitlines():
-            process, parent, *arguments = line.split(None, 2)
-            children.setdefault(int(parent), {})[int(process)] = " ".join(arguments)
+        shell = psutil.Process(int(self._tmux("display-message", "-p", "#{pane_pid}")))
         found: dict[int, str] = {}
-        generation = [int(self._tmux("display-message", "-p", "#{pane_pid}"))]
-        while generation:
-            born = {process: args for each in generation for process, args in children.get(each, {}).items()}
-            found.update(born)
-            generation = list(born)
+        for process in shell.children(recursive=True):
+            with contextlib.suppress(psutil.Error):  # it has ended meanwhile, or is a zombie
+                found[process.pid] = " ".join(process.cmdline())
         return found
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import importlib.util
 import os
 from pathlib import Path
 
+from ladechat.installing import command_for_extra
 from ladechat.model.checkpoint.files import (
     ByteProgress,
     LoadError,
@@ -71,7 +72,7 @@ def _gguf(name: str) -> Path:
     missing = [package for package in GGUF_PACKAGES if importlib.util.find_spec(package) is None]
     if missing:
         message = f"{name} is a GGUF file, and what reads it is not installed: {' and '.join(missing)}."
-        raise LoadError("missing_package", message, 'pip install "ladechat[gguf]" brings it.')
+        raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for_extra('gguf')}")
     path = local_gguf(name)
     if path is None:
         raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")

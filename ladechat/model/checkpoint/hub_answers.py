@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-import httpx  # what huggingface_hub asks through
 from huggingface_hub import constants, set_client_factory
 from huggingface_hub.utils._http import default_client_factory  # nothing public makes its client
 
 from ladechat.model.checkpoint.files import in_words
+from ladechat.model.checkpoint.hub_http import httpx
 
 NAMING_HEADERS = (constants.HUGGINGFACE_HEADER_X_REPO_COMMIT, constants.HUGGINGFACE_HEADER_X_XET_HASH)
 """Headers, besides the tags of a file, that become parts of paths."""

@@ -2,7 +2,6 @@
 
 import errno
 
-import httpx
 from huggingface_hub import constants
 from huggingface_hub.errors import (
     GatedRepoError,
@@ -16,6 +15,7 @@ from huggingface_hub.errors import (
 
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.checkpoint.hub_answers import UntrustedAnswer
+from ladechat.model.checkpoint.hub_http import httpx
 from ladechat.model.checkpoint.transfer import Damaged
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx  # what huggingface_hub asks through; a connection lost on the way is none of its own errors
 from huggingface_hub import get_session
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import (  # type: ignore[attr-defined]  # documented, but not marked as exported
@@ -24,6 +23,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]  # documented,
 )
 
 from ladechat.model.checkpoint.files import ByteProgress
+from ladechat.model.checkpoint.hub_http import httpx
 
 AT_ONCE = 4
 """Files that are transferred at the same time: one connection seldom fills a fast line."""

@@ -2,20 +2,24 @@
 
 import contextlib
 import hashlib
+import logging
 import os
 import platform
+import shlex
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
-from ladechat.private_folder import NotPrivate, private_folder, private_path
+from ladechat.private_folder import NotPrivate, executable_folder, private_folder
 
 SOURCES = sorted(Path(__file__).with_name("csrc").iterdir())
 
 FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-w")
+
+COMPILERS = ("g++", "clang++", "c++")
+"""Where CXX names none, the first of these that is there. On macOS each is clang."""
 
 LIBRARIES_KEPT = 4
 """Libraries in the cache folder; older ones are deleted."""
@@ -26,6 +30,9 @@ LOADING = ".loading"
 """The suffix of a file beside a library, which is not empty while that is loaded, nor after a crash meanwhile."""
 
 
+logger = logging.getLogger(__name__)
+
+
 class BuildError(Exception):
     """Why there is no library, in a sentence."""
 
@@ -34,12 +41,12 @@ class Build:
     """A library that can be built, is being built, or is there from an earlier build.
 
     Args:
-        folder: where libraries are kept; by default a private one in the user's cache folder.
+        folder: where libraries are kept; by default a private one of this user.
         processor: what it is built for, as the compiler calls it; "native" is this one.
     """
 
     def __init__(self, folder: Path | None = None, processor: str = "native") -> None:
-        self._folder = folder or private_path("kernels")
+        self._folder = folder
         self._processor = processor
         self._error: BuildError | None = None
         self._path: Path | None = None
@@ -76,7 +83,8 @@ class Build:
 
     def _run(self) -> None:
         try:
-            self._path = built(private_folder(self._folder), self._processor)
+            folder = private_folder(self._folder) if self._folder else executable_folder("kernels")
+            self._path = built(folder, self._processor)
         except BuildError as error:
             self._error = error
         except NotPrivate as error:
@@ -85,9 +93,39 @@ class Build:
             self._error = BuildError(f"The kernels cannot be built: {error}.")
 
 
-def compiler() -> str | None:
-    """The C++ compiler of this machine: the one that CXX names, or the usual one; None if there is none."""
-    return shutil.which(os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++"))
+def compiler() -> list[str]:
+    """Return the command of this machine's C++ compiler: the one in CXX, with its options, or the first usual one.
+
+    Raises:
+        BuildError: there is none.
+    """
+    named = os.environ.get("CXX", "").strip()
+    for command in _commands(named) if named else [[name] for name in COMPILERS]:
+        program = shutil.which(command[0])
+        if program is not None and not _is_placeholder(program):
+            return [program, *command[1:]]
+    if named:
+        raise BuildError(f"There is no C++ compiler {named}, which CXX names.")
+    install = "xcode-select --install" if _is_macos() else "on Debian and Ubuntu: apt install g++"
+    raise BuildError(f"There is no C++ compiler: install one ({install}), or name one in CXX.")
+
+
+def _commands(named: str) -> list[list[str]]:
+    """What CXX may mean: a program whose path has spaces in it, or one with its options, as in "ccache g++"."""
+    with contextlib.suppress(ValueError):  # a quotation mark that is not closed
+        return [[named], shlex.split(named)]
+    return [[named]]
+
+
+def _is_placeholder(program: str) -> bool:
+    """Whether a program of macOS only offers to install the compiler, in a window of its own."""
+    if not _is_macos() or not program.startswith("/usr/bin/"):
+        return False
+    return subprocess.run(["xcode-select", "-p"], capture_output=True).returncode != 0
+
+
+def _is_macos() -> bool:
+    return platform.system() == "Darwin"
 
 
 def built(folder: Path, processor: str = "native") -> Path:
@@ -104,10 +142,9 @@ def built(folder: Path, processor: str = "native") -> Path:
         BuildError: there is no compiler, or it fails.
         OSError: the folder cannot be written to.
     """
-    program = compiler()
-    if program is None:
-        raise BuildError("There is no C++ compiler (CXX may name one).")
-    command = [program, *FLAGS, f"{'-mcpu' if sys.platform == 'darwin' else '-march'}={processor}"]
+    # Older versions of clang know only the first for ARM.
+    architecture = "-mcpu" if platform.machine() in ("arm64", "aarch64") else "-march"
+    command = [*compiler(), *FLAGS, f"{architecture}={processor}"]
     content = b"\0".join(source.read_bytes() for source in SOURCES)
     about = repr((command, _processor() if processor == "native" else "", platform.machine(), content))
     key = _digest(about.encode())
@@ -140,7 +177,10 @@ def _compile(command: list[str]) -> None:
     if done.returncode < 0:
         raise BuildError(f"The C++ compiler was ended by signal {-done.returncode}.")
     if done.returncode:
-        raise BuildError(f"The C++ compiler refused the kernels: {done.stderr.strip()}")
+        logger.warning("The C++ compiler: %s", done.stderr.strip())
+        lines = done.stderr.strip().splitlines() or [f"it ended with exit status {done.returncode}"]
+        reason = next((line for line in lines if "error" in line), lines[0])
+        raise BuildError(f"The C++ compiler {command[0]} refused the kernels: {reason.strip()}")
 
 
 def _processor() -> str:

@@ -24,13 +24,16 @@ def load_library(build: Build, threads: int) -> Library:
         threads: see `Library`.
 
     Raises:
-        BuildError: it cannot be built, is no library, computes something else, or crashes.
-        OSError: its folder cannot be written to, or no file in it locked.
+        BuildError: it cannot be built, is no library, computes something else, or crashes; its folder cannot be written
+            to, or no file in it locked.
     """
     try:
-        return _loaded(build.library(), threads)
-    except NotOurs:
-        return _loaded(build.rebuilt(), threads)
+        try:
+            return _loaded(build.library(), threads)
+        except NotOurs:
+            return _loaded(build.rebuilt(), threads)
+    except OSError as error:
+        raise BuildError(f"The kernels cannot be loaded: {error}.") from error
 
 
 def _loaded(path: Path, threads: int) -> Library:

@@ -1,7 +1,6 @@
 """Lets an unmodified transformers model compute its linear layers and its attention with the kernels."""
 
 import inspect
-import logging
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +12,12 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
-from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.library import COLUMNS, Library, pack, unpack
 from ladechat.model.kernels.loading import load_library
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers."""
-
-logger = logging.getLogger(__name__)
 
 
 class PackedLinear(nn.Module):
@@ -105,19 +102,17 @@ def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
     would wait busily for its next operation on the cores that the kernels need: with two on two cores, a pass took 7 to
     20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
-    Waits for the build. Where there are no kernels, the log says why, and torch computes everything.
+    Waits for the build.
 
     Returns:
         Whether it does.
+
+    Raises:
+        BuildError: there are no kernels, and why.
     """
     if not made_for_kernels(model.device, model.dtype):
         return False
-    try:
-        library = load_library(build, threads)
-    except (BuildError, OSError) as error:
-        logger.warning("torch computes all of the model, which is slower: %s", error)
-        return False
-    swap(model, library)
+    swap(model, load_library(build, threads))
     if _packed_share(model) > 1 / 2:
         torch.set_num_threads(1)
     return True

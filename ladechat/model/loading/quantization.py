@@ -7,6 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.quantizers.auto import AutoHfQuantizer
 
+from ladechat.installing import command_for
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, first_sentence
 
 INSTALL = re.compile(r"pip install:? (?:-U |--upgrade )?['\"]?(?P<package>[\w.-]+(?:\[[\w,]+\])?(?:[<>=]=?[\w.]+)?)")
@@ -74,5 +75,5 @@ def _missing(what: str, error: ImportError) -> LoadError:
     if package is None:
         code: LoadErrorCode = "load_failed" if "GPU" in said else "missing_package"
         return LoadError(code, f"{what}, which cannot be loaded here: {first_sentence(error)}", OTHER_COPY)
-    hint = f"Install it beside ladechat (pip install '{package}'), or use a copy of the model that is not quantised."
+    hint = f"Install it beside ladechat ({command_for(package)}), or use a copy of the model that is not quantised."
     return LoadError("missing_package", f"{what}, which needs the package {package}, and that is not here.", hint)

@@ -7,6 +7,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM
 from transformers.utils.import_utils import is_accelerate_available
 
+from ladechat.installing import command_for
 from ladechat.model.checkpoint.files import LoadError
 
 GROUP = 128
@@ -39,7 +40,7 @@ def check_weight_only(quantize: str, name: str, method: str | None, device: torc
         raise LoadError("load_failed", message, "Give --dtype bfloat16, or use --quantize int8.")
     if quantize == "int4" and not is_accelerate_available():
         message = "Weights of 4 bits are packed on the GPU while they are read, which needs the package accelerate."
-        raise LoadError("missing_package", message, "Install it beside ladechat (pip install accelerate).")
+        raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for('accelerate')}")
 
 
 def weight_only_config(quantize: str) -> Any:

@@ -21,6 +21,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from transformers import AutoModelForCausalLM
 from transformers.utils.import_utils import is_accelerate_available
 
+from ladechat.installing import command_for_extra
 from ladechat.model.checkpoint.files import LoadError, in_words
 from ladechat.model.loading.memory import free_memory, weight_bytes
 from ladechat.model.parallel.workers import Workers
@@ -98,7 +99,7 @@ def check_shards(
     """
     processes, text = len(devices), config.get_text_config()
     if not is_accelerate_available():
-        hint = "Install it beside ladechat: pip install 'ladechat[tensor-parallel]'."
+        hint = f"Install it beside ladechat: {command_for_extra('tensor-parallel')}"
         message = f"{OPTION} needs the package accelerate, for transformers loads shards with it, and that is not here."
         raise LoadError("missing_package", message, hint)
     if getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None):

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ladechat.model.kernels import build as module
-from ladechat.model.kernels.build import LIBRARIES_KEPT, Build, BuildError, built
+from ladechat.model.kernels.build import LIBRARIES_KEPT, Build, BuildError, built, compiler
 from ladechat.model.load import load
+from ladechat.private_folder import NotPrivate
 from tests.llama2 import save_checkpoint
 
 
@@ -27,6 +28,14 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     compiler = script(tmp_path / "compiler", f'echo >> {calls}\nwhile [ "$1" != -o ]; do shift; done\necho lib > "$2"')
     monkeypatch.setenv("CXX", str(compiler))
     return calls
+
+
+def use_only(programs: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a Linux with no other programs than these."""
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    for name in programs:
+        script(folder / name, "exit 0")
+    monkeypatch.setenv("PATH", str(folder))
 
 
 def test_what_was_built_is_found_again(tmp_path: Path, pretended: Path) -> None:
@@ -68,7 +77,7 @@ def test_two_that_build_at_once_both_get_a_whole_library(tmp_path: Path, pretend
     ("compiler", "says"),
     [
         ("no compiler", "There is no C\\+\\+ compiler"),
-        (sys.executable, "The C\\+\\+ compiler refused the kernels"),
+        (sys.executable, "refused the kernels"),
         ("kill -9 $$", "ended by signal 9"),
     ],
 )
@@ -81,6 +90,82 @@ def test_a_compiler_that_is_missing_or_fails_is_told_of(
     with pytest.raises(BuildError, match=says):
         Build(tmp_path / "cache").library()
     assert not any((tmp_path / "cache").glob("*"))
+
+
+def test_a_compiler_that_refuses_the_kernels_is_quoted_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = "echo 'In file included from x:'; echo 'x.h:3: fatal error: no such header'; echo '  3 | ^~~~'; exit 1"
+    monkeypatch.setenv("CXX", str(script(tmp_path / "refuses", f"{{ {says}; }} >&2")))
+    with pytest.raises(BuildError, match=r"refuses refused the kernels: x\.h:3: fatal error: no such header$"):
+        Build(tmp_path / "cache").library()
+
+
+@pytest.mark.parametrize(
+    ("there", "named", "expected"),
+    [
+        (["g++", "clang++", "c++"], "", "g++"),
+        (["clang++", "c++"], "", "clang++"),
+        (["c++"], "", "c++"),
+        (["g++", "clang++"], "clang++", "clang++"),
+        (["ccache", "g++"], "ccache g++", "ccache g++"),
+        (["g++"], "g++ -m64 '-DNAME=a b'", "g++ -m64 -DNAME=a b"),
+        (["my compiler"], "my compiler", "my compiler"),
+        (["c++"], "  ", "c++"),
+    ],
+)
+def test_the_compiler_is_the_one_in_cxx_with_its_options_or_the_first_usual_one(
+    there: list[str], named: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_only(there, tmp_path, monkeypatch)
+    monkeypatch.setenv("CXX", named)
+    program, *options = compiler()
+    assert " ".join((program.removeprefix(f"{tmp_path}/"), *options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("there", "named", "says"),
+    [
+        ([], "", r"There is no C\+\+ compiler: install one \(on Debian"),
+        (["g++"], "icpx", r"There is no C\+\+ compiler icpx, which CXX names"),
+        (["g++"], "g++ '", r"There is no C\+\+ compiler g\+\+ ', which CXX names"),
+    ],
+)
+def test_without_a_compiler_a_sentence_says_what_to_install_or_which_one_is_missing(
+    there: list[str], named: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_only(there, tmp_path, monkeypatch)
+    monkeypatch.setenv("CXX", named)
+    with pytest.raises(BuildError, match=says):
+        compiler()
+
+
+@pytest.mark.parametrize(("status", "installed"), [(0, True), (2, False)])
+def test_on_macos_the_program_that_only_offers_to_install_a_compiler_is_not_run(
+    status: int, installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setenv("CXX", "clang++")
+    script(tmp_path / "xcode-select", f"exit {status}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if installed:
+        assert compiler() == ["/usr/bin/clang++"]
+    else:
+        with pytest.raises(BuildError):
+            compiler()
+
+
+def test_where_nothing_can_be_executed_no_compiler_runs(
+    pretended: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str) -> Path:
+        raise NotPrivate(f"the disk of {name} runs no program.")
+
+    monkeypatch.setattr(module, "executable_folder", refuse)
+    with pytest.raises(BuildError, match="the disk of kernels runs no program"):
+        Build().library()
+    assert not pretended.exists()
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_of(tmp_path: Path, pretended: Path) -> None:

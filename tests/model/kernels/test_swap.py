@@ -1,6 +1,7 @@
 """A model with the kernels in it computes what it computes without, and its weights are there once."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from ladechat.decoder.loop import Decoder
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import Library, pack
 from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, swap, use_kernels
+from ladechat.model.load import load
 from ladechat.registry import lookahead
+from tests.llama2 import save_checkpoint
 from tests.tiny import demo_model, demo_prompt, generated, random_model, run, runner_for, tokens_of
 from tools.tiny_models import tiny_model
 
@@ -133,17 +136,22 @@ class NoBuild(Build):
     def __init__(self) -> None:
         pass
 
+    def start(self) -> None:
+        pass
+
     def library(self) -> Any:
         raise BuildError("There is no C++ compiler.")
 
 
-def test_without_kernels_torch_computes_the_model_and_the_log_says_why(
-    build: Build, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("fault", ["no library", "one that computes something else"])
+def test_without_kernels_torch_computes_the_model_and_that_is_said_when_it_is_loaded(
+    fault: str, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = copy.deepcopy(random_model(1))
-    assert not use_kernels(model, NoBuild(), threads=1)
-    assert "There is no C++ compiler" in caplog.text
     monkeypatch.setattr("ladechat.model.kernels.loading.Library.is_right", lambda _: False)
-    assert not use_kernels(model, build, threads=1)
-    assert "compute something else" in caplog.text
-    assert not any(isinstance(part, PackedLinear) for part in model.modules())
+    used = NoBuild() if fault == "no library" else build
+    folder = save_checkpoint(tmp_path)
+    loaded = load(folder, "tiny", "cpu", "float32", lambda _: None, lambda _: None, kernels=used)
+    assert not any(isinstance(part, PackedLinear) for part in loaded.model.modules())
+    assert loaded.threads.kernels == 0
+    says = "There is no C++ compiler." if fault == "no library" else "kernels that compute something else"
+    assert [notice for notice in loaded.notices if "without ladechat's kernels" in notice and says in notice]

@@ -1,0 +1,14 @@
+"""The library that huggingface_hub asks through: httpx, and httpx2 from its version 2 on, which has the same names.
+
+What it raises, and the clients that it takes, are of that library.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+from huggingface_hub import errors
+
+if TYPE_CHECKING:
+    import httpx as httpx
+else:
+    httpx = sys.modules[errors.HTTPError.__module__]

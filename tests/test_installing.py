@@ -1,0 +1,47 @@
+"""What is missing is installed by the environment's own installer, under names that exist; Windows gets a sentence."""
+
+import importlib.util
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ladechat.__main__ import main
+from ladechat.installing import command_for, command_for_extra
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+
+def test_the_command_is_that_of_the_running_python_wherever_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "bin" / "python"))
+    assert command_for("torchao>=1") == f"'{tmp_path}/my env/bin/python' -m pip install 'torchao>=1'"
+    monkeypatch.chdir(tmp_path)
+    assert command_for("torchao") == "'my env/bin/python' -m pip install torchao"
+
+
+def test_without_pip_uv_installs_into_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/env/bin/python")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    (tmp_path / "uv").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command_for("gguf") == "uv pip install --python /env/bin/python gguf"
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_is_named_by_its_packages_and_not_by_a_name_that_no_index_has(extra: str) -> None:
+    command = command_for_extra(extra)
+    assert "ladechat[" not in command
+    for package in EXTRAS[extra]:
+        name = package.partition(">")[0].partition("=")[0]
+        assert name in command
+
+
+def test_windows_is_told_of_wsl_before_anything_is_imported_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Windows")
+    monkeypatch.setitem(sys.modules, "ladechat.cli", None)
+    with pytest.raises(SystemExit, match="on Windows, start it in WSL"):
+        main()
