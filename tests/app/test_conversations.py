@@ -1,5 +1,6 @@
 """Conversations that people keep: begun anew, found, opened, renamed, deleted, taken back."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.widgets import flow
-from ladechat.widgets.flow import wrap
+from ladechat.widgets.flow import Line, Run, wrap
 from ladechat.widgets.presenter import REOPENED
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask
@@ -115,9 +116,14 @@ async def test_before_the_first_screen_no_more_of_a_long_conversation_is_laid_ou
         said = [exchange(f"Question {turn}?", f"Answer {turn}.") for turn in range(turns)]
         write(tmp_path / str(turns), "a", *said)
         store, wrapped = ConversationStore(tmp_path / str(turns)), list[object]()
+
+        def wrap_counted(runs: Iterable[Run], width: int, *, wrapped: list[object] = wrapped) -> list[Line]:
+            wrapped.append(runs)
+            return wrap(runs, width)
+
         stage = Stage(FakeEngine(), store=store, opened=store.conversations()[0])
         with monkeypatch.context() as patch:
-            patch.setattr(flow, "wrap", lambda runs, width: wrapped.append(runs) or wrap(runs, width))
+            patch.setattr(flow, "wrap", wrap_counted)
             patch.setattr("ladechat.widgets.message_lines.call_later", lambda *_: None)  # before any further part
             async with stage.app.run_test() as pilot:
                 transcript = stage.app.query_one(Transcript)
