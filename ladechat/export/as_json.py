@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import msgspec
+
 from ladechat.export.conversation import Talk, Turn
 from ladechat.protocol import Step
 
@@ -27,13 +29,24 @@ def _turn(number: int, turn: Turn) -> dict[str, Any]:
     return {
         "number": number,
         "begins_anew": turn.begins_anew,
+        "model": turn.model or None,
+        "system": turn.system,
         "question": turn.question,
         "answer": turn.answer,
         "decoder": turn.settings or None,
+        "settings": _settings(turn),
         "figures": _figures(turn),
         "notices": turn.notices,
         "steps": [_step(number, step) for number, step in enumerate(turn.steps, start=1)],
     }
+
+
+def _settings(turn: Turn) -> dict[str, Any] | None:
+    """The decoder by its name, its parameters, and how tokens were drawn; None where that is not known."""
+    if turn.started is None:
+        return None
+    drawn: dict[str, Any] = msgspec.to_builtins(turn.started.settings)
+    return {**drawn, "seed": turn.started.seed, "max_new_tokens": turn.started.max_new_tokens}
 
 
 def _figures(turn: Turn) -> dict[str, Any]:

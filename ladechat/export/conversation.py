@@ -1,6 +1,6 @@
 """A recording as a conversation: turns with their questions, answers, and what went wrong. For what is no screen."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ladechat.protocol import (
@@ -14,6 +14,7 @@ from ladechat.protocol import (
     Ready,
     Step,
     SystemFolded,
+    SystemPrompt,
     TurnFinished,
     TurnStarted,
 )
@@ -22,13 +23,17 @@ from ladechat.widgets.formatting import (
     REASONS,
     SYSTEM_FOLDED,
     announced,
+    describe_drawing,
     describe_failure,
     describe_settings,
+    describe_system,
     describe_trimming,
+    info_of,
     joined,
     name_of,
 )
 
+SYSTEM = "system prompt"
 WORDS = ("ended", "decoder")
 """Figures that are words and need no name beside them."""
 
@@ -39,7 +44,9 @@ class Turn:
 
     Attributes:
         question: None where the recording begins after it.
-        settings: with which it was answered first, in words: "lookahead W 5 N 3 G 5".
+        model: the short name of the one that answered; "" where that is not known.
+        settings: the decoder that it was answered with first, in words: "lookahead W 5 N 3 G 5".
+        started: how the answer began; None where the recording does not tell.
         steps: of the answer.
         kept_answer: an answer of an earlier session, whose steps are not known; `steps` are those it went on with.
         finished: how the answer ended; None where the recording does not tell.
@@ -48,7 +55,9 @@ class Turn:
     """
 
     question: str | None = None
+    model: str = ""
     settings: str = ""
+    started: TurnStarted | None = None
     steps: list[Step] = field(default_factory=list)
     kept_answer: str = ""
     finished: TurnFinished | None = None
@@ -59,6 +68,22 @@ class Turn:
     def answer(self) -> str:
         """As the model wrote it."""
         return self.kept_answer + "".join(piece for step in self.steps for piece in step.pieces)
+
+    @property
+    def system(self) -> str | None:
+        """How the model was to behave; "" where nothing was said about that, None where it is not known."""
+        if self.started is None:
+            return None
+        return next((message.content for message in self.started.messages if message.role == "system"), "")
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What it was answered with, by what that is called, as far as it is known. A system prompt is its text."""
+        drawing = "" if self.started is None else describe_drawing(self.started)
+        named = {"model": self.model, "decoder": self.settings, "settings": drawing}
+        return {name: value for name, value in named.items() if value} | (
+            {} if self.system is None else {SYSTEM: self.system}
+        )
 
     @property
     def tokens(self) -> int:
@@ -108,6 +133,13 @@ class Talk:
     turns: list[Turn]
     notices: list[str]
 
+    def changes(self) -> Iterator[tuple[Turn, dict[str, str]]]:
+        """Yield each turn with those of its conditions that are not as before; the first with all."""
+        before = {SYSTEM: ""}
+        for turn in self.turns:
+            yield turn, {name: value for name, value in turn.conditions.items() if before.get(name) != value}
+            before |= turn.conditions
+
 
 def talk_of(recording: Recording) -> Talk:
     """The conversation in a recording; what was cleared on the screen is in it."""
@@ -140,7 +172,9 @@ class _Reader:
                 self._waits = True
             case TurnStarted():
                 turn = self._latest if self._belongs_to_latest(event) else self._begin(event.question)
-                turn.settings = turn.settings or describe_settings(event.settings, self._decoders)
+                if turn.started is None:
+                    turn.started, turn.model = event, name_of(self.model)
+                    turn.settings = describe_settings(event.settings, self._decoders)
                 turn.notices += [SYSTEM_FOLDED] if self._folded else []
                 self._waits = self._folded = False
             case Step():
@@ -159,7 +193,11 @@ class _Reader:
             case ConversationOpened():
                 self._cleared, self._waits = True, False
                 for exchange in event.exchanges:
-                    self._begin(exchange.question).kept_answer = exchange.answer
+                    turn = self._begin(exchange.question)
+                    turn.kept_answer, turn.model = exchange.answer, name_of(exchange.model)
+                    turn.settings = info_of(exchange.decoder, self._decoders).label
+            case SystemPrompt() if self.turns and not self._cleared:  # else its first question has it
+                self._latest.notices.append(describe_system(event.text))
 
     def _belongs_to_latest(self, started: TurnStarted) -> bool:
         """Is it the last question that is answered, or the last answer that goes on?"""

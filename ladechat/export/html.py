@@ -62,7 +62,7 @@ def html(talk: Talk) -> str:
             f'<p class="about">Recorded by {_inline(talk.program)}, {_inline(talk.started)}.</p>',
             f'<p class="legend">{LEGEND}</p>',
             *map(_notice, talk.notices),
-            *(line for turn in talk.turns for line in _turn(turn, talk.model)),
+            *(line for turn, changed in talk.changes() for line in _turn(turn, changed, talk.model)),
             f"<script>{script}</script>",
             "</body>",
             "</html>",
@@ -71,14 +71,17 @@ def html(talk: Talk) -> str:
     )
 
 
-def _turn(turn: Turn, model: str) -> Iterator[str]:
+def _turn(turn: Turn, changed: dict[str, str], model: str) -> Iterator[str]:
     yield f'<section class="turn{" anew" if turn.begins_anew else ""}">'
+    if changed:
+        named = (f"<dt>{name}</dt><dd>{_text(value.strip()) or 'none'}</dd>" for name, value in changed.items())
+        yield f'<dl class="conditions">{"".join(named)}</dl>'
     if turn.question is not None:
         yield "<h2>You</h2>"
         yield f'<p class="said question">{_text(turn.question.strip())}</p>'
     if turn.steps or turn.kept_answer:
         yield f'<div class="{"walkable" if turn.steps else "kept"}">'
-        yield f"<h2>{_inline(model)}</h2>"
+        yield f"<h2>{_inline(turn.model or model)}</h2>"
         yield f'<p class="said answer">{_text(turn.kept_answer.lstrip())}{"".join(_spans(turn))}</p>'
         if turn.steps:
             yield f'<p class="figures">{_inline(turn.summary)}</p>'

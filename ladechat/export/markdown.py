@@ -6,7 +6,7 @@ What was said is text, also where it looks like markup: only code between fences
 import re
 from collections.abc import Iterable, Iterator
 
-from ladechat.export.conversation import Talk, Turn
+from ladechat.export.conversation import SYSTEM, Talk, Turn
 from ladechat.widgets.flow import safe
 
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+#.-]*)[^`]*$")
@@ -18,25 +18,37 @@ def markdown(talk: Talk) -> str:
     """The document."""
     parts = [f"# {_line(f'A conversation with {talk.model}')}"]
     parts += [f"*{_line(notice)}*" for notice in talk.notices]
-    for turn in talk.turns:
-        parts += _turn(turn, talk.model)
+    for turn, changed in talk.changes():
+        parts += _turn(turn, changed, talk.model)
     parts.append(f"*{_line(f'Recorded by {talk.program}, {talk.started}.')}*")
     return "\n\n".join(parts) + "\n"
 
 
-def _turn(turn: Turn, model: str) -> Iterator[str]:
+def _turn(turn: Turn, changed: dict[str, str], model: str) -> Iterator[str]:
     if turn.begins_anew:
         yield "---"
+    yield from _conditions(changed)
     if turn.question is not None:
         yield "## You"
         yield as_text(turn.question)
     if turn.steps or turn.kept_answer:
-        yield f"## {_line(model)}"
+        yield f"## {_line(turn.model or model)}"
         yield as_text(turn.answer)
     if turn.steps:
         yield _table(turn.figures())
     for notice in turn.notices:
         yield f"*{_line(notice)}*"
+
+
+def _conditions(changed: dict[str, str]) -> Iterator[str]:
+    """What the answers from here on were made with."""
+    said = changed.get(SYSTEM)
+    if words := [f"{name}: {value}" for name, value in changed.items() if name != SYSTEM]:
+        yield f"*{_line(' · '.join(words))}*"
+    if said is not None:
+        yield f"*{SYSTEM}{':' if said else ': none'}*"
+    if said:
+        yield "\n".join(f"> {line}".rstrip() for line in as_text(said).split("\n"))
 
 
 def as_text(text: str) -> str:

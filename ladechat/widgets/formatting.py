@@ -16,6 +16,7 @@ from ladechat.protocol import (
     Settings,
     Step,
     TurnFinished,
+    TurnStarted,
 )
 
 SYSTEM_CHARACTERS = 200
@@ -211,6 +212,20 @@ def announced(decoders: Sequence[DecoderInfo]) -> Mapping[str, DecoderInfo]:
 def info_of(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:
     """What is known of a decoder; of one that nobody has announced, that is a name to show."""
     return decoders.get(name) or DecoderInfo(name=name, label=name.replace("_", " "), help="")
+
+
+def describe_drawing(event: TurnStarted) -> str:
+    """How the tokens of an answer are drawn, and how many at most. What changes nothing is left out."""
+    drawing, seed = event.settings, event.seed if event.settings.temperature else None
+    numbers = (
+        ("top-k", drawing.top_k, 0),
+        ("top-p", drawing.top_p, 1.0),
+        ("min-p", drawing.min_p, 0.0),
+        ("repetition penalty", drawing.repetition_penalty, 1.0),
+        ("seed", seed, None),
+    )
+    changed = [f"{name} {value}" for name, value, usual in numbers if value != usual]
+    return ", ".join([f"temperature {drawing.temperature:g}", *changed, f"at most {event.max_new_tokens:,} tokens"])
 
 
 def describe_settings(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str:

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 VOID = {"meta", "input"}
 TAGS = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "section", "div", "span", "label", "input", "dl",
-    "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "code", "script",
+    "dt", "dd", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "code", "script",
 }  # fmt: skip
 ATTRIBUTES = {
     "lang", "charset", "http-equiv", "content", "name", "class", "scope", "type", "min", "max", "value", "aria-label",

@@ -15,7 +15,17 @@ from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
 from ladechat.export.html import html
 from ladechat.export.markdown import as_text, markdown
-from ladechat.protocol import Asked, ConversationOpened, Message, Step, SystemFolded, TurnStarted
+from ladechat.protocol import (
+    Asked,
+    ConversationOpened,
+    Event,
+    Message,
+    Settings,
+    Step,
+    SystemFolded,
+    SystemPrompt,
+    TurnStarted,
+)
 from ladechat.session.replay import Recording
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import SYSTEM_FOLDED
@@ -126,6 +136,48 @@ def test_an_answer_of_an_earlier_session_that_goes_on_is_one_answer(tmp_path: Pa
     assert turn.answer == "Yes, *then*." + written
     assert markdown(talk).count("\n## demo model\n") == 1 and as_text(turn.answer) in markdown(talk)
     assert '<p class="said answer">Yes, *then*.<span' in html(talk)
+
+
+def test_exports_name_what_answers_were_made_with_once_and_again_where_it_changes(tmp_path: Path) -> None:
+    def answered(number: int, temperature: float, system: str) -> list[Event]:
+        started, *rest = turn_of(number)
+        assert isinstance(started, TurnStarted)
+        settings = Settings(decoder="lookahead", parameters={"window": 5}, temperature=temperature, top_p=0.9)
+        messages = [Message(role="system", content=system), *started.messages] if system else started.messages
+        started = msgspec.structs.replace(started, settings=settings, messages=messages, seed=7)
+        return [Asked(turn=number, text="Why?"), started, *rest]
+
+    earlier = ConversationOpened(exchanges=[exchange("Earlier?", "Yes.", model="org/Llama")])
+    prompt = "Be *brief*.\n<b>Rhyme.</b>"
+    events = [earlier, *answered(1, 0.0, prompt), *answered(2, 0.0, prompt), *answered(3, 0.5, "")]
+    talk = talk_of(Recording.read(recorded(tmp_path, *events)))
+    decoder = "lookahead W 5 N 3 G 5"
+    assert [changed for _, changed in talk.changes()] == [
+        {"model": "Llama", "decoder": "auto"},
+        {
+            "model": "demo model",
+            "decoder": decoder,
+            "settings": "temperature 0, top-p 0.9, at most 100 tokens",
+            "system prompt": prompt,
+        },
+        {},
+        {"settings": "temperature 0.5, top-p 0.9, seed 7, at most 100 tokens", "system prompt": ""},
+    ]
+    page, text = html(talk), markdown(talk)
+    assert "<dd>Be *brief*.\n&lt;b&gt;Rhyme.&lt;/b&gt;</dd>" in page and page.count("<dt>decoder</dt>") == 2
+    assert "> Be \\*brief\\*.\n> \\<b\\>Rhyme.\\</b\\>" in text and "*system prompt: none*" in text
+    assert f"*model: demo model · decoder: {decoder} · settings: temperature 0, top-p 0.9," in text
+    kept, first, _, third = json.loads(as_json(talk))["turns"]
+    assert (kept["model"], kept["system"], kept["settings"]) == ("Llama", None, None)
+    assert (first["model"], first["system"], third["system"]) == ("demo model", prompt, "")
+    assert first["settings"]["decoder"] == "lookahead" and third["settings"]["temperature"] == 0.5
+    assert (first["settings"]["seed"], first["settings"]["max_new_tokens"]) == (7, 100)
+
+
+def test_a_system_prompt_that_no_question_has_followed_is_named(tmp_path: Path) -> None:
+    earlier = ConversationOpened(exchanges=[exchange("Earlier?", "Yes.")])
+    talk = talk_of(Recording.read(recorded(tmp_path, earlier, SystemPrompt(text="Be brief."))))
+    assert "told: Be brief." in markdown(talk) and "told: Be brief." in html(talk)
 
 
 @pytest.mark.parametrize("asked", [True, False], ids=["in the app", "by ladechat ask"])
