@@ -211,14 +211,14 @@ LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
 """The same, while one looks back."""
 
 CONVERSATIONS_KEYS = (
-    Binding("enter", "open", "Open", priority=True, id="open", tooltip="Go on with this conversation."),
-    Binding("enter", "take_title", "Take title", priority=True, id="take_title", tooltip="Give it this title."),
+    Binding("enter", "open", "Open", id="open", tooltip="Go on with this conversation."),
+    Binding("enter", "take_title", "Take title", id="take_title", tooltip="Give it this title."),
     Binding("up", "move('cursor_up')", "Up", show=False, id="up", tooltip="The one above."),
     Binding("down", "move('cursor_down')", "Down", show=False, id="down", tooltip="The one below."),
     Binding("pageup", "move('page_up')", "Page up", show=False, id="page_up", tooltip="A page up."),
     Binding("pagedown", "move('page_down')", "Page down", show=False, id="page_down", tooltip="A page down."),
     Binding("f2", "rename", "Rename", id="rename", tooltip="Give it a title."),
-    Binding("f8", "delete", "Delete", id="delete", tooltip="Delete it; this can be undone while the list is open."),
+    Binding("f8", "delete", "Delete", id="delete", tooltip="Delete it; this can be undone until you quit."),
     Binding("ctrl+z", "undo", "Undo", id="undo", tooltip="Bring back what was deleted."),
     Binding("escape", "leave", "Close", id="leave", tooltip="Back to the chat."),
     Binding("escape", "leave_title", "Leave title", id="leave_title", tooltip="Leave the title as it was."),
@@ -235,12 +235,12 @@ _LIST_KEYS = (
 )
 
 MODELS_KEYS = (
-    Binding("enter", "take", "Use it", priority=True, id="take", tooltip="Load this model."),
+    Binding("enter", "take", "Use it", id="take", tooltip="Load this model."),
     *_LIST_KEYS,
 )
 
 SETTINGS_KEYS = (
-    Binding("enter", "take", "Set", priority=True, id="take", tooltip="Set it to what was typed; switch on or off."),
+    Binding("enter", "take", "Set", id="take", tooltip="Set it to what was typed; switch on or off."),
     Binding("ctrl+s", "save", "Save", id="save", tooltip="Begin with these settings the next time."),
     *_LIST_KEYS,
 )

@@ -14,6 +14,7 @@ from ladechat.screens.styled_once import StyledOnce
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
+from ladechat.widgets.field import Field
 from ladechat.widgets.formatting import counted, name_of
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
@@ -21,6 +22,7 @@ from ladechat.widgets.too_small import TooSmall
 
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
 NONE_FOUND = "Nothing has these words, neither a title nor a text."
+DELETED = "Deleted; Ctrl+Z brings it back: {}"
 RENAMING = "A title for it; an empty one is the first question again."
 RENAMING_ACTIONS = ("take_title", "leave_title")
 SEARCH_ACTIONS = ("leave", "move", "undo")
@@ -41,7 +43,7 @@ class Chosen(NamedTuple):
 
 
 class ConversationsScreen(StyledOnce[Chosen | None]):
-    """A list to search, the latest first. What is deleted can be brought back until the screen is left.
+    """A list to search, the latest first. What is deleted can be brought back, here or when the list is opened again.
 
     The keyboard is in one field at a time: the search, or the new title. The list follows the arrow keys from there.
 
@@ -56,10 +58,11 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._store = store
         self._all: list[Kept] = []
         self._found: list[Kept] = []
-        self._deleted: list[Kept] = []
+        self._shown_for: str | None = None  # the search whose finds are listed
+        self._loaded = asyncio.Event()
         self._renamed: Kept | None = None
-        self._search = Input(placeholder="Type to search titles and texts.", compact=True, id="search")
-        self._title = Input(compact=True, id="title")
+        self._search = Field(self._settle, placeholder="Type to search titles and texts.", id="search")
+        self._title = Field(self._settle, id="title")
         self._list = OptionList(compact=True, markup=False)
         self._head = Label("Conversations", id="head")
         self._said = Label("", markup=False, id="said")
@@ -77,12 +80,11 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     async def on_mount(self) -> None:
         self._list.can_focus = False
         self._title.display = False
-        self._search.focus()
+        self.set_focus(self._search)
         await self._read()
-
-    def on_unmount(self) -> None:
-        for kept in self._deleted:
-            self._store.discard(kept)
+        self._loaded.set()
+        if self._store.deleted:
+            self._say(DELETED.format(self._store.deleted[-1].title))
 
     async def _read(self, chosen: Kept | None = None) -> None:
         """Read all files anew, in a thread; then point at the conversation that was chosen before."""
@@ -101,11 +103,19 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
 
     @on(Input.Changed, "#search")
     def _searched(self) -> None:
-        self._show()
+        """List what is found by now; a key may have come before word of the letters in front of it."""
+        if self._search.value != self._shown_for and self._loaded.is_set():
+            self._show()
+
+    async def _settle(self) -> None:
+        """Wait for the list, and for what the search finds in it: keys act on no other conversations."""
+        await self._loaded.wait()
+        self._searched()
 
     def _show(self, place: int = 0) -> None:
         """Show what the search finds, and point at the one in this place."""
-        words = self._search.value.split()
+        self._shown_for = self._search.value
+        words = self._shown_for.split()
         self._found = [kept for kept in self._all if kept.has(words)]
         self._list.clear_options()
         self._list.add_options([self._row(kept, words) for kept in self._found])
@@ -138,7 +148,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             return renaming
         if action in CHOSEN_ACTIONS:
             return not renaming and (True if self._chosen is not None else None)
-        if action == "undo" and not self._deleted:
+        if action == "undo" and not self._store.deleted:
             return False
         return not (renaming and action in SEARCH_ACTIONS)
 
@@ -164,7 +174,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._renamed = self._chosen
         self._title.value = self._chosen.title
         self._search.display, self._title.display = False, True
-        self._title.focus()
+        self.set_focus(self._title)
         self._say(RENAMING)
         self.refresh_bindings()
 
@@ -185,7 +195,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         """Leave the title as it was."""
         self._renamed = None
         self._search.display, self._title.display = True, False
-        self._search.focus()
+        self.set_focus(self._search)
         self._say("")
         self.refresh_bindings()
 
@@ -201,16 +211,14 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(f"It cannot be deleted: {error.strerror or error}.")
         else:
             place = self._found.index(kept)
-            self._deleted.append(kept)
             self._all.remove(kept)
             self._show(place)
-            self._say(f"Deleted; Ctrl+Z brings it back: {kept.title}")
+            self._say(DELETED.format(kept.title))
 
     async def action_undo(self) -> None:
         """Bring back what was deleted last."""
-        kept = self._deleted.pop()
         try:
-            self._store.restore(kept)
+            kept = self._store.restore()
         except OSError as error:
             self._say(f"It cannot be brought back: {error.strerror or error}.")
         else:

@@ -9,8 +9,10 @@ from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.state import State
+from ladechat.widgets.formatting import name_of
 from ladechat.widgets.transcript import ROWS_ABOVE_MARK
 
+REMOVED = "The conversation is not kept: its file has been removed."
 NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
 
@@ -35,12 +37,20 @@ class KeptConversations(SessionScreen):
             self.notify(STOP_FIRST, severity="warning")
             return
         begun = self._session.conversation.begun
-        kept = self._store is not None and self._store.kept
+        lost = self._why_not_kept() if begun else ""
         self._session.clear()
-        if begun and kept:
-            self.notify("The conversation is kept: Ctrl+O finds it.")
+        if lost:
+            self.notify(lost, severity="warning")
         elif begun:
-            self.notify("The conversation could not be kept." if self._store else NOTHING_KEPT, severity="warning")
+            self.notify("The conversation is kept: Ctrl+O finds it.")
+
+    def _why_not_kept(self) -> str:
+        """Say why the conversation will not be found again; "" where it will."""
+        if self._store is None:
+            return NOTHING_KEPT
+        if self._store.save():
+            return ""
+        return REMOVED if self._store.removed else f"The conversation could not be kept in {self._store.folder}."
 
     def action_conversations(self) -> None:
         """Show the conversations that are kept."""
@@ -77,13 +87,17 @@ class KeptConversations(SessionScreen):
             return False
         self._session.open(kept)
         self.view.transcript.anchor()
+        if kept.model not in ("", self._session.model):
+            now = f"{name_of(self._session.model)} goes on with it"
+            self.notify(f"{name_of(kept.model)} answered here last; {now}. /model {kept.model} takes that one.")
         if self._store.path is None:
             self.notify("It is open elsewhere, or cannot be written: what you ask now goes on in a copy of it.")
         return True
 
     def _store_failed(self, error: OSError) -> None:
-        why = f"The conversation cannot be kept: {error.strerror or error}. The chat goes on; each answer tries again."
-        self.notify(why, severity="error")
+        if self.is_running and self._store is not None:
+            why = f"The conversation cannot be kept in {self._store.folder}: {error.strerror or error}."
+            self.notify(f"{why} The chat goes on; each answer tries again.", severity="error")
 
     def action_ask_again(self) -> None:
         """Have the last question answered once more; the answer that is there goes."""

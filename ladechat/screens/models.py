@@ -34,17 +34,27 @@ class ModelsScreen(PickScreen[str | None]):
         self._current = current
         self._all: Sequence[KnownModel] = ()
         self._shown: list[KnownModel] = []
+        self._shown_for: str | None = None  # the text whose finds are listed
+        self._loaded = asyncio.Event()
         self._field.placeholder = PLACEHOLDER
 
     async def on_mount(self) -> None:
         self._say("Another model takes a while to load. The conversation stays.")
         self._all = await asyncio.to_thread(self._list_models)
+        self._loaded.set()
+        self._show()
+
+    async def _settle(self) -> None:
+        await self._loaded.wait()
         self._show()
 
     @on(Input.Changed)
     def _show(self) -> None:
-        """The models with all the words that were typed, and behind them what was typed."""
-        typed = self._field.value.strip()
+        """List the models with all the words that were typed, and after them what was typed."""
+        if self._field.value == self._shown_for or not self._loaded.is_set():
+            return
+        self._shown_for = self._field.value
+        typed = self._shown_for.strip()
         words = typed.casefold().split()
         self._shown = [one for one in self._all if all(word in one.name.casefold() for word in words)]
         if typed and typed not in (one.name for one in self._shown):

@@ -168,4 +168,5 @@ class OwnSettings(SessionScreen):
         except SettingsRefused as refused:
             self.notify(str(refused), severity="error")
         else:
+            conversation.usual_system = conversation.system
             self.notify(f"ladechat begins with these settings the next time: {self._settings_file.path}.")

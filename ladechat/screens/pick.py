@@ -6,10 +6,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, Label, OptionList
+from textual.widgets import Label, OptionList
 
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.cells import printable
+from ladechat.widgets.field import Field
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
@@ -29,7 +30,7 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
     def __init__(self, heading: str) -> None:
         super().__init__()
         self._heading = heading
-        self._field = Input(compact=True)
+        self._field = Field(self._settle)
         self._said = Label("", markup=False, classes="said")
         self._list = OptionList(compact=True, markup=False)
 
@@ -45,7 +46,10 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
 
     async def on_mount(self) -> None:
         self._list.can_focus = False
-        self._field.focus()
+        self.set_focus(self._field)
+
+    async def _settle(self) -> None:
+        """Bring the list up to date with what is in the field, before a key acts on it."""
 
     def _say(self, text: str) -> None:
         self._said.update(printable(text))

@@ -45,16 +45,16 @@ class Recordings(SessionScreen):
         """Begin or end a recording."""
         recorder = self._session.recorder
         if recorder.path is not None:
-            self._recorded = recorder.path
-            self._session.stop_recording()
-            recorded = f"Recorded: {self._recorded}. /replay shows it, /export makes a page or a film."
-            self.notify(recorded, timeout=SECONDS_FOR_A_PATH)
+            if recorded := self._session.stop_recording():
+                self._recorded = recorded
+                said = f"Recorded: {recorded}. /replay shows it, /export makes a page or a film."
+                self.notify(said, timeout=SECONDS_FOR_A_PATH)
         else:
             path = default_path(self._model)
             try:
                 recorder.start(path)
             except OSError as error:
-                self.recording_failed(error)
+                self.notify(f"{path} cannot be written: {error.strerror or error}.", severity="error")
             else:
                 self.notify(f"Recording to {path}, with the conversation so far. F7 ends it.")
         self._show_recording()
@@ -62,8 +62,9 @@ class Recordings(SessionScreen):
     def recording_failed(self, error: OSError) -> None:
         """Say that the recording has ended early."""
         if self.is_running:
-            why = f"The recording has ended: {error.strerror or error}. What was written before is kept."
-            self.notify(why, severity="error")
+            left = self._session.recorder.left
+            why = f"The recording has ended: {error.strerror or error}."
+            self.notify(f"{why} What was written before is in {left}." if left else why, severity="error")
             self._show_recording()
 
     def _show_recording(self) -> None:

@@ -35,9 +35,11 @@ class SettingsScreen(PickScreen[None]):
         super().__init__("Settings")
         self._read, self._change, self._save = read, change, save
         self._rows: list[Adjustable] = []
+        self._explained: int | None = None  # the place of the setting that the field is for
 
     async def on_mount(self) -> None:
         self._show()
+        self._explain()
 
     def _show(self, place: int = 0) -> None:
         self._rows = self._read()
@@ -49,9 +51,17 @@ class SettingsScreen(PickScreen[None]):
     def _marked(self) -> Adjustable:
         return self._rows[self._list.highlighted or 0]
 
+    def action_move(self, how: str) -> None:
+        """Mark another one; what is typed next is for that."""
+        super().action_move(how)
+        self._explain()
+
     @on(OptionList.OptionHighlighted)
     def _explain(self) -> None:
-        """What the marked setting may be is in the field, and what it is above the list."""
+        """Show what the marked setting may be in the field, and what it is above the list."""
+        if self._list.highlighted == self._explained:
+            return
+        self._explained = self._list.highlighted
         self._field.placeholder = printable(f"{self._marked.name}: {self._marked.wants}")
         self._field.value = ""
         self._say(self._marked.help)
@@ -67,9 +77,10 @@ class SettingsScreen(PickScreen[None]):
         except Refused as refused:
             self._say(str(refused))
         else:
-            name = marked.name
             self._show()
-            self._list.highlighted = next((at for at, one in enumerate(self._rows) if one.name == name), 0)
+            places = [place for place, one in enumerate(self._rows) if one.name == marked.name]
+            self._list.highlighted, self._explained = (places or [0])[0], None
+            self._explain()
 
     def action_save(self) -> None:
         """Begin with these settings the next time."""

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from ladechat.protocol import Exchange, Generate, Message, TurnFinished, TurnStarted
+from ladechat.protocol import Exchange, Generate, Message, Step, TurnFinished, TurnStarted
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 
@@ -21,7 +21,7 @@ class Conversation:
     """What was asked and answered so far, and the question that waits for its answer.
 
     Args:
-        system: how the model should behave; the first message.
+        system: how the model should behave in conversations that are begun here; the first message of each.
         max_new_tokens: the longest answer; None leaves it to the engine.
         model: the name of the model that answers.
         store: keeps what is answered; None keeps nothing.
@@ -29,6 +29,7 @@ class Conversation:
     Attributes:
         pending: the question that waits.
         continuing: whether the last answer is to go on.
+        usual_system: how the model should behave in a new conversation; "" where nothing is said about that.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Conversation:
     ) -> None:
         self.pending: Message | None = None
         self.continuing = False
+        self.usual_system = system or ""
         self._system = ""
         self._exchanges: list[Exchange] = []
         self._max_new_tokens = max_new_tokens
@@ -48,8 +50,8 @@ class Conversation:
         self._turn = 0
         self._latest: tuple[int, int, int | None] | None = None  # turn, steps and seed of the last answer, if known
         self._seed: int | None = None  # of the answer under way
-        if system:
-            self.instruct(system)
+        self._steps: list[Step] = []  # of the answer under way
+        self._begin_as_usual()
 
     @property
     def model(self) -> str:
@@ -120,6 +122,11 @@ class Conversation:
     def started(self, event: TurnStarted) -> None:
         """Note how the answer of this turn is drawn, should it be continued."""
         self._seed = event.seed
+        self._steps.clear()
+
+    def stepped(self, event: Step) -> None:
+        """Note what a pass has brought, should the answer be broken off."""
+        self._steps.append(event)
 
     def again(self, text: str) -> Generate | None:
         """The command that would have `text` answered, or without a text the last question again; None if there is
@@ -134,31 +141,39 @@ class Conversation:
         """Add an answer, or what one went on with, also if it was stopped, by the decoder of this name. A question
         without an answer stays out of the conversation.
         """
-        counts = event.reason != "failed" and bool(event.token_ids)
-        if self.continuing and self._latest is not None and event.turn == self._latest[0] and counts:
-            _, steps, _ = self._latest
-            self._latest = event.turn, steps + event.steps, self._seed
-            self._add_to_last(event, decoder)
-        elif self.pending is not None and event.turn == self._turn and counts:
+        if event.reason != "failed":
+            self._add(event.turn, event.text, event.token_ids, event.steps, decoder)
+        self._steps.clear()
+
+    def break_off(self, decoder: str) -> None:
+        """Add what has come of an answer whose end will not come, as if it had been stopped here."""
+        if self._steps:
+            text = "".join(piece for step in self._steps for piece in step.pieces)
+            token_ids = [token for step in self._steps for token in step.token_ids]
+            self._add(self._steps[-1].turn, text, token_ids, len(self._steps), decoder)
+
+    def _add(self, turn: int, text: str, token_ids: list[int], steps: int, decoder: str) -> None:
+        if not token_ids:
+            return
+        if self.continuing and self._latest is not None and turn == self._latest[0]:
+            self._latest = turn, self._latest[1] + steps, self._seed
+            self._add_to_last(text, token_ids, decoder)
+        elif self.pending is not None and turn == self._turn:
             exchange = Exchange(
-                question=self.pending.content,
-                answer=event.text,
-                token_ids=event.token_ids,
-                model=self._model,
-                decoder=decoder,
+                question=self.pending.content, answer=text, token_ids=token_ids, model=self._model, decoder=decoder
             )
             self._exchanges.append(exchange)
-            self._latest = event.turn, event.steps, self._seed
+            self._latest = turn, steps, self._seed
             self.pending = None
             if self._store is not None:
                 self._store.add(exchange)
 
-    def _add_to_last(self, event: TurnFinished, decoder: str) -> None:
+    def _add_to_last(self, text: str, token_ids: list[int], decoder: str) -> None:
         last = self._exchanges[-1]
         exchange = replace(
             last,
-            answer=last.answer + event.text,
-            token_ids=[*last.token_ids, *event.token_ids],
+            answer=last.answer + text,
+            token_ids=[*last.token_ids, *token_ids],
             decoder=decoder,
         )
         self._exchanges[-1] = exchange
@@ -170,6 +185,7 @@ class Conversation:
         """Take back the question that waits for its answer; None if there is none."""
         text = self.pending.content if self.pending else None
         self.pending, self.continuing = None, False
+        self._steps.clear()
         return text
 
     def instruct(self, system: str) -> None:
@@ -184,27 +200,31 @@ class Conversation:
             self._model, self._latest = model, None
 
     def restart(self) -> None:
-        """Begin a new conversation. The system message stays."""
+        """Begin a new conversation, with the usual system message: another one was that of the conversation before."""
+        self._leave()
+        self._begin_as_usual()
+
+    def _leave(self) -> None:
         self._exchanges.clear()
         self.pending, self.continuing, self._latest = None, False, None
         if self._store is not None:
             self._store.begin_new()
-            if self.system:
-                self._store.instruct(self.system)
+
+    def _begin_as_usual(self) -> None:
+        self._system = self.usual_system
+        if self._system and self._store is not None:
+            self._store.instruct(self._system)
 
     def open(self, kept: Kept) -> list[Exchange]:
-        """Go on with a kept conversation, in the place of this one, with its system message if it was kept with one.
+        """Go on with a kept conversation, in the place of this one, with its own system message, or none.
 
         Returns:
             What it holds by now.
         """
-        self.restart()
+        self._leave()
         if self._store is not None:
             kept = self._store.open(kept)
-        if kept.system is not None:
-            self._system = kept.system
-        elif self.system and self._store is not None:
-            self._store.instruct(self.system)
+        self._system = kept.system or ""
         self._exchanges += kept.exchanges
         return kept.exchanges
 

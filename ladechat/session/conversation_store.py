@@ -16,6 +16,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from ladechat.protocol import Exchange, encode
+from ladechat.session.appending import append_line, create, is_there, sync_in_background
 from ladechat.session.conversation_file import (
     SUFFIX,
     Answered,
@@ -29,7 +30,6 @@ from ladechat.session.conversation_file import (
     read,
     shortened,
 )
-from ladechat.session.recording import PRIVATE, sync_in_background, write_whole
 
 DELETED = ".deleted"
 """What replaces the suffix of a conversation that was deleted, as long as that can be undone."""
@@ -44,7 +44,8 @@ class ConversationInUse(Exception):
 class ConversationStore:
     """Keeps each conversation in a file of its own, which begins with its first answer.
 
-    What cannot be written is tried again with the next answer.
+    What cannot be written is tried again with the next answer. Where its file was removed meanwhile, or emptied, the
+    next answer begins another file, with all of the conversation.
 
     Args:
         folder: by default in the user's data folder.
@@ -53,14 +54,18 @@ class ConversationStore:
         folder: where the files are.
         path: the file of the conversation under way; None before it has one.
         failed: told once, of the first failure to write.
+        deleted: what was deleted and can be brought back, in this order.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_data_path("ladechat") / "conversations"
         self.path: Path | None = None
         self.failed: Callable[[OSError], None] | None = None
+        self.deleted: list[Kept] = []
         self._descriptor = -1
-        self._unwritten: list[Line] = [Begun()]
+        self._lines: list[Line] = [Begun()]
+        self._written = 0  # how many of the lines are in the file
+        self._size = 0  # bytes of the file by then
         self._exchanges = 0
         self._added = False
 
@@ -69,7 +74,21 @@ class ConversationStore:
     @property
     def kept(self) -> bool:
         """Is all that was answered in the conversation under way on the disk?"""
-        return not (self._added and self._unwritten)
+        if self._descriptor < 0:
+            return not self._added
+        return self._written == len(self._lines) and self._whole
+
+    @property
+    def removed(self) -> bool:
+        """Has somebody removed or emptied the file of the conversation under way?"""
+        return self._descriptor >= 0 and not self._whole
+
+    @property
+    def _whole(self) -> bool:
+        """Is the file there, with all that was written into it?"""
+        if self.path is None or not is_there(self._descriptor, self.path):
+            return False
+        return os.fstat(self._descriptor).st_size >= self._size
 
     @property
     def latest(self) -> bool:
@@ -85,46 +104,51 @@ class ConversationStore:
         """Keep an exchange of the conversation under way."""
         self._added = True
         self._exchanges += 1
-        self._unwritten.append(Answered(when=_now(), exchange=exchange))
+        self._lines.append(Answered(when=_now(), exchange=exchange))
         self._write()
 
     def replace_last(self, exchange: Exchange) -> None:
         """Keep the last exchange of the conversation under way as it is, now that its answer went on."""
         self._added = True
-        self._unwritten.append(Continued(when=_now(), exchange=exchange))
+        self._lines.append(Continued(when=_now(), exchange=exchange))
         self._write()
 
     def remove_last(self) -> None:
         """Take the last exchange out of the conversation under way."""
         self._exchanges -= 1
-        self._unwritten.append(Removed())
+        self._lines.append(Removed())
         if self._descriptor >= 0:
             self._write()
 
     def instruct(self, system: str) -> None:
         """Keep the system prompt of the conversation under way; "" if there is none any more."""
-        self._unwritten.append(Instructed(text=system))
+        self._lines.append(Instructed(text=system))
         if self._descriptor >= 0:
             self._write()
 
+    def save(self) -> bool:
+        """Try once more to write what could not be written; return whether all is kept now.
+
+        A file that was removed stays removed until there is something new to write.
+        """
+        if self._added and self._written < len(self._lines):
+            self._write()
+        return self.kept
+
     def begin_new(self) -> None:
         """Let go of the conversation under way, and begin another with the next exchange."""
-        if not self.kept:
-            self._write()
+        self.save()
         if self._descriptor >= 0:
-            if not self._exchanges and self.path is not None:
+            if not self._exchanges and self.path is not None and self._whole:
                 with contextlib.suppress(OSError):
                     self.path.unlink()
-            with contextlib.suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # else a flush that is under way would hold the lock
-            os.close(self._descriptor)
-        self.path, self._descriptor = None, -1
-        self._unwritten = [Begun()]
+            self._let_go()
+        self._lines, self._written = [Begun()], 0
         self._exchanges = 0
         self._added = False
 
     def open(self, kept: Kept) -> Kept:
-        """Go on with a conversation.
+        """Go on with a conversation. Nothing is written by that.
 
         Where its file cannot be written, as it is open in another program, or gone, a copy begins with the next answer;
         `path` is None until then.
@@ -135,34 +159,49 @@ class ConversationStore:
         self.begin_new()
         descriptor = _open_locked(kept.path)
         if descriptor is not None:
-            self.path, self._descriptor, self._unwritten = kept.path, descriptor, []
+            self.path, self._descriptor, self._size = kept.path, descriptor, os.fstat(descriptor).st_size
             kept = read(kept.path) or kept
-        else:
-            title = [Renamed(title=kept.given_title)] if kept.given_title else []
-            system = [Instructed(text=kept.system)] if kept.system is not None else []
-            self._unwritten += [*kept.answers, *title, *system]
+        self._lines += kept.answers
+        self._lines += [Renamed(title=kept.given_title)] if kept.given_title else []
+        self._lines += [Instructed(text=kept.system)] if kept.system is not None else []
+        self._written = len(self._lines) if descriptor is not None else 0
         self._exchanges = len(kept.answers)
         return kept
+
+    def close(self) -> None:
+        """Write what is missing, and remove for good what was deleted."""
+        self.save()
+        while self.deleted:
+            self._discard(self.deleted.pop())
 
     def _write(self) -> None:
         """Append what is not in the file yet. A failure is told the first time, and the rest stays for later."""
         try:
+            if self._descriptor >= 0 and not self._whole:
+                self._let_go()
             if self._descriptor < 0:
                 self._create()
-            while self._unwritten:
-                _append(self._descriptor, self._unwritten[0])
-                del self._unwritten[0]
+            while self._written < len(self._lines):
+                append_line(self._descriptor, encode(self._lines[self._written]))
+                self._written += 1
+                self._size = os.fstat(self._descriptor).st_size
             sync_in_background(self._descriptor)
         except OSError as error:
             failed, self.failed = self.failed, None
             if failed is not None:
                 failed(error)
 
+    def _let_go(self) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # else a flush that is under way would hold the lock
+        os.close(self._descriptor)
+        self.path, self._descriptor, self._written, self._size = None, -1, 0, 0
+
     def _create(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         path = self.folder / f"{datetime.now():%Y-%m-%d-%H%M%S}-{secrets.token_hex(4)}{SUFFIX}"
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
+        self._descriptor = create(path)
         self.path = path
         _lock(self._descriptor)
 
@@ -185,14 +224,18 @@ class ConversationStore:
         Raises:
             OSError: it cannot be written.
         """
+        line = Renamed(title=shortened(title))
         descriptor = os.open(kept.path, os.O_RDWR | os.O_APPEND)
         try:
-            _append(descriptor, Renamed(title=shortened(title)))
+            append_line(descriptor, encode(line))
         finally:
             os.close(descriptor)
+        if kept.path == self.path:
+            self._lines.insert(self._written, line)
+            self._written += 1
 
     def delete(self, kept: Kept) -> None:
-        """Put a conversation aside; `restore` brings it back, `discard` ends it.
+        """Delete a conversation; `restore` brings it back, until `close`.
 
         Raises:
             ConversationInUse: it is open.
@@ -205,23 +248,26 @@ class ConversationStore:
             kept.path.rename(kept.path.with_suffix(DELETED))
         finally:
             os.close(descriptor)
+        self.deleted.append(kept)
 
-    def restore(self, kept: Kept) -> None:
-        """Undo `delete`.
+    def restore(self) -> Kept:
+        """Bring back the conversation that was deleted last.
 
         Raises:
             OSError: it cannot be brought back.
         """
+        kept = self.deleted.pop()
         kept.path.with_suffix(DELETED).rename(kept.path)
+        return kept
 
-    def discard(self, kept: Kept) -> None:
-        """Remove the file of a conversation that was deleted."""
+    def _discard(self, kept: Kept) -> None:
         with contextlib.suppress(OSError):
             kept.path.with_suffix(DELETED).unlink()
 
     def _purge(self) -> None:
-        """Remove what was deleted by a program that broke off before it discarded it."""
-        for path in self.folder.glob(f"*{DELETED}"):
+        """Remove what was deleted by a program that broke off before it was closed."""
+        own = {kept.path.with_suffix(DELETED) for kept in self.deleted}
+        for path in set(self.folder.glob(f"*{DELETED}")) - own:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:
                     path.unlink()
@@ -231,13 +277,6 @@ def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="milliseconds")
 
 
-def _append(descriptor: int, line: Line) -> None:
-    """Write a line at the end of a file; one that was cut off there before is ended first."""
-    size = os.fstat(descriptor).st_size
-    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-    write_whole(descriptor, (b"\n" if torn else b"") + encode(line))
-
-
 def _open_locked(path: Path) -> int | None:
     """Open a file to append to it; None if it is open in another program, or cannot be written."""
     try:
@@ -245,7 +284,7 @@ def _open_locked(path: Path) -> int | None:
     except OSError:
         return None
     with contextlib.suppress(OSError):
-        if _lock(descriptor) and os.path.samestat(os.fstat(descriptor), path.stat()):  # else just deleted elsewhere
+        if _lock(descriptor) and is_there(descriptor, path):  # else just deleted elsewhere
             return descriptor
     os.close(descriptor)
     return None

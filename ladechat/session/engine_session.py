@@ -5,6 +5,7 @@ session, with the settings that were wished for last. How one engine is run is i
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from ladechat.protocol import (
     Ready,
     Settings,
     SettingsApplied,
+    Step,
     Stop,
     SystemPrompt,
     TurnFinished,
@@ -28,7 +30,7 @@ from ladechat.protocol import (
 )
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Kept
-from ladechat.session.engines import SessionEngines
+from ladechat.session.engines import SessionEngines, WayBack
 from ladechat.session.measuring import Measuring
 from ladechat.session.model_trial import NewEngine
 from ladechat.session.race_turns import RaceTurns
@@ -81,6 +83,7 @@ class EngineSession(SessionEngines):
         settings: the first engine's.
         conversation: what is sent with each question.
         recorder: sees every event; a recording may be running already.
+        way_back: the model that answers where the first one cannot be loaded; None: no other.
 
     Attributes:
         listener: the screen.
@@ -93,8 +96,9 @@ class EngineSession(SessionEngines):
         settings: Settings,
         conversation: Conversation,
         recorder: Recorder | None = None,
+        way_back: WayBack | None = None,
     ) -> None:
-        super().__init__(new_engine, settings)
+        super().__init__(new_engine, settings, way_back)
         self.conversation = conversation
         self.recorder = recorder or Recorder()
         self.listener: Listener | None = None
@@ -176,16 +180,22 @@ class EngineSession(SessionEngines):
 
     def clear(self) -> None:
         """Begin a new conversation."""
+        system = self.conversation.system
         self.conversation.restart()
         self._queue.clear()
         self._add(ConversationCleared())
+        self._show_other_system(system)
 
     def open(self, kept: Kept) -> None:
         """Go on with a kept conversation, in the place of this one."""
-        self._queue.clear()
         system = self.conversation.system
+        self._queue.clear()
         self._add(ConversationOpened(exchanges=self.conversation.open(kept)))
-        if self.conversation.system != system:
+        self._show_other_system(system)
+
+    def _show_other_system(self, before: str) -> None:
+        """Show the system prompt of a conversation that begins, where it is another than that of the one before."""
+        if self.conversation.system != before:
             self._add(SystemPrompt(text=self.conversation.system))
 
     def instruct(self, system: str) -> None:
@@ -201,16 +211,20 @@ class EngineSession(SessionEngines):
         return question
 
     async def close(self) -> None:
-        """End the engine, then the recording."""
+        """End the engine, then the recording. What has come of an answer is kept, as if it had been stopped."""
+        self._queue.clear()
+        self._show_all()
+        self.conversation.break_off(self.wished.decoder)
         await super().close()
         self.stop_recording()
 
-    def stop_recording(self) -> None:
-        """End the recording, if there is one."""
+    def stop_recording(self) -> Path | None:
+        """End the recording; return its file, None if there is none."""
         try:
-            self.recorder.stop()
+            return self.recorder.stop()
         except OSError as error:
             self._recording_failed(error)
+            return None
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -290,6 +304,8 @@ class EngineSession(SessionEngines):
             case TurnStarted():
                 self._move(Trigger.TURN_STARTED)
                 self.conversation.started(event)
+            case Step():
+                self.conversation.stepped(event)
             case TurnFinished():
                 self._move(Trigger.TURN_FINISHED)
                 self.conversation.answered(event, self.wished.decoder)

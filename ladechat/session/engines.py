@@ -41,6 +41,7 @@ class SessionEngines(ABC):
     Args:
         new_engine: makes the first engine, and each one after it.
         settings: the first engine's.
+        way_back: the model that answers where the first one cannot be loaded; None: no other.
 
     Attributes:
         state: see `State`.
@@ -49,7 +50,7 @@ class SessionEngines(ABC):
         changed: called when there are events to show, or something else of the session may be another than it was.
     """
 
-    def __init__(self, new_engine: NewEngine, settings: Settings) -> None:
+    def __init__(self, new_engine: NewEngine, settings: Settings, way_back: WayBack | None = None) -> None:
         self.state = State.STARTING
         self.wished = settings
         self.pace = ViewerPace()
@@ -57,7 +58,7 @@ class SessionEngines(ABC):
         self._new_engine = new_engine
         self._run = EngineRun(new_engine(settings), self._came, self._ended)
         self._trial: ModelTrial | None = None
-        self._way_back: WayBack | None = None
+        self._way_back = way_back
         self._lens = False
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None

@@ -24,6 +24,7 @@ from ladechat.protocol import (
     Shutdown,
     encode,
 )
+from ladechat.session.appending import is_there
 from ladechat.session.order import Order
 
 SECONDS_TO_LEAVE = 3.0
@@ -176,6 +177,15 @@ class _Log(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         return open(self.baseFilename, "a", encoding="utf-8", opener=_readable_by_its_user_alone)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record. Where the log was removed, as by another ladechat that tidied up, it is begun anew."""
+        log = self.stream
+        if log is not None and not is_there(log.fileno(), Path(self.baseFilename)):
+            with contextlib.suppress(OSError):
+                self.stream = self._open()
+                log.close()
+        super().emit(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
         """Drop the record."""

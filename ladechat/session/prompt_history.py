@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_data_path
 
-from ladechat.session.recording import PRIVATE, write_whole
+from ladechat.session.appending import PRIVATE, append_line
 
 MOST_QUESTIONS = 1000
 MOST_CHARACTERS = 20_000
@@ -50,9 +50,9 @@ class PromptHistory:
             return
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE)
             try:
-                write_whole(descriptor, _line(question))
+                append_line(descriptor, _line(question))
             finally:
                 os.close(descriptor)
 

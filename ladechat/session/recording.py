@@ -1,11 +1,12 @@
 """A recording: the event stream, written to a file as it comes (docs/recording.md)."""
 
+import contextlib
 import errno
 import os
 import re
-import threading
 import time
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -20,12 +21,13 @@ from ladechat.protocol import (
     Header,
     Ready,
     SettingsApplied,
+    SystemPrompt,
     TurnFinished,
     encode,
 )
+from ladechat.session.appending import create, is_there, sync_in_background, write_whole
 
 SUFFIX = ".ladechat.jsonl"
-PRIVATE = 0o600
 MOST_REMEMBERED = 4000
 """Events of a conversation that are kept for a recording which begins later, up to 32 MB; more where the last answer
 alone has more: it is kept whole."""
@@ -57,13 +59,17 @@ class Recorder:
     settings, and with what is on the screen by then: the conversation so far. All that has the time 0, and time goes on
     from there.
 
+    A file that is removed meanwhile is written anew, with all that was in it.
+
     Attributes:
         path: the file that is being written; None while switched off.
+        left: the file of the recording that has ended last; None if there is none.
         shortened: whether the conversation on the screen is longer than what is kept of it.
     """
 
     def __init__(self) -> None:
         self.path: Path | None = None
+        self.left: Path | None = None
         self.shortened = False
         self._descriptor = -1
         self._head: dict[type[Event], Event] = {}
@@ -85,7 +91,7 @@ class Recorder:
             path.parent.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:  # a file stands where its folder should be
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from error
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
+        self._descriptor = create(path)
         self.path = path
         self._began = self._now() if self._head else 0.0
         started = datetime.now().astimezone().isoformat()
@@ -94,14 +100,17 @@ class Recorder:
                 event = msgspec.structs.replace(event, started=started)
             self._write_event(msgspec.structs.replace(event, t=0.0))
 
-    def stop(self) -> None:
+    def stop(self) -> Path | None:
         """End the file with its closing line. A file that is still empty is removed.
+
+        Returns:
+            The file; None if there is none.
 
         Raises:
             OSError: that could not be written.
         """
         if self.path is None:
-            return
+            return None
         try:
             if not self._head:
                 self.path.unlink(missing_ok=True)
@@ -110,6 +119,7 @@ class Recorder:
                 os.fsync(self._descriptor)
         finally:
             self._close_file()
+        return self.left
 
     def conversation(self) -> list[Event]:
         """The conversation on the screen as a recording of it, with its times; of a long one the latest part.
@@ -122,7 +132,7 @@ class Recorder:
         """Take in an event of the engine, whether a recording is running or not.
 
         Raises:
-            OSError: it could not be written; the recording has ended, with what was written before.
+            OSError: it could not be written; the recording has ended, with what was written before, if that is there.
         """
         if self._left_out and not isinstance(event, Header):
             event = msgspec.structs.replace(event, seq=event.seq - self._left_out)
@@ -186,8 +196,9 @@ class Recorder:
         """Let the earliest events go, all but what the rest is read with."""
         for event in self._past[:count]:
             if isinstance(event, Header):
-                self._head = {Header: event}
-            elif isinstance(event, Ready | SettingsApplied):
+                said = self._head.get(SystemPrompt)  # the user's side keeps it when an engine is started anew
+                self._head = {Header: event} | ({SystemPrompt: said} if said else {})
+            elif isinstance(event, Ready | SettingsApplied | SystemPrompt):
                 self._head[type(event)] = event
         del self._past[:count]
 
@@ -203,29 +214,34 @@ class Recorder:
             raise
 
     def _write(self, event: Event) -> None:
+        assert self.path is not None
+        if not is_there(self._descriptor, self.path):
+            self._write_anew(self.path)
         event = msgspec.structs.replace(event, t=max(event.t - self._began, 0.0)) if self._began else event
         write_whole(self._descriptor, encode(event))
 
+    def _write_anew(self, path: Path) -> None:
+        """Write the file that was removed once more: as long as it is open, what was in it can be read."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, self.path = _create_beside(path)
+        with os.fdopen(self._descriptor, "rb", buffering=0) as removed:
+            self._descriptor = descriptor
+            removed.seek(0)
+            while part := removed.read(1 << 20):
+                write_whole(descriptor, part)
+
     def _close_file(self) -> None:
+        self.left = self.path if self.path is not None and is_there(self._descriptor, self.path) else None
         os.close(self._descriptor)
         self.path, self._descriptor = None, -1
 
 
-def write_whole(descriptor: int, line: bytes) -> None:
-    """Write all of a line, however little of it the system takes at a time."""
-    while line:
-        line = line[os.write(descriptor, line) :]
-
-
-def sync_in_background(descriptor: int) -> None:
-    """Flush to the disk in a thread: the screen does not wait for it."""
-    threading.Thread(target=_sync, args=(os.dup(descriptor),), name="fsync").start()
-
-
-def _sync(descriptor: int) -> None:
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass  # a pipe, or a disk that is gone: the next line that is written says so
-    finally:
-        os.close(descriptor)
+def _create_beside(path: Path) -> tuple[int, Path]:
+    """Create a file of this name, or if there is one already, of this name with a number."""
+    ending = SUFFIX if path.name.endswith(SUFFIX) else path.suffix
+    name = path.name.removesuffix(ending)
+    for number in count(2):
+        with contextlib.suppress(FileExistsError):
+            return create(path), path
+        path = path.with_name(f"{name}-{number}{ending}")
+    raise AssertionError("There is always another number.")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from textual import events
 from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -133,6 +134,12 @@ def footer_has_room(app: App[Any]) -> bool:
 def opens(pilot: Driver, screen: type[Screen[Any]]) -> brings:
     """What is inside brings a screen of this kind to the front."""
     return brings(lambda: isinstance(pilot.app.screen, screen), pilot)
+
+
+def burst(pilot: Driver, *keys: str) -> None:
+    """Press keys as they come in one read, of a macro or over a slow line: nothing is drawn between them."""
+    for key in keys:
+        pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
 
 async def ask(pilot: Driver, text: str) -> None:

@@ -20,7 +20,7 @@ from ladechat.session.model_trial import NewEngine
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.command_list import SlashCommandList
 from ladechat.widgets.prompt import Prompt
-from tests.app.stage import Driver, Stage, answered, ask, notices_of
+from tests.app.stage import Driver, Stage, answered, ask, burst, notices_of
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 from tests.waiting import brings, until
@@ -187,6 +187,16 @@ async def test_during_an_answer_the_model_stays() -> None:
             await ask(pilot, "/model owner/other")
 
 
+async def test_a_burst_of_a_name_and_enter_takes_that_model() -> None:
+    stage = Room(FakeEngine(), FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: isinstance(stage.app.screen, ModelsScreen), pilot):
+            await ask(pilot, "/model")
+        async with brings(lambda: bool(stage.models), pilot):
+            burst(pilot, *"owner/x", "enter")
+        assert stage.models == ["owner/x"]
+
+
 @pytest.mark.full
 async def test_the_list_of_models_takes_what_is_typed_too() -> None:
     stage = Room(FakeEngine(), FakeEngine(hold_loading=True))
@@ -234,10 +244,35 @@ async def test_a_system_prompt_acts_from_the_next_question_and_is_kept_with_the_
         kept = store.conversations()[0]
         assert kept.system == "Be brief.!"
         await ask(pilot, "/new")
+        await until(lambda: "has no system prompt now" in " ".join(stage.text.split()), pilot)
         await ask(pilot, "/system Rhyme.")
         stage.screen._open(kept)
         await answered(pilot, stage, "Three?")
         assert stage.engine.questions[-1].messages[0].content == "Be brief.!"
+        assert "the model is told: Be brief.!" in " ".join(stage.text.split())
+        assert "Rhyme" not in kept.path.read_text()
+
+
+async def test_a_saved_system_prompt_is_that_of_new_conversations(tmp_path: Path) -> None:
+    stage = Room(path=tmp_path / "settings.toml")
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await ask(pilot, "/system Be brief.")
+        async with brings(lambda: "the next time" in stage.notice, pilot):
+            await ask(pilot, "/save")
+        await ask(pilot, "/new")
+        await answered(pilot, stage, "One?")
+        assert stage.engine.questions[-1].messages[0].content == "Be brief."
+
+
+async def test_a_burst_sets_in_the_form_what_was_typed_for_each_setting(tmp_path: Path) -> None:
+    stage = Room(path=tmp_path / "settings.toml")
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: isinstance(stage.app.screen, SettingsScreen), pilot):
+            await ask(pilot, "/settings")
+        async with brings(lambda: stage.engine.settings.parameters == {"window": 8, "ngram": 4}, pilot):
+            burst(pilot, "down", "8", "enter", "down", "4", "enter")
 
 
 async def test_the_form_sets_what_is_marked_and_refuses_in_place(tmp_path: Path) -> None:

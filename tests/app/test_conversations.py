@@ -1,5 +1,7 @@
 """Conversations that people keep: begun anew, found, opened, renamed, deleted, taken back."""
 
+import shutil
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,10 +18,10 @@ from ladechat.widgets import flow
 from ladechat.widgets.flow import Line, Run, wrap
 from ladechat.widgets.presenter import REOPENED
 from ladechat.widgets.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered, ask
+from tests.app.stage import Driver, Stage, answered, ask, burst, footer_names
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import brings, until
+from tests.waiting import PATIENCE_SECONDS, brings, until
 
 ANSWERS = ("first answer", "second answer", "third answer")
 
@@ -136,6 +138,7 @@ async def test_tokens_of_another_model_are_not_sent_and_its_name_is_shown(tmp_pa
     three(tmp_path)
     stage = new_stage(tmp_path, opened=kept(tmp_path)[1])
     async with stage.app.run_test() as pilot:
+        assert "Llama answered here last; demo model goes on with it. /model org/Llama" in stage.notice
         await answered(pilot, stage, "On?")
         assert stage.engine.questions[0].messages[1] == Message(role="assistant", content="The width.")
         assert "Llama" in stage.text
@@ -230,8 +233,85 @@ async def test_f8_deletes_and_ctrl_z_brings_back(tmp_path: Path) -> None:
         assert stage.app.screen.query_one(OptionList).highlighted == 0
         async with leads_back(pilot, stage):
             await pilot.press("escape")
-        await until(lambda: len(list((tmp_path / "talks").iterdir())) == 2, pilot)
     assert [one.title for one in kept(tmp_path)] == ["Why W?", "Hello?"]
+
+
+async def test_what_was_deleted_can_be_brought_back_after_the_list_was_left(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await show_list(pilot, stage, 3)
+        async with lists(pilot, stage, 1):
+            await pilot.press("f8", "f8")
+        async with leads_back(pilot, stage):
+            await pilot.press("escape")
+        async with brings(lambda: "Ctrl+Z brings it back: Why W?" in said(stage), pilot):
+            await pilot.press("ctrl+o")
+        assert "Undo" in footer_names(stage.app)
+        async with lists(pilot, stage, 3):
+            await pilot.press("ctrl+z", "ctrl+z")
+        assert "Undo" not in footer_names(stage.app)
+    assert len(kept(tmp_path)) == 3
+
+
+# --- keys that come in one burst --------------------------------------------------------------------------------------
+
+
+async def test_a_burst_of_text_and_enter_opens_what_the_text_finds(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await show_list(pilot, stage, 3)
+        async with leads_back(pilot, stage):
+            burst(pilot, *"widtx", "backspace", *"h", "enter")
+        assert "Why W?" in stage.text and "The width." in stage.text
+
+
+async def test_a_burst_of_text_and_f8_deletes_what_the_text_finds_and_not_what_more_text_would(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await show_list(pilot, stage, 3)
+        async with lists(pilot, stage, 1):
+            burst(pilot, *"width", "f8", "ctrl+u", *"hello")
+        assert "Hello?" in rows(stage)[0]
+    assert [one.title for one in kept(tmp_path)] == ["What is the pool?", "Hello?"]
+
+
+async def test_keys_wait_for_a_list_that_is_still_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    three(tmp_path)
+    stage, read = new_stage(tmp_path), threading.Event()
+    store = stage.screen._store
+    assert store is not None
+    listed = store.conversations
+
+    def slowly() -> list[Kept]:
+        read.wait(PATIENCE_SECONDS)
+        return listed()
+
+    monkeypatch.setattr(store, "conversations", slowly)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.app.focused is not None and stage.app.focused.id == "search"):
+            burst(pilot, "ctrl+o")  # the pilot would wait until the list is read
+        burst(pilot, *"width", "enter")
+        async with leads_back(pilot, stage):
+            read.set()
+        assert "Why W?" in stage.text
+
+
+async def test_a_burst_gives_the_title_that_was_typed(tmp_path: Path) -> None:
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await show_list(pilot, stage, 3)
+        async with brings(lambda: any("Width of it" in row for row in rows(stage)), pilot):
+            burst(pilot, *"width", "f2", "ctrl+u", *"Width of it", "enter")
+    assert [one.title for one in kept(tmp_path)] == ["What is the pool?", "Width of it", "Hello?"]
 
 
 async def test_the_conversation_that_is_open_is_not_deleted(tmp_path: Path) -> None:
@@ -283,9 +363,24 @@ async def test_a_store_that_cannot_be_written_is_told_of_once_and_the_chat_goes_
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         told = [notice for notice in stage.notices if "cannot be kept" in notice]
-        assert len(told) == 1 and "The chat goes on" in told[0]
-        async with brings(lambda: stage.notice == "The conversation could not be kept.", pilot):
+        assert len(told) == 1 and "The chat goes on" in told[0] and str(tmp_path / "talks") in told[0]
+        async with brings(
+            lambda: stage.notice == f"The conversation could not be kept in {tmp_path / 'talks'}.", pilot
+        ):
             await pilot.press("ctrl+l")
+
+
+async def test_a_conversation_whose_folder_was_removed_is_called_kept_only_when_it_is(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        shutil.rmtree(tmp_path / "talks")
+        await answered(pilot, stage, "Two?", times=2)
+        assert [[one.question for one in each.exchanges] for each in kept(tmp_path)] == [["One?", "Two?"]]
+        shutil.rmtree(tmp_path / "talks")
+        async with brings(lambda: "is not kept: its file has been removed" in stage.notice, pilot):
+            await pilot.press("ctrl+l")
+    assert kept(tmp_path) == []
 
 
 async def test_without_a_store_nothing_is_kept_and_the_keys_say_so() -> None:

@@ -1,9 +1,12 @@
 """Stopping an answer, and leaving the app."""
 
+from pathlib import Path
+
 import pytest
 from textual.selection import Selection
 
 from ladechat.protocol import Stop
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
@@ -78,3 +81,37 @@ async def test_leaving_closes_the_engine_also_in_the_middle_of_an_answer(paused:
         await pilot.press("ctrl+q")
     assert stage.app.return_code == 0
     assert stage.engine.closed
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_leaving_in_the_middle_of_an_answer_keeps_it_as_escape_does(tmp_path: Path, goes_on: bool) -> None:
+    store = ConversationStore(tmp_path)
+    stage = Stage(FakeEngine(hold_steps=True), store=store)
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: "The n-gram" in stage.text, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(4)
+        if goes_on:
+            async with brings(lambda: not stage.asking, pilot):
+                await pilot.press("escape")
+            before = store.conversations()[0].exchanges[0]
+            async with brings(lambda: "keeps what" in stage.text, pilot):
+                await ask(pilot, "/continue")
+                stage.engine.release(4)
+        await pilot.press("ctrl+q")
+    (kept,) = ConversationStore(tmp_path).conversations()
+    (one,) = kept.exchanges
+    assert one.question == "One?" and one.answer and one.answer != ANSWER and ANSWER.startswith(one.answer)
+    if goes_on:
+        assert one.answer.startswith(before.answer) and len(one.token_ids) > len(before.token_ids)
+    assert one.model == "demo" and len(one.token_ids) >= 4
+
+
+async def test_an_answer_that_was_complete_is_not_kept_twice_by_leaving_before_it_goes_on(tmp_path: Path) -> None:
+    stage = Stage(FakeEngine(answers=("An answer.",)), store=ConversationStore(tmp_path))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        stage.session.conversation.continuing = True  # the engine has not begun with it
+        await pilot.press("ctrl+q")
+    (kept,) = ConversationStore(tmp_path).conversations()
+    assert [one.answer for one in kept.exchanges] == ["An answer."]

@@ -43,7 +43,7 @@ async def test_a_recording_that_cannot_be_written_is_told_of_and_the_conversatio
     stage = Stage(FakeEngine(answers=("An answer.",)))
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: "recording has ended" in stage.notice, pilot):
+        async with brings(lambda: f"{tmp_path} cannot be written" in stage.notice, pilot):
             await pilot.press("f7")
         assert not stage.app.query_one("#recording").display
         async with brings(lambda: not stage.asking and "An answer." in stage.text, pilot):

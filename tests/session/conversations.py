@@ -1,9 +1,10 @@
 """Conversations for a store to keep."""
 
+import shutil
 from pathlib import Path
 
 from ladechat.protocol import Exchange, encode
-from ladechat.session.conversation_file import Answered, Begun, Line, Renamed
+from ladechat.session.conversation_file import Answered, Begun, Instructed, Line, Renamed
 
 
 def exchange(question: str = "One?", answer: str = "Yes.", model: str = "demo") -> Exchange:
@@ -14,11 +15,33 @@ def answered(*exchanges: Exchange, when: str = "2030-01-01T12:00:00") -> list[Li
     return [Answered(when=when, exchange=one) for one in exchanges]
 
 
-def write(folder: Path, name: str, *exchanges: Exchange, when: str = "2030-01-01T12:00:00", title: str = "") -> Path:
+def write(
+    folder: Path,
+    name: str,
+    *exchanges: Exchange,
+    when: str = "2030-01-01T12:00:00",
+    title: str = "",
+    system: str | None = None,
+) -> Path:
     """A file of a conversation as a store writes it."""
     folder.mkdir(exist_ok=True)
     lines: list[Line] = [Begun(), *answered(*exchanges, when=when)]
     lines += [Renamed(title=title)] if title else []
+    lines += [Instructed(text=system)] if system is not None else []
     path = folder / f"{name}.jsonl"
     path.write_bytes(b"".join(map(encode, lines)))
     return path
+
+
+def take_away(path: Path, how: str) -> None:
+    """Remove a file, or its whole folder, or all that is in it; or put another in its place."""
+    match how:
+        case "file":
+            path.unlink()
+        case "folder":
+            shutil.rmtree(path.parent)
+        case "emptied":
+            path.write_bytes(b"")
+        case "another":
+            path.rename(path.with_suffix(".bak"))
+            path.write_text("not the conversation")

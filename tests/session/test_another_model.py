@@ -120,6 +120,23 @@ async def test_a_model_that_is_found_and_cannot_be_loaded_gives_way_to_the_one_b
     await room.session.close()
 
 
+async def test_where_the_first_model_cannot_be_loaded_another_one_answers_instead() -> None:
+    torn, other = FakeEngine(hold_loading=True), FakeEngine()
+    room = Room(torn, other, way_back="lookahead")
+    choosing = Choosing(room)
+    await room.reach(State.LOADING)
+    room.session.ask("One?")
+    torn.fail_fatally()
+    await room.until(lambda: choosing.taken == ["demo"] and room.state is State.READY)
+    assert choosing.refused == [("owner/torn", "The weights are torn.")]
+    assert room.settings[-1].decoder == "lookahead" and room.screen.given_back == ["One?"]
+    await choosing.answered("One?")
+    other.fail_fatally()
+    await room.reach(State.ENDED)
+    assert choosing.taken == ["demo"], "there is no other to go back to"
+    await room.session.close()
+
+
 async def test_a_second_choice_takes_the_place_of_one_that_is_still_looked_for() -> None:
     old, slow, right = FakeEngine(), FakeEngine(hold_loading=True), FakeEngine()
     room, choosing = await chosen(old, slow, right)

@@ -47,11 +47,33 @@ def test_turns_are_numbered_from_one_and_never_again_the_same() -> None:
     assert [*turns, conversation.ask("Three?").turn] == [1, 2, 3]
 
 
-def test_the_system_message_comes_first_and_stays_after_a_new_beginning() -> None:
+def test_the_usual_system_message_comes_first_in_each_new_conversation() -> None:
     conversation = Conversation("Be brief.")
     conversation.answered(finished(conversation.ask("One?").turn), "auto")
     conversation.restart()
     assert [message.role for message in conversation.ask("Two?").messages] == ["system", "user"]
+
+
+def test_a_system_message_is_of_the_conversation_that_it_was_given_in_and_of_no_other(tmp_path: Path) -> None:
+    write(tmp_path, "a", exchange("Old?"), when="2030-01-02T12:00:00")
+    write(tmp_path, "b", exchange("Rhymed?"), when="2030-01-01T12:00:00", system="Rhyme.")
+    store = ConversationStore(tmp_path)
+    conversation = Conversation(store=store)
+    conversation.instruct("Be brief.")
+    old, rhymed = store.conversations()
+    conversation.open(old)
+    assert conversation.system == ""
+    conversation.answered(finished(conversation.ask("One?").turn), "auto")
+    conversation.open(rhymed)
+    assert conversation.system == "Rhyme."
+    conversation.restart()
+    assert conversation.system == ""
+    conversation.answered(finished(conversation.ask("Two?").turn), "auto")
+    assert {kept.title: kept.system for kept in store.conversations()} == {
+        "Old?": None,
+        "Rhymed?": "Rhyme.",
+        "Two?": None,
+    }
 
 
 def test_the_longest_answer_is_passed_on() -> None:

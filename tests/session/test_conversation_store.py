@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ladechat.protocol import Exchange, encode
-from ladechat.session import conversation_file, conversation_store
+from ladechat.session import appending, conversation_file, conversation_store
+from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Answered, Begun, Kept, Line, Removed, Renamed, read
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
-from tests.session.conversations import answered, exchange, write
+from tests.session.conversations import answered, exchange, take_away, write
 
 TEXTS = st.text(max_size=20)
 EXCHANGES = st.builds(
@@ -161,6 +163,62 @@ def test_a_conversation_whose_file_is_gone_goes_on_in_another(tmp_path: Path) ->
     assert questions(store) == [["Two?"]]
 
 
+WAYS = ("file", "folder", "emptied", "another")
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_conversation_whose_file_is_taken_away_is_not_called_kept_and_the_next_answer_writes_all_of_it(
+    tmp_path: Path, how: str
+) -> None:
+    store = ConversationStore(tmp_path / "talks")
+    store.instruct("Be brief.")
+    store.add(exchange("One?"))
+    store.add(exchange("Two?"))
+    store.replace_last(exchange("Two?", "Yes, and more."))
+    store.rename(store.conversations()[0], "Title")
+    assert store.path is not None and store.kept
+    take_away(store.path, how)
+    assert (store.kept, store.removed) == (False, True)
+    store.add(exchange("Three?"))
+    (kept,) = ConversationStore(tmp_path / "talks").conversations()
+    assert (store.kept, store.removed, store.path) == (True, False, kept.path)
+    assert [one.question for one in kept.exchanges] == ["One?", "Two?", "Three?"]
+    assert (kept.exchanges[1].answer, kept.given_title, kept.system) == ("Yes, and more.", "Title", "Be brief.")
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_an_opened_conversation_whose_file_is_taken_away_goes_on_whole(tmp_path: Path, how: str) -> None:
+    path = write(tmp_path / "talks", "a", exchange("One?"), title="Title")
+    store = ConversationStore(tmp_path / "talks")
+    store.open(store.conversations()[0])
+    take_away(path, how)
+    assert not store.kept
+    store.add(exchange("Two?"))
+    (kept,) = ConversationStore(tmp_path / "talks").conversations()
+    assert [one.question for one in kept.exchanges] == ["One?", "Two?"] and kept.title == "Title"
+
+
+def test_what_its_user_has_removed_comes_back_with_nothing_but_another_answer(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path / "talks")
+    store.add(exchange("One?"))
+    shutil.rmtree(tmp_path / "talks")
+    assert not store.save()
+    store.begin_new()
+    store.close()
+    assert not (tmp_path / "talks").exists()
+
+
+@pytest.mark.parametrize("system", [None, "", "Be brief."])
+def test_opening_a_conversation_writes_nothing(tmp_path: Path, system: str | None) -> None:
+    path = write(tmp_path, "a", exchange("One?"), system=system)
+    before = path.read_bytes()
+    conversation = Conversation("Rhyme.", store=ConversationStore(tmp_path))
+    conversation.open(ConversationStore(tmp_path).conversations()[0])
+    assert conversation.system == (system or "")
+    conversation.restart()
+    assert path.read_bytes() == before and conversation.system == "Rhyme."
+
+
 class TwoPrograms(RuleBasedStateMachine):
     """Two stores over one folder, in any order: what each has kept is there, whatever the other does."""
 
@@ -221,7 +279,7 @@ class TwoPrograms(RuleBasedStateMachine):
         else:
             assert not in_use
             assert kept.path not in [one.path for one in self.stores[which].conversations()]
-            self.stores[which].discard(kept)
+            self.stores[which].close()
 
     @invariant()
     def what_each_has_written_is_there(self) -> None:
@@ -267,16 +325,16 @@ def test_a_word_is_found_where_capitals_are_longer(tmp_path: Path) -> None:
     assert kept.passage("STRASSE").endswith("Straße steht ein Haus.")
 
 
-def test_a_deleted_conversation_can_be_brought_back_until_it_is_discarded(tmp_path: Path) -> None:
+def test_a_deleted_conversation_can_be_brought_back_until_the_store_is_closed(tmp_path: Path) -> None:
     write(tmp_path, "a", exchange())
     store = ConversationStore(tmp_path)
     (kept,) = store.conversations()
     store.delete(kept)
     assert store.conversations() == []
-    store.restore(kept)
+    assert store.restore() == kept
     assert store.conversations() == [kept]
     store.delete(kept)
-    store.discard(kept)
+    store.close()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -290,6 +348,8 @@ def test_what_a_program_left_as_deleted_is_removed_after_an_hour(
     assert len(list(tmp_path.iterdir())) == 1
     monkeypatch.setattr(conversation_store, "SECONDS_TO_UNDO", -1.0)
     store.conversations()
+    assert len(list(tmp_path.iterdir())) == 1, "this program can still bring it back"
+    ConversationStore(tmp_path).conversations()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -345,7 +405,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_line_costs_nothing_once_there_is_r
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(conversation_store, "write_whole", half)
+        full.setattr(appending, "write_whole", half)
         store.add(exchange("Two?"))
     assert questions(store) == [["One?"]]
     store.add(exchange("Three?"))

@@ -49,6 +49,21 @@ async def test_a_log_that_is_removed_under_its_engine_is_written_anew_and_rotate
     assert 1 < len(kept) <= 3 and all(path.stat().st_size <= 1_000_000 for path in kept)
 
 
+async def test_the_last_words_of_an_engine_are_found_though_its_log_was_removed(engine_that: Start) -> None:
+    write = "print('careful!', file=sys.stderr, flush=True); "
+    engine = engine_that(write + "loading(b'a'); sys.stdin.readline(); " + write + "loading(b'b')")
+    await engine.start()
+    events = engine.events()
+    for _ in ("header", "loading"):
+        await anext(events)
+    await until(lambda: engine.log.exists() and engine.log.stat().st_size)
+    engine.log.unlink()
+    await engine.send(Stop())
+    assert doings([event async for event in events]) == ["b"]
+    await engine.close()
+    assert engine.log.read_text() == "careful!\n"
+
+
 async def test_a_disk_that_is_full_costs_the_log_and_nothing_else(
     engine_that: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

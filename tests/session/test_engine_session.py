@@ -1,16 +1,21 @@
 """One engine session without a screen: its states, its questions, its settings."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from ladechat import protocol
-from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop
+from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt
 from ladechat.session.conversation import Conversation
+from ladechat.session.conversation_file import Answered, Kept
 from ladechat.session.engine_session import EngineSession
+from ladechat.session.engines import WayBack
 from ladechat.session.state import TRANSITIONS, State, Trigger, following
 from tests.fake_engine import FakeEngine
+from tests.session.conversations import exchange
 from tests.waiting import until
 
 
@@ -32,13 +37,15 @@ class Screen:
 
 
 class Room:
-    """A session with scripted engines, and its screen."""
+    """A session with scripted engines, and its screen; and with a decoder for a model to go back to."""
 
-    def __init__(self, *engines: FakeEngine) -> None:
+    def __init__(self, *engines: FakeEngine, system: str = "", way_back: str | None = None) -> None:
         self.engines = list(engines)
         self.settings: list[Settings] = []
         self.screen = Screen()
-        self.session = EngineSession(self._new_engine, Settings(), Conversation())
+        instead = WayBack("demo", self._new_engine, way_back) if way_back else None
+        conversation = Conversation(system, model="owner/torn" if way_back else "")
+        self.session = EngineSession(self._new_engine, Settings(), conversation, way_back=instead)
         self.session.listener = self.screen
         self.session.start()
 
@@ -96,6 +103,16 @@ async def test_from_the_start_to_an_answer_and_its_end() -> None:
     assert not room.session.asking
     await room.session.close()
     assert engine.closed
+
+
+async def test_another_system_prompt_of_a_conversation_that_begins_is_shown() -> None:
+    room = Room(FakeEngine(), system="Be brief.")
+    kept = Kept(Path("gone"), (Answered(when="", exchange=exchange("Old?")),), system="Rhyme.")
+    for act in (room.session.clear, partial(room.session.open, kept), room.session.clear):
+        act()
+    shown = [event.text for event in room.screen.events if isinstance(event, SystemPrompt)]
+    assert shown == ["Rhyme.", "Be brief."]
+    await room.session.close()
 
 
 async def test_an_engine_that_ends_shows_all_that_it_has_sent_and_gives_the_question_back() -> None:

@@ -46,6 +46,13 @@ def test_damage_costs_nothing_else(tmp_path: Path, damage: bytes) -> None:
     assert PromptHistory(path).read() == ["One?"]
 
 
+def test_a_last_line_without_its_end_swallows_no_question(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_bytes(b'"One?"')
+    PromptHistory(path).add("Two?")
+    assert PromptHistory(path).read() == ["One?", "Two?"]
+
+
 def test_a_history_that_cannot_be_written_or_read_is_empty(tmp_path: Path) -> None:
     history = PromptHistory(tmp_path)
     history.add("One?")

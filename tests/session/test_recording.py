@@ -1,6 +1,5 @@
 """Writing a recording down: nothing is lost that was written, whenever it began and however it ends."""
 
-import os
 import stat
 from itertools import accumulate
 from pathlib import Path
@@ -17,11 +16,14 @@ from ladechat.protocol import (
     Loading,
     Settings,
     SettingsApplied,
+    SystemPrompt,
     decode_event,
     encode,
 )
+from ladechat.session import recording
 from ladechat.session.recording import Recorder, default_path
 from ladechat.session.replay import Recording
+from tests.session.conversations import take_away
 from tests.session.streams import HEADER, stream, turn, untimed, write
 
 OWN = (Asked, ConversationCleared)
@@ -171,17 +173,65 @@ def test_without_a_word_of_the_engine_no_file_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_ends_the_recording_with_an_error_and_not_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = os.open("/dev/full", os.O_WRONLY)
-    monkeypatch.setattr(os, "open", lambda *_: full)
+def test_a_recording_that_begins_in_the_middle_has_the_system_prompt_of_its_conversation(tmp_path: Path) -> None:
     recorder = Recorder()
-    recorder.start(Path("talk.jsonl"))
-    with pytest.raises(OSError, match="No space left"):
-        recorder.record(HEADER)
-    assert recorder.path is None
     recorder.record(HEADER)
-    recorder.stop()
+    recorder.record_own(SystemPrompt(text="Be brief."))
+    recorder.record_own(Asked(turn=1, text="One?"))
+    recorder.record(HEADER)  # the engine was started anew
+    assert [event.text for event in recorder.conversation() if isinstance(event, SystemPrompt)] == ["Be brief."]
+    recorder.record_own(ConversationCleared())
+    recorder.record_own(SystemPrompt(text=""))
+    recorder.record_own(Asked(turn=2, text="Two?"))
+    assert [event.text for event in recorder.conversation() if isinstance(event, SystemPrompt)] == [""]
+
+
+def test_a_full_disk_ends_the_recording_with_an_error_and_not_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int, __: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    recorder = Recorder()
+    recorder.start(tmp_path / "talk.jsonl")
+    with monkeypatch.context() as patched:
+        patched.setattr(recording, "write_whole", full)
+        with pytest.raises(OSError, match="No space left"):
+            recorder.record(HEADER)
+    assert recorder.path is None and recorder.left == tmp_path / "talk.jsonl"
+    for event in stream(*turn(1)):
+        recorder.record(event)
+
+
+@pytest.mark.parametrize("how", ["file", "folder", "another"])
+@pytest.mark.parametrize("when", ["in the middle", "before its end"])
+def test_a_recording_that_is_removed_is_written_anew_with_all_that_was_in_it(
+    tmp_path: Path, how: str, when: str
+) -> None:
+    recorder, path = Recorder(), tmp_path / "new" / "talk.ladechat.jsonl"
+    recorder.start(path)
+    events = stream(*turn(1))
+    for place, event in enumerate([*events, None]):
+        if place == (2 if when == "in the middle" else len(events)):
+            take_away(path, how)
+        if event is not None:
+            recorder.record(event)
+    left = recorder.stop()
+    assert left == (path.with_name("talk-2.ladechat.jsonl") if how == "another" else path)
+    *recorded, closed = written(left)
+    assert recorded == events and isinstance(closed, Closed)
+    assert stat.S_IMODE(left.stat().st_mode) == 0o600
+
+
+def test_a_recording_that_cannot_be_written_anew_ends_with_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    recorder, path = Recorder(), tmp_path / "new" / "talk.jsonl"
+    recorder.start(path)
+    recorder.record(HEADER)
+    take_away(path, "folder")
+    path.parent.write_text("in the way")
+    with pytest.raises(OSError, match="exists"):
+        recorder.record(stream(*turn(1))[1])
+    assert recorder.path is None and recorder.left is None
 
 
 @pytest.mark.parametrize("model", ["demo", "meta-llama/Llama-2-7b-chat-hf", "../strange name/"])
