@@ -1,7 +1,6 @@
 """The Textual app: its screens, what all of them can do, and how it is started."""
 
 import os
-import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,6 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
 
-from ladechat.catalog import BUNDLED
 from ladechat.clipboard import keep
 from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
@@ -43,6 +41,7 @@ from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
+from ladechat.session.engines import WayBack
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
@@ -270,13 +269,20 @@ def run_chat(
     store: ConversationStore | None = None,
     opened: Kept | None = None,
     settings_file: SettingsFile | None = None,
+    instructed: str | None = None,
+    instead: EngineOptions | None = None,
 ) -> int:
     """Chat with a live engine; the exit code.
 
-    Without a store, nothing is kept. With one, `opened` is the conversation to go on with.
+    Without a store, nothing is kept. With one, `opened` is the conversation to go on with, and with `instructed` it has
+    that system prompt from now on. `instead` has the model that answers where that of `options` cannot be loaded.
     """
     conversation = Conversation(system, max_new_tokens, options.model, store)
-    session = EngineSession(_engines_of(options, options.model), options.settings, conversation, recorder)
+    engines = _engines_of(options, options.model)
+    way_back = (
+        WayBack(instead.model, _engines_of(options, instead.model), instead.settings.decoder) if instead else None
+    )
+    session = EngineSession(engines, options.settings, conversation, recorder, way_back)
     screen = ChatScreen(
         session,
         options.model,
@@ -284,13 +290,15 @@ def run_chat(
         store=store,
         history=PromptHistory() if store is not None else None,
         opened=opened,
+        instructed=instructed,
         engines=partial(_engines_of, options),
         settings_file=settings_file,
     )
     code = _run(LadechatApp(screen, session, settings_file))
+    if store is not None:
+        store.close()
     if not code and store is not None and store.latest:
-        named = [] if session.model == BUNDLED else ["--model", session.model]
-        print(f"Kept. {shlex.join(['ladechat', *named, '--continue'])} goes on with this conversation.")
+        print("Kept. ladechat --continue goes on with this conversation.")
     return code
 
 

@@ -52,9 +52,9 @@ from ladechat.options import (
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.race import race
+from ladechat.reopening import as_answered, is_given, latest
 from ladechat.replay import replay
 from ladechat.serve.commands import serve
-from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
@@ -154,7 +154,10 @@ def chat(
         return
     check_length(max_new_tokens)
     store = None if no_save else ConversationStore()
-    opened = _latest(store) if go_on else None
+    opened = latest(store) if go_on else None
+    asked = engine
+    if opened is not None:
+        engine = as_answered(opened, asked, context, settings_file.preferences)
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     check_screen()
@@ -170,6 +173,8 @@ def chat(
         recorder=recorder,
         store=store,
         opened=opened,
+        instructed=system if is_given("system", context) else None,
+        instead=asked if asked is not engine else None,
         settings_file=settings_file,
     )
     raise typer.Exit(code)
@@ -323,16 +328,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     given = {one.name: value for one, value in zip(wanted, values, strict=True)}
     check_parameters(by_hand().name, given, "--settings")
     return values
-
-
-def _latest(store: ConversationStore | None) -> Kept:
-    """The conversation that was answered last."""
-    if store is None:
-        fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
-    kept = store.conversations()
-    if not kept:
-        fail("There is no conversation to go on with; start without --continue.")
-    return kept[0]
 
 
 def _recorder(record: str | None, model: str) -> Recorder:

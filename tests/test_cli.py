@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from ladechat import ask, catalog, cli, protocol
 from ladechat.options import chosen_decoder
+from ladechat.preferences import SettingsFile
 from ladechat.protocol import (
     Message,
     Settings,
@@ -136,8 +137,8 @@ def started_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[s
     """Makes the command believe in a terminal, and takes down what is kept and opened; the data folder is empty."""
     calls: list[dict[str, Any]] = []
 
-    def run(*_: object, **given: Any) -> int:
-        calls.append(given)
+    def run(options: EngineOptions, *_: object, **given: Any) -> int:
+        calls.append({"options": options, **given})
         return 0
 
     monkeypatch.setattr("ladechat.app.run_chat", run)
@@ -155,6 +156,53 @@ def test_the_latest_conversation_is_gone_on_with(started_with: list[dict[str, An
     assert CliRunner().invoke(cli.app, ["--continue"]).exit_code == 0
     assert CliRunner().invoke(cli.app, []).exit_code == 0
     assert [given["opened"] and given["opened"].title for given in started_with] == ["Old?", None]
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "model", "decoder", "instead"),
+    [
+        ([], "", "owner/x", "auto", ("demo", "lookahead")),
+        ([], 'model = "owner/y"', "owner/x", "auto", ("owner/y", "auto")),
+        ([], 'decoder = "suffix"', "owner/x", "suffix", ("demo", "suffix")),
+        (["--decoder", "lookahead"], "", "owner/x", "lookahead", ("demo", "lookahead")),
+        (["-W", "7"], "", "owner/x", "lookahead", ("demo", "lookahead")),
+        (["--model", "demo"], "", "demo", "lookahead", None),
+        (["--model", "owner/x"], "", "owner/x", "auto", None),
+    ],
+)
+def test_a_conversation_goes_on_with_the_model_that_answered_it_unless_another_is_named(
+    options: list[str],
+    settings: str,
+    model: str,
+    decoder: str,
+    instead: tuple[str, str] | None,
+    started_with: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = SettingsFile().path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(settings)
+    folder = ConversationStore().folder
+    folder.mkdir(parents=True)
+    write(folder, "a", exchange("Old?", model="owner/x"))
+    assert CliRunner().invoke(cli.app, ["--continue", *options]).exit_code == 0
+    (given,) = started_with
+    engine, other = given["options"], given["instead"]
+    assert (engine.model, engine.settings.decoder) == (model, decoder)
+    assert (other and (other.model, other.settings.decoder)) == instead
+
+
+def test_only_a_system_prompt_of_the_command_line_is_for_a_conversation_that_goes_on(
+    started_with: list[dict[str, Any]],
+) -> None:
+    folder = ConversationStore().folder
+    folder.mkdir(parents=True)
+    write(folder, "a", exchange("Old?"))
+    for options in ([], ["--system", "Be brief."]):
+        assert CliRunner().invoke(cli.app, ["--continue", *options]).exit_code == 0
+    assert [given["instructed"] for given in started_with] == [None, "Be brief."]
 
 
 def test_nothing_is_kept_where_that_is_asked_for(started_with: list[dict[str, Any]]) -> None:

@@ -71,6 +71,7 @@ class ChatScreen(
         store: what keeps the conversations; None keeps none.
         history: the questions of earlier sessions, for the prompt.
         opened: the conversation to go on with.
+        instructed: the system prompt that it has from now on; None leaves it as it is.
         engines: makes the engines of another model; None makes none.
         settings_file: what keeps the settings; None keeps none.
     """
@@ -87,6 +88,7 @@ class ChatScreen(
         store: ConversationStore | None = None,
         history: PromptHistory | None = None,
         opened: Kept | None = None,
+        instructed: str | None = None,
         engines: Engines | None = None,
         settings_file: SettingsFile | None = None,
     ) -> None:
@@ -96,6 +98,7 @@ class ChatScreen(
         self._prompt.shown_at = math.inf
         self._history = history
         self._opened = opened
+        self._instructed = instructed
         self._quit_next = False
         self._warned = False
         self._frames = Frames(self, self._frame)
@@ -113,7 +116,8 @@ class ChatScreen(
         self._show_recording()
         if self._history is not None:
             self._prompt.remember(self._history.read())
-        self._open(self._opened)
+        if self._open(self._opened) and self._instructed is not None:
+            self._session.instruct(self._instructed)
         self._frames.due()
         self.call_after_refresh(self._after_first_frame)
 

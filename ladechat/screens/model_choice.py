@@ -16,7 +16,7 @@ from ladechat.widgets.formatting import name_of
 from ladechat.widgets.presenter import STARTING
 
 STAYS = "goes on answering."
-LOADED_AGAIN = "is loaded again."
+LOADED_INSTEAD = "is loaded instead."
 
 Engines = Callable[[str], NewEngine]
 """What makes the engines of a model."""
@@ -79,7 +79,7 @@ class ModelChoice(SessionScreen):
         if self._typed:
             self._prompt.offer_command(f"/model {model}")
         state = self._session.state
-        what = LOADED_AGAIN if state is State.RESTARTING else STAYS
+        what = LOADED_INSTEAD if state is State.RESTARTING else STAYS
         after = "" if state is State.ENDED else f" {name_of(self._model)} {what}"
         self.notify(f"{why.message} {why.hint}{after}", severity="error")
 

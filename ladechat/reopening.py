@@ -1,0 +1,41 @@
+"""What `--continue` goes on with: the latest conversation, and the model that it was answered by."""
+
+from dataclasses import replace
+
+import msgspec
+import typer
+
+from ladechat import catalog
+from ladechat.options import CHOICE, PARAMETERS, fail
+from ladechat.preferences import Preferences
+from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.launcher import EngineOptions
+
+
+def latest(store: ConversationStore | None) -> Kept:
+    """Return the conversation that was answered last; without one, end the program with a sentence."""
+    if store is None:
+        fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
+    kept = store.conversations()
+    if not kept:
+        fail("There is no conversation to go on with; start without --continue.")
+    return kept[0]
+
+
+def as_answered(kept: Kept, options: EngineOptions, context: typer.Context, preferences: Preferences) -> EngineOptions:
+    """Return the options with the model that answered the conversation last, unless the command line names another.
+
+    Where no decoder was chosen either, that model is decoded as it is by default.
+    """
+    if is_given("model", context) or kept.model in ("", options.model):
+        return options
+    chosen = preferences.decoder is not None or any(is_given(name, context) for name in (*CHOICE, *PARAMETERS))
+    decoder = options.settings.decoder if chosen else catalog.first_decoder(kept.model).name
+    return replace(options, model=kept.model, settings=msgspec.structs.replace(options.settings, decoder=decoder))
+
+
+def is_given(name: str, context: typer.Context) -> bool:
+    """Return whether this option stands on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
