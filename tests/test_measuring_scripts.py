@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted(path for folder in ("benchmarks", "tools") for path in (ROOT / folder).rglob("*.py"))
-STARTED_BY_OTHERS = ("benchmarks.real_worker", "benchmarks.ui_engine")
+STARTED_BY_OTHERS = ("benchmarks.real_worker", "benchmarks.ui_engine", "tools.installable")
 
 
 def name_of(script: Path) -> str:
