@@ -6,7 +6,7 @@ import gc
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -92,10 +92,19 @@ def serve(
     inbox = Inbox(sys.stdin.fileno(), stream)
     watch_input(sys.stdin.fileno())
     workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
-    try:
+
+    def load_and_serve() -> int:
         report = LoadingReport(stream, STAGES + (layer_search > 0))
         loaded = _load(model, device, dtype, report, workers, quantize, maps)
         return _serve_model(loaded, settings, pool, layer_search, report, stream, inbox)
+
+    return or_say_why_not(load_and_serve, stream)
+
+
+def or_say_why_not(work: Callable[[], int], stream: EventStream) -> int:
+    """Return the exit code of what an engine does; where it cannot go on, emit why, and return 1."""
+    try:
+        return work()
     except LoadError as error:
         stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
     except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
