@@ -266,7 +266,7 @@ def put(value: Any, path: tuple[str | int, ...], other: Any) -> Any:
 
 @pytest.mark.full
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_value_in_the_place_of_any_other_is_said_in_a_sentence_or_answers(
     sound: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
@@ -281,7 +281,7 @@ def test_any_value_in_the_place_of_any_other_is_said_in_a_sentence_or_answers(
 
 @pytest.mark.full
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_any_header_of_the_weights_is_said_in_a_sentence_or_answers(
     sound: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -140,14 +140,15 @@ def test_a_file_that_is_no_object_is_refused_by_its_name(checkpoint: Path, file:
 def test_an_adapter_beside_the_weights_is_left_out_and_said_whether_peft_is_installed_or_not(
     checkpoint: Path, peft: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (auto_factory, transformers_peft):
+    modules: list[Any] = [auto_factory, transformers_peft]
+    for module in modules:
         monkeypatch.setattr(module, "is_peft_available", lambda *_: peft)
     (checkpoint / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "owner/base"}')
     (checkpoint / "adapter_model.safetensors").write_bytes(b"whatever")
     model = loaded(checkpoint)
     assert [notice for notice in model.notices if "adapter" in notice and "left out" in notice]
     assert all(torch.equal(model.model.state_dict()[name], one) for name, one in tiny_llama().state_dict().items())
-    assert auto_factory.is_peft_available() == transformers_peft.is_peft_available() == peft
+    assert [module.is_peft_available() for module in modules] == [peft, peft]
 
 
 def test_a_model_whose_positions_are_stretched_has_the_context_that_it_is_stretched_to(checkpoint: Path) -> None:
