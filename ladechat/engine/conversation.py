@@ -43,7 +43,8 @@ class RefusedByTemplate(ValueError):
     """A conversation that the model's chat template cannot write: why in the message, what to do in `hint`."""
 
     def __init__(self, why: TemplateError | str) -> None:
-        super().__init__(f"The model's chat template cannot write this conversation: {why}")
+        sentence = f"The model's chat template cannot write this conversation: {why}"
+        super().__init__(sentence if sentence[-1] in ".!?" else f"{sentence}.")
         self.hint = OTHER_TEMPLATE
 
 

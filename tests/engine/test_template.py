@@ -112,7 +112,7 @@ def test_a_stop_ends_a_template_that_computes_for_ever_and_the_next_question_is_
 def test_a_template_that_computes_for_ever_is_refused_without_a_stop_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system ends the process that renders it."""
     monkeypatch.setattr(template_module, "MOST_SECONDS", 1)
-    with pytest.raises(TemplateError, match="more than 1 seconds of processor time"):
+    with pytest.raises(TemplateError, match="more than 1 s of processor time"):
         rendered(ENDLESS[0], TALK)
     assert rendered("{{ messages[0].role }}", TALK) == "system"
 
@@ -126,7 +126,7 @@ def test_a_template_that_computes_for_ever_is_refused_without_a_stop_too(monkeyp
         ("{{ raise_exception('Only one question') }}", "Only one question"),
         ("{{ raise_exception() }}", "it refuses it"),
         ("{{ raise_exception(3) }}", "3"),
-        ("{{ raise_exception('x' * 100000) }}", "x{240}$"),
+        ("{{ raise_exception('x' * 100000) }}", r"x{240}\.$"),
         ("{{ messages + 1 }}", "can only concatenate"),
         ("{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}", "recursion"),
         ("{% import 'x' as x %}", "no loader"),

@@ -46,7 +46,7 @@ def rendered(source: str, messages: Sequence[dict[str, Any]], *, seconds: int | 
     given = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": False, **values}
     answer = _renderer.ask({"template": source, "values": given, "seconds": seconds})
     if answer is None:
-        raise TakesTooMuch(f"it takes more than {seconds} seconds of processor time, or too much memory")
+        raise TakesTooMuch(f"it takes more than {seconds} s of processor time, or too much memory")
     if "error" in answer:
         raise TemplateError(" ".join(answer["error"].split())[:MOST_OF_A_REASON])
     text = str(answer["text"])

@@ -78,9 +78,10 @@ def test_packed_weights_are_counted_as_they_are(tmp_path: Path) -> None:
     assert weight_bytes(tmp_path, torch.float32) == (40 + 5 * 4, 5 * 4)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"junk that is no header", b"\xff" * 64, (4).to_bytes(8, "little") + b"[1,]", *DAMAGED]
-)
+UNREADABLE = [b"", b"junk that is no header", b"\xff" * 64, headed("[1,]"), *DAMAGED]
+
+
+@pytest.mark.parametrize("content", UNREADABLE, ids=range(len(UNREADABLE)))
 def test_what_cannot_be_read_counts_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.safetensors").write_bytes(content)
     assert weight_bytes(tmp_path, torch.float32) == (0, 0)

@@ -27,7 +27,7 @@ no_files = pytest.mark.parametrize("place", [_pipe, _device, Path.mkdir], ids=["
 def test_what_is_no_file_is_not_read(place: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     place(path)
-    with pytest.raises(OSError, match="pipe|directory"):
+    with pytest.raises(OSError, match=r"pipe|directory"):
         read_file(path)
 
 
