@@ -6,7 +6,7 @@ import gc
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -17,6 +17,7 @@ from ladechat.engine.failures import (
     bad_settings,
     busy,
     ends_the_process,
+    or_say_why_not,
     pool_file,
     unexpected,
     unknown_token,
@@ -28,7 +29,7 @@ from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.fetch import fetch
-from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
@@ -98,21 +99,7 @@ def serve(
         loaded = _load(model, device, dtype, report, workers, quantize, maps)
         return _serve_model(loaded, settings, pool, layer_search, report, stream, inbox)
 
-    return or_say_why_not(load_and_serve, stream)
-
-
-def or_say_why_not(work: Callable[[], int], stream: EventStream) -> int:
-    """Return the exit code of what an engine does; where it cannot go on, emit why, and return 1."""
-    try:
-        return work()
-    except LoadError as error:
-        stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
-    except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
-        if ends_the_process(error):
-            raise
-        traceback.print_exc()
-        stream.emit(unexpected(error, turn=None, fatal=True))
-    return 1
+    return or_say_why_not(load_and_serve, stream.emit)
 
 
 def _fingerprint(folder: Path) -> str | None:

@@ -18,8 +18,9 @@ from gguf import GGMLQuantizationType as Kind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ladechat.engine.failures import or_say_why_not
 from ladechat.engine.loading_events import LoadingReport
-from ladechat.engine.server import _serve_model, or_say_why_not
+from ladechat.engine.server import _serve_model
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.load import load
@@ -96,7 +97,7 @@ def said_of(checkpoint: Path) -> Stream:
         return _serve_model(loaded, Settings(decoder="lookahead"), None, 0.0, report, cast(EventStream, stream), inbox)
 
     with contextlib.suppress(SystemExit):
-        or_say_why_not(work, cast(EventStream, stream))
+        or_say_why_not(work, stream.emit)
     return stream
 
 
