@@ -50,3 +50,10 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     path.write_bytes(bytes(range(256)) * 1000)
     assert read_file(path) == bytes(range(256)) * 1000
+
+
+def test_a_question_is_added_to_no_pipe_and_nobody_waits_for_a_reader_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    os.mkfifo(path)
+    PromptHistory(path).add("Why?")
+    assert not path.is_file()
