@@ -1,9 +1,24 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and read only where they are files."""
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
+
+
+def read_file(path: Path) -> bytes:
+    """Return what a file holds. A named pipe is not waited for, and a device, which may have no end, is not read.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is a named pipe or a device, not a file")
+        return file.read()
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:

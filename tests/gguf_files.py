@@ -1,7 +1,7 @@
 """Small GGUF files, written as llama.cpp's converter writes them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ def write_gguf(
     facts: Facts | None = None,
     tensors: Mapping[str, np.ndarray[Any, Any] | None] | None = None,
     template: str = TEMPLATE,
+    without: Sequence[str] = (),
 ) -> Path:
     """Write a Llama or Qwen and its tokenizer.
 
@@ -39,6 +40,7 @@ def write_gguf(
         facts: further metadata.
         tensors: further tensors by name; None leaves one out.
         template: its chat template.
+        without: tokens with a role that it does not name, as "eos_token_id".
     """
     config: Any = model.config
     writer = gguf.GGUFWriter(path, config.model_type)
@@ -53,7 +55,7 @@ def write_gguf(
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     if config.model_type == "llama":
         writer.add_rope_dimension_count(config.head_dim)
-    _add_tokenizer(writer, tokenizer, template)
+    _add_tokenizer(writer, tokenizer, template, without)
     for key, (method, value) in (facts or {}).items():
         getattr(writer, method)(key, value)
     changed = dict(tensors or {})
@@ -112,7 +114,7 @@ def _add_tensor(writer: Any, name: str, values: np.ndarray[Any, Any], kind: Kind
         writer.add_tensor(name, values)
 
 
-def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: str) -> None:
+def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: str, without: Sequence[str]) -> None:
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     tokens = [str(tokenizer.convert_ids_to_tokens(index)) for index in range(len(tokenizer))]
     special = {token["content"] for token in backend["added_tokens"]}
@@ -129,7 +131,6 @@ def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: st
         writer.add_token_scores([-float(index) for index in range(len(tokens))])
     else:
         writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
-    writer.add_bos_token_id(tokenizer.bos_token_id)
-    writer.add_eos_token_id(tokenizer.eos_token_id)
-    writer.add_unk_token_id(tokenizer.unk_token_id)
+    for role in sorted({"bos_token_id", "eos_token_id", "unk_token_id"} - set(without)):
+        getattr(writer, f"add_{role}")(getattr(tokenizer, role))
     writer.add_chat_template(template)

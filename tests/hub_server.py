@@ -58,6 +58,7 @@ class Faults:
         garble: send large files with this byte instead of their first.
         headers: say this about every file, instead of what is so.
         sha: list this as the commit.
+        listed: list this about every file, instead of what is so; "lfs" is an object of its own.
         surplus: send so many bytes more of a file than its size, and announce no length.
         compressed: send small files and errors compressed, with that many zeros behind their content.
     """
@@ -72,6 +73,7 @@ class Faults:
     page: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
     sha: str | None = None
+    listed: dict[str, Any] = field(default_factory=dict)
     surplus: int = 0
     compressed: int = 0
 
@@ -172,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
         if repository is None or (repository.token not in (None, token) and not repository.gated):
             self._send(401, b"", {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
             return
-        siblings = [_listed(file, data) for file, data in repository.files.items()]
+        siblings = [_listed(file, data, self.server.faults.listed) for file, data in repository.files.items()]
         sha = self.server.faults.sha or repository.commit
         answer = {"_id": "1", "id": name, "sha": sha, "private": False, "tags": [], "siblings": siblings}
         self._send(200, json.dumps({**answer, "downloads": 0, "likes": 0}).encode())
@@ -266,8 +268,8 @@ def _etag(file: str, data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def _listed(file: str, data: bytes) -> dict[str, Any]:
+def _listed(file: str, data: bytes, instead: Mapping[str, Any]) -> dict[str, Any]:
     entry = {"rfilename": file, "size": len(data), "blobId": hashlib.sha1(data).hexdigest()}
     if file.endswith(LARGE):
-        entry["lfs"] = {"sha256": _etag(file, data), "size": len(data), "pointerSize": 134}
-    return entry
+        entry["lfs"] = {"sha256": _etag(file, data), "size": len(data), "pointerSize": 134, **instead.get("lfs", {})}
+    return {**entry, **{key: value for key, value in instead.items() if key != "lfs"}}

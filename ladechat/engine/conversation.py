@@ -42,8 +42,9 @@ class NothingToAnswer(ValueError):
 class RefusedByTemplate(ValueError):
     """A conversation that the model's chat template cannot write: why in the message, what to do in `hint`."""
 
-    def __init__(self, why: TemplateError) -> None:
-        super().__init__(f"The model's chat template cannot write this conversation: {why}")
+    def __init__(self, why: TemplateError | str) -> None:
+        sentence = f"The model's chat template cannot write this conversation: {why}"
+        super().__init__(sentence if sentence[-1] in ".!?" else f"{sentence}.")
         self.hint = OTHER_TEMPLATE
 
 
@@ -173,9 +174,12 @@ class ChatFormat:
 
     def _encode(self, messages: Sequence[Message]) -> Encoded:
         try:
-            return self.template.encode(messages)
+            encoded = self.template.encode(messages)
         except TemplateError as error:
             raise RefusedByTemplate(error) from error
+        if not encoded.token_ids:
+            raise RefusedByTemplate("it writes nothing")
+        return encoded
 
     def _text_of(self, token_ids: list[int] | None) -> str | None:
         """What tokens say, less half a character at their end; None where there are none, or ids of another model."""

@@ -1,8 +1,12 @@
 """What could not be done, in words."""
 
+import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ladechat import catalog
+from ladechat.model.checkpoint.faults import first_sentence, raised_by_a_library
+from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.parallel.workers import OUT_OF_MEMORY
 from ladechat.protocol import Failed, Settings
 
@@ -94,6 +98,24 @@ def unexpected(error: BaseException, turn: int | None, fatal: bool) -> Failed:
     if isinstance(error, FloatingPointError):
         hint = "In float16 large models overflow; try --dtype bfloat16 or float32."
         return Failed(code="internal", message=f"The answer was broken off: {error}", hint=hint, turn=turn, fatal=fatal)
+    if raised_by_a_library(error):
+        message = f"The model, or what reads its text, failed: {first_sentence(error)}"
+        hint = "Try plain decoding (F3), or use another copy of the model; the engine's log has the details."
+        return Failed(code="internal", message=message, hint=hint, turn=turn, fatal=fatal)
     message = f"Something went wrong that should not have: {type(error).__name__}: {str(error)[:MOST_OF_AN_ERROR]}"
     hint = "The engine's log has the details; please report it with them."
     return Failed(code="internal", message=message, hint=hint, turn=turn, fatal=fatal)
+
+
+def or_say_why_not(work: Callable[[], int], emit: Callable[[Failed], None]) -> int:
+    """Return the exit code of what an engine does; where it cannot go on, emit why, and return 1."""
+    try:
+        return work()
+    except LoadError as error:
+        emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
+    except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
+        if ends_the_process(error):
+            raise
+        traceback.print_exc()
+        emit(unexpected(error, turn=None, fatal=True))
+    return 1

@@ -39,7 +39,7 @@ class LoadingReport:
 
     def bytes_done(self, done: int, total: int) -> None:
         """So many bytes of the stage are here."""
-        self._progress(done / total, done, total)
+        self._progress(done / total if total else 1.0, done, total)
 
     def fraction_done(self, fraction: float) -> None:
         """So much of the stage is done, 0 to 1."""

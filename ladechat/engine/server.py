@@ -17,6 +17,7 @@ from ladechat.engine.failures import (
     bad_settings,
     busy,
     ends_the_process,
+    or_say_why_not,
     pool_file,
     unexpected,
     unknown_token,
@@ -28,7 +29,7 @@ from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.fetch import fetch
-from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
@@ -92,18 +93,13 @@ def serve(
     inbox = Inbox(sys.stdin.fileno(), stream)
     watch_input(sys.stdin.fileno())
     workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
-    try:
+
+    def load_and_serve() -> int:
         report = LoadingReport(stream, STAGES + (layer_search > 0))
         loaded = _load(model, device, dtype, report, workers, quantize, maps)
         return _serve_model(loaded, settings, pool, layer_search, report, stream, inbox)
-    except LoadError as error:
-        stream.emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
-    except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
-        if ends_the_process(error):
-            raise
-        traceback.print_exc()
-        stream.emit(unexpected(error, turn=None, fatal=True))
-    return 1
+
+    return or_say_why_not(load_and_serve, stream.emit)
 
 
 def _fingerprint(folder: Path) -> str | None:

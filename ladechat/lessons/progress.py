@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 from platformdirs import user_data_path
 
-from ladechat.files import replace_file
+from ladechat.files import read_file, replace_file
 from ladechat.lessons.scenes import SCENES
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -64,7 +64,7 @@ class ProgressFile:
     def read(self) -> tuple[Progress, str]:
         """How far one is, and what is the matter with the file, in a sentence; "" if nothing is."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=Progress), ""
+            return msgspec.json.decode(read_file(self._path), type=Progress), ""
         except FileNotFoundError:
             return Progress(), ""
         except (OSError, msgspec.DecodeError, ValueError, RecursionError):

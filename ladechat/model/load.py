@@ -12,30 +12,32 @@ import transformers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+from ladechat.model.checkpoint.faults import faults_said
 from ladechat.model.checkpoint.file_checks import check_files
 from ladechat.model.checkpoint.files import LoadError, is_gguf, tokenizer_fingerprint
 from ladechat.model.checkpoint.generation_config import GenerationFile, SamplingDefaults, read_generation_config
 from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.swap import made_for_kernels, use_kernels
-from ladechat.model.loading.config import read_config, unusable_size, what_is_wrong
+from ladechat.model.loading.config import MOST, read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.end_tokens import end_tokens
-from ladechat.model.loading.gguf_config import gguf_config
+from ladechat.model.loading.gguf_config import ENDS, gguf_config
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.model.loading.heap import freed_at_once
 from ladechat.model.loading.known_ids import beyond_embeddings
-from ladechat.model.loading.memory import check_memory, useful_cache_bytes
+from ladechat.model.loading.memory import check_described, check_memory, useful_cache_bytes
 from ladechat.model.loading.quantization import check_quantization, described_parameters, quantization_method
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.loading.threads import Threads, kernel_threads
 from ladechat.model.loading.tokenizer import checkpoint_tokenizer
 from ladechat.model.loading.trained_maps import Maps, load_maps
 from ladechat.model.loading.weight_only import check_weight_only, weight_only_bytes
-from ladechat.model.loading.weights import FractionProgress, load_weights
+from ladechat.model.loading.weights import FractionProgress, adapter_notice, load_weights
 from ladechat.model.parallel.rank0 import Rank0Runner
 from ladechat.model.parallel.shards import check_shards, devices_for, first_shard
 from ladechat.model.parallel.workers import Workers
 from ladechat.model.runners.cache_probe import UnsupportedModel
+from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.model.runners.rope import stretched_context
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
@@ -120,6 +122,22 @@ def load(
     Raises:
         LoadError: it cannot be loaded here, and why.
     """
+    with faults_said(name, memory_is_used_up):
+        return _load(folder, name, device, dtype, report, progress, workers, quantize, kernels, maps)
+
+
+def _load(
+    folder: Path,
+    name: str,
+    device: str,
+    dtype: str,
+    report: Report,
+    progress: FractionProgress,
+    workers: Workers | None,
+    quantize: str | None,
+    kernels: Build | None,
+    maps: Sequence[Path],
+) -> LoadedModel:
     started = time.perf_counter()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -133,7 +151,7 @@ def load(
     devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
     place = devices[0]
     number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
-    context_length = _context_length(text)
+    context_length = _context_length(name, text)
     cache_bytes = useful_cache_bytes(text, context_length, number_type)
     if workers:
         check_shards(folder, name, config, devices, number_type, cache_bytes)
@@ -160,10 +178,11 @@ def load(
         raise _unsupported(str(error)) from error
     shared = Rank0Runner(runner, workers) if workers else runner
     named = [getattr(one, "eos_token_id", None) for one in (model.generation_config, model.config, tokenizer)]
+    named += [gguf.facts.get(f"tokenizer.ggml.{role}_token_id") for role in ENDS] if gguf else []
     vocabulary = int(text.vocab_size)
     ends = end_tokens(named, tokenizer, vocabulary)
     embeddings = int(getattr(model.get_input_embeddings(), "num_embeddings", vocabulary))
-    beyond = beyond_embeddings(embeddings, tokenizer)
+    said = [adapter_notice(folder), beyond_embeddings(embeddings, tokenizer)]
     return LoadedModel(
         runner=shared,
         model=model,
@@ -182,7 +201,7 @@ def load(
         sampling_defaults=generation.sampling,
         eos_ids=ends.ids,
         embeddings=embeddings,
-        notices=(*generation.left_out, *ends.notices, *([beyond] if beyond else []), *missing),
+        notices=(*generation.left_out, *ends.notices, *(one for one in said if one), *missing),
         threads=Threads(torch.get_num_threads(), kernel_threads() if swapped else 0),
         maps=load_maps(shared, folder, name, model.dtype, maps),
         load_seconds=time.perf_counter() - started,
@@ -211,6 +230,8 @@ def _check_fits(
 ) -> None:
     """Refuse a model whose quantised weights cannot be computed with here, or that does not fit the memory."""
     unpacked = check_quantization(name, config, device)
+    if gguf is None and quantization_method(config) is None:
+        check_described(folder, name, config)
     plain_parameters = gguf.parameters if gguf else described_parameters(config) if unpacked else None
     quantised_bytes = None
     if quantize is not None:
@@ -298,10 +319,17 @@ def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
     return config
 
 
-def _context_length(config: Any) -> int:
-    """The positions a model may use."""
+def _context_length(name: str, config: Any) -> int:
+    """The positions a model may use.
+
+    Raises:
+        LoadError: scaling leaves it none, or more than can be counted.
+    """
     longest = int(getattr(config, "max_position_embeddings", None) or 0)
-    return stretched_context(config, longest if longest > 0 else FALLBACK_CONTEXT)
+    length = stretched_context(config, longest if longest > 0 else FALLBACK_CONTEXT)
+    if not 2 <= length <= MOST:
+        raise _unsupported(f"The config.json of {name} says that it has {length} positions (rope_parameters).")
+    return length
 
 
 def _unsupported(message: str) -> LoadError:

@@ -109,7 +109,7 @@ def find_trained(folder: Path, base: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for kind in KINDS:
         files = (place / f"{kind}.safetensors" for place in places)
-        first = next((file for file in files if file.exists()), None)
+        first = next((file for file in files if file.is_file()), None)
         if first is not None:
             found[kind] = first
     return found

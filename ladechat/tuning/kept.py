@@ -10,6 +10,8 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from ladechat.files import read_file
+
 FILES_KEPT = 64
 """So many files of a kind stay; those that were written the longest ago make room."""
 
@@ -37,8 +39,8 @@ def processor() -> str:
 def read_kept(file: Path, name: str) -> Any:
     """What was kept under a name; None if nothing can be read."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))[name]
-    except (OSError, ValueError, LookupError, TypeError):
+        return json.loads(read_file(file))[name]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 

@@ -53,6 +53,9 @@ from ladechat.widgets.status_line import ANSWERING, StatusLine
 from ladechat.widgets.transcript import Transcript
 
 STARTING = "starting the engine …"
+READY = "ready"
+PREPARING = "preparing the question …"
+"""Its prompt is made: mostly at once, but a long conversation, or a template that does not end, takes seconds."""
 READING = "reading the question …"
 ENDED = "the engine has ended"
 REOPENED = "reopened: how these answers were decoded is not kept"
@@ -200,6 +203,8 @@ class Presenter:
                 self._asked_at = self._transcript.blocks
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
+                if self._activity == READY:  # else it waits for an engine that loads
+                    self.say(PREPARING)
             case Loading():
                 self.say(describe_loading(event))
             case Ready():
@@ -239,7 +244,7 @@ class Presenter:
                 self._transcript.notice(
                     describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
                 )
-                self.say("ready")
+                self.say(READY)
             case Failed():
                 self._show_failure(event)
             case ConversationCleared():
@@ -297,7 +302,7 @@ class Presenter:
             self._transcript.notice(introduce(event))
         for notice in event.notices:
             self._transcript.notice(notice)
-        self.say("ready")
+        self.say(READY)
 
     def _show_settings(self, settings: Settings) -> None:
         self._settings = settings
@@ -311,4 +316,4 @@ class Presenter:
             self._in_turn = False
             self.say(ENDED)
         elif event.turn is not None and not self._in_turn:  # else the end of the turn follows
-            self.say("ready")
+            self.say(READY)

@@ -6,6 +6,7 @@ from functools import partialmethod
 
 import pytest
 
+from ladechat import protocol
 from ladechat.app import LadechatApp, run_chat
 from ladechat.protocol import Configure, Settings
 from ladechat.session.launcher import EngineOptions
@@ -88,6 +89,36 @@ async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() ->
             await pilot.press("f5")
         await answered(pilot, stage, "Two?", times=2)
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?", ANSWER, "Two?"]
+
+
+class Preparing(FakeEngine):
+    """An engine that makes the prompt of a question, until it refuses it."""
+
+    def _work(self) -> None:
+        """It does not come so far."""
+
+    def refuse(self) -> None:
+        """Say that no prompt can be made."""
+        self._say(protocol.Failed(code="chat_template", message="It fails.", hint="Take another.", turn=1))
+
+
+async def test_the_status_says_that_a_question_is_prepared_until_its_answer_begins_or_it_is_refused() -> None:
+    stage = Stage(engine := Preparing())
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.activity == "preparing the question …", pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: stage.activity == "ready", pilot):
+            engine.refuse()
+
+
+async def test_a_question_that_waits_for_the_model_leaves_what_is_said_of_loading() -> None:
+    stage = Stage(Preparing(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        await until(lambda: "reading the weights" in stage.activity, pilot)
+        async with brings(lambda: "One?" in stage.text, pilot):
+            await ask(pilot, "One?")
+        assert "reading the weights" in stage.activity
 
 
 async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:

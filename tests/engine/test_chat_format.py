@@ -3,7 +3,10 @@
 import pytest
 from tokenizers.processors import TemplateProcessing
 
-from ladechat.engine.conversation import ChatFormat
+from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
+from ladechat.model.checkpoint import chat_template
+from ladechat.model.checkpoint.chat_template import SECONDS_OF_A_TRIAL
+from ladechat.model.checkpoint.template import TakesTooMuch
 from ladechat.protocol import Message
 from tests.engine import tokenizers
 from tests.engine.messages import CHATML, NO_SYSTEM_ROLE, system, user, with_template
@@ -99,6 +102,60 @@ def test_of_several_named_templates_the_one_for_conversations_is_taken_and_that_
     templates: dict[str, str], taken: str, origin: str
 ) -> None:
     tokenizer = with_template(None)
-    tokenizer.chat_template = templates
+    tokenizer.chat_template = {name: word + " {{ messages[0].content }}" for name, word in templates.items()}
     chat = ChatFormat(tokenizer)
-    assert (chat.encode([user("the cat")]), chat.template.format.origin) == (encoded(tokenizer, taken), origin)
+    prompt = encoded(tokenizer, f"{taken} the cat")
+    assert (chat.encode([user("the cat")]), chat.template.format.origin) == (prompt, origin)
+
+
+# --- what a template makes of a message -------------------------------------------------------------------------------
+
+PARTS_OF = (
+    "{% for m in messages %}{{ '<' + m.role + '>' }}{% if m.role in roles %}{% for p in m.content %}"
+    "{% if p.type == 'text' %}{{ p.text }}{% endif %}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("roles", [["user"], ["assistant"], ["system"], ["user", "assistant"], ["user", "system"]])
+def test_whose_messages_a_template_reads_as_parts_is_found_for_each_role(roles: list[str]) -> None:
+    chat = ChatFormat(with_template("{% set roles = " + repr(roles) + " %}" + PARTS_OF))
+    talk = [system("Be brief."), user("the cat"), Message(role="assistant", content="sat"), user("why?")]
+    assert chat.template.text(talk) == "<system>Be brief.<user>the cat<assistant>sat<user>why?"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "constant",
+        "{{ ''.nothing }}",
+        "{% for m in messages %}{{ m.text }}{% endfor %}",
+        "{% for m in messages %}{% for p in m.content %}{{ p.picture }}{% endfor %}{% endfor %}",
+    ],
+)
+def test_a_template_that_leaves_out_the_question_is_refused(template: str) -> None:
+    with pytest.raises(RefusedByTemplate, match="it leaves out what the question says"):
+        ChatFormat(with_template(template)).fit([user("the cat")], 1024, 10)
+
+
+def test_a_template_that_writes_nothing_of_a_conversation_is_refused() -> None:
+    long_only = "{% if messages | length < 2 %}{{ messages[0].content }}{% endif %}"
+    talk = [user("the cat"), Message(role="assistant", content="sat"), user("why?")]
+    with pytest.raises(RefusedByTemplate, match="it writes nothing"):
+        ChatFormat(with_template(long_only)).fit(talk, 1024, 10)
+
+
+def test_a_template_that_does_not_come_to_an_end_is_tried_once_and_for_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def never(source: str, messages: object, *, seconds: int | None = None, **values: object) -> str:
+        asked.append(seconds)
+        raise TakesTooMuch("it takes more than it may")
+
+    monkeypatch.setattr(chat_template, "rendered", never)
+    chat = ChatFormat(with_template("{{ 9 ** (9 ** 9) }}"))
+    for _ in range(3):
+        with pytest.raises(RefusedByTemplate, match="more than it may"):
+            chat.fit([system("Be brief."), user("the cat")], 1024, 10)
+    assert asked == [SECONDS_OF_A_TRIAL]

@@ -234,7 +234,7 @@ def test_a_template_that_refuses_a_conversation_costs_the_question_and_nothing_e
         Engine(service, cast(EventStream, stream), cast(Inbox, inbox)).run()
     [refused] = [event for event in stream if isinstance(event, Failed)]
     assert (refused.code, refused.turn, refused.fatal) == ("chat_template", 1, False)
-    assert refused.message.endswith("cannot write this conversation: One question only")
+    assert refused.message.endswith("cannot write this conversation: One question only.")
     assert [(event.turn, event.reason) for event in stream if isinstance(event, TurnFinished)] == [(2, "eos")]
 
 

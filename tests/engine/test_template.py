@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from jinja2 import TemplateError
@@ -37,7 +38,7 @@ TEMPLATES = [
 def test_a_template_writes_what_transformers_has_it_write(template: str | None) -> None:
     tokenizer = tokenizers.demo()
     whole = tokenizer.apply_chat_template(TALK, chat_template=template, tokenize=False, add_generation_prompt=True)
-    names = tokenizer.special_tokens_map
+    names: dict[str, Any] = tokenizer.special_tokens_map
     source = template or str(tokenizer.chat_template)
     assert rendered(source, TALK, add_generation_prompt=True, **names) == whole
 
@@ -111,7 +112,7 @@ def test_a_stop_ends_a_template_that_computes_for_ever_and_the_next_question_is_
 def test_a_template_that_computes_for_ever_is_refused_without_a_stop_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system ends the process that renders it."""
     monkeypatch.setattr(template_module, "MOST_SECONDS", 1)
-    with pytest.raises(TemplateError, match="more than 1 seconds of processor time"):
+    with pytest.raises(TemplateError, match="more than 1 s of processor time"):
         rendered(ENDLESS[0], TALK)
     assert rendered("{{ messages[0].role }}", TALK) == "system"
 
@@ -123,6 +124,15 @@ def test_a_template_that_computes_for_ever_is_refused_without_a_stop_too(monkeyp
         ("{% for m in %}", "Expected an expression"),
         ("{{ 1 / 0 }}", "division by zero"),
         ("{{ raise_exception('Only one question') }}", "Only one question"),
+        ("{{ raise_exception() }}", "it refuses it"),
+        ("{{ raise_exception(3) }}", "3"),
+        ("{{ raise_exception('x' * 100000) }}", r"x{240}\.$"),
+        ("{{ messages + 1 }}", "can only concatenate"),
+        ("{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}", "recursion"),
+        ("{% import 'x' as x %}", "no loader"),
+        ("{% include 'x' %}", "no loader"),
+        ("{{ messages[0].content | no_filter }}", "No filter named"),
+        ("{{ messages[0].content + '\\ud800' }}", "half a character"),
     ],
 )
 def test_a_template_that_fails_is_refused_in_a_sentence_that_says_why_and_what_to_do(

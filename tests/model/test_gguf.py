@@ -17,12 +17,14 @@ from gguf import GGMLQuantizationType as Kind
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ladechat.decoder.loop import Decoder
+from ladechat.engine.conversation import ChatFormat
 from ladechat.model.checkpoint.fetch import GGUF_PACKAGES, fetch
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
 from ladechat.model.checkpoint.gguf_file import read_gguf
 from ladechat.model.load import LoadedModel, load
 from ladechat.model.loading import memory
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
+from ladechat.protocol import Message
 from ladechat.registry import lookahead
 from tests.engine.tokenizers import RESERVED, TEXTS, byte_level, encoded, sentencepiece, token_id
 from tests.gguf_files import TEMPLATE, packed_and_unpacked, write_gguf
@@ -135,6 +137,40 @@ def test_an_answer_of_a_file_ends_where_its_template_ends_a_turn(tmp_path: Path)
     model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), template=template))
     assert model.eos_ids == {byte_level().eos_token_id, token_id(byte_level(), RESERVED)}
     assert [notice for notice in model.notices if RESERVED in notice]
+
+
+MARKED = (
+    "{% for m in messages %}{{ '<|reserved|>' + m.role + '\n' + m.content + '[END]\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|reserved|>assistant\n' }}{% endif %}"
+)
+
+
+def test_marks_that_a_file_takes_for_usual_tokens_are_marks_by_their_text(tmp_path: Path) -> None:
+    tokenizer = byte_level.__wrapped__()
+    tokenizer.add_tokens(["[END]", "[WORD]", "<|of_no_template|>"])
+    kinds = [gguf.TokenType.CONTROL if n < 3 else gguf.TokenType.NORMAL for n in range(len(tokenizer))]
+    facts = {"tokenizer.ggml.token_type": ("add_array", [int(kind) for kind in kinds])}
+    model = random_model(0, "qwen2", vocab_size=len(tokenizer), hidden_size=64, head_dim=16)
+    model_of_file = loaded(write_gguf(tmp_path / "tiny.gguf", model, tokenizer, facts=facts, template=MARKED))
+    built, end = model_of_file.tokenizer, token_id(tokenizer, "[END]")
+    marks = {str(token) for token in built.added_tokens_decoder.values()}
+    assert {RESERVED, "[END]", "<|of_no_template|>"} <= marks and "[WORD]" not in marks
+    assert end in model_of_file.eos_ids
+    prompt = ChatFormat(built).encode([Message(role="user", content="the cat [END]")])
+    assert prompt.count(end) == 1 and prompt.count(token_id(tokenizer, RESERVED)) == 2
+
+
+@pytest.mark.parametrize("end", [None, 10**6])
+def test_where_no_end_is_named_that_the_model_has_answers_end_at_the_known_ones(
+    tmp_path: Path, end: int | None
+) -> None:
+    facts: Any = {} if end is None else {"tokenizer.ggml.eos_token_id": ("add_uint32", end)}
+    tokenizer = sentencepiece()
+    named = "eos_token_id" if end is None else "nothing"
+    path = write_gguf(tmp_path / "tiny.gguf", model_of(), tokenizer, facts=facts, without=[named])
+    model = loaded(path)
+    assert token_id(tokenizer, "</s>") in model.eos_ids
+    assert end is None or [notice for notice in model.notices if "1000000 is named" in notice]
 
 
 def test_the_generation_config_of_another_model_beside_a_file_is_not_its_own(tmp_path: Path) -> None:

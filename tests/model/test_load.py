@@ -10,6 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedModel
+from transformers.integrations import peft as transformers_peft
+from transformers.models.auto import auto_factory
 
 from ladechat.decoder.loop import Decoder
 from ladechat.engine.conversation import ChatFormat
@@ -132,6 +134,27 @@ def test_a_padding_token_beyond_the_vocabulary_is_no_reason_to_refuse_a_model(ch
 def test_a_file_that_is_no_object_is_refused_by_its_name(checkpoint: Path, file: str) -> None:
     (checkpoint / file).write_text("[]")
     assert_told(refusal(checkpoint), "load_failed", f"The {file} of the model holds a list")
+
+
+@pytest.mark.parametrize("peft", [False, True], ids=["without peft", "with peft"])
+def test_an_adapter_beside_the_weights_is_left_out_and_said_whether_peft_is_installed_or_not(
+    checkpoint: Path, peft: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules: list[Any] = [auto_factory, transformers_peft]
+    for module in modules:
+        monkeypatch.setattr(module, "is_peft_available", lambda *_: peft)
+    (checkpoint / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "owner/base"}')
+    (checkpoint / "adapter_model.safetensors").write_bytes(b"whatever")
+    model = loaded(checkpoint)
+    assert [notice for notice in model.notices if "adapter" in notice and "left out" in notice]
+    assert all(torch.equal(model.model.state_dict()[name], one) for name, one in tiny_llama().state_dict().items())
+    assert [module.is_peft_available() for module in modules] == [peft, peft]
+
+
+def test_a_model_whose_positions_are_stretched_has_the_context_that_it_is_stretched_to(checkpoint: Path) -> None:
+    rope = {"rope_theta": 1e4, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
+    change(checkpoint / "config.json", rope_parameters=rope)
+    assert loaded(checkpoint).context_length == 4 * 512
 
 
 def test_a_loaded_model_writes_what_the_saved_one_writes(checkpoint: Path) -> None:

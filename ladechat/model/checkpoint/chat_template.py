@@ -1,16 +1,15 @@
 """From the messages of a conversation to the tokens of a prompt, as the checkpoint's chat template lays it out."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.model.checkpoint.marks import GUARD, Marks
-from ladechat.model.checkpoint.template import rendered
+from ladechat.model.checkpoint.template import TakesTooMuch, rendered
 
 LLAMA_2_CHAT = re.compile(r"llama-?2.*chat", re.IGNORECASE)
 LLAMA_2 = (
@@ -36,8 +35,10 @@ PLAIN = (
 PLAIN_STOP = "\nUser:"
 """Where an answer in plain text ends: the model goes on with the next question."""
 
-QUESTION = "question"
-"""What a template is tried with."""
+TRIED = ("question", "exercise")
+"""What a template is tried with: it writes what a message says if another word, as long, makes another prompt."""
+SECONDS_OF_A_TRIAL = 1
+"""Processor time that it may take: a thousand times of what it takes."""
 
 OTHER_PURPOSES = frozenset({"tool_use", "rag"})
 """Names of templates that are for something else than a conversation."""
@@ -110,6 +111,8 @@ class ChatTemplate:
         self._tokenizer = tokenizer
         self.marks = Marks(tokenizer)
         self.format = chosen_format(tokenizer, model)
+        self._parts: dict[str, bool] = {}
+        self._useless: TemplateError | None = None
 
     def encode(self, messages: Sequence[Said]) -> Encoded:
         """Return the tokens of a conversation, up to where the next answer begins.
@@ -156,7 +159,7 @@ class ChatTemplate:
         Raises:
             TemplateError: the template refuses the conversation.
         """
-        return self._render_as(self._takes_parts, turns, generation_prompt=False)
+        return self._render(turns, generation_prompt=False)
 
     def _has_own_marks(self, answer: Said) -> bool:
         """Whether an answer was generated with the marks that its text has."""
@@ -179,27 +182,60 @@ class ChatTemplate:
         others = [turn._replace(text=f"{turn.text}?") if turn.role == "system" else turn for turn in turns]
         return text == self._render(others)
 
-    def _render(self, turns: Sequence[Turn]) -> str:
-        return self._render_as(self._takes_parts, turns)
+    def _render(self, turns: Sequence[Turn], generation_prompt: bool = True) -> str:
+        roles = dict.fromkeys(turn.role for turn in turns)
+        return self._render_as({role for role in roles if self._takes_parts(role)}, turns, generation_prompt)
 
-    def _render_as(self, parts: bool, turns: Sequence[Turn], generation_prompt: bool = True) -> str:
+    def _render_as(
+        self, parts: Collection[str], turns: Sequence[Turn], generation_prompt: bool = True, seconds: int | None = None
+    ) -> str:
+        """The conversation as text; what some roles say is given as a list of parts."""
         messages = [
-            {"role": role, "content": [{"type": "text", "text": text}] if parts else text} for role, text in turns
+            {"role": role, "content": [{"type": "text", "text": text}] if role in parts else text}
+            for role, text in turns
         ]
         names = {name: str(token) for name, token in self._tokenizer.special_tokens_map.items()}
-        return rendered(self.format.source, messages, add_generation_prompt=generation_prompt, **names)
+        source = self.format.source
+        return rendered(source, messages, seconds=seconds, add_generation_prompt=generation_prompt, **names)
 
-    @cached_property
-    def _takes_parts(self) -> bool:
-        """Whether the template wants the text of a message as a list of parts: it does not write a bare one."""
-        return not self._writes(False) and self._writes(True)
+    def _takes_parts(self, role: str) -> bool:
+        """Whether the template wants what a role says as a list of parts: it does not write a bare text.
 
-    def _writes(self, parts: bool) -> bool:
-        """Whether a question gets into the prompt."""
+        Raises:
+            TemplateError: it writes no question in either way, or it does not come to an end.
+        """
+        if self._useless is not None:
+            raise self._useless
+        if role not in self._parts:
+            bare = self._writes(role, as_parts=False)
+            as_parts = not bare and self._writes(role, as_parts=True)
+            if role == "user" and bare is False and not as_parts:
+                self._useless = TemplateError("it leaves out what the question says")
+                raise self._useless
+            self._parts[role] = bool(as_parts)
+        return self._parts[role]
+
+    def _writes(self, role: str, as_parts: bool) -> bool | None:
+        """Whether what a role says gets into the prompt; None where the template refuses the conversation of the trial.
+
+        Raises:
+            TakesTooMuch: the trial is not over in time. So no conversation is tried.
+        """
+        others = {"user"} if role != "user" and self._takes_parts("user") else set()
+        parts = others | {role} if as_parts else others
+        question, said = Turn("user", TRIED[0]), [Turn(role, word) for word in TRIED]
+        talks = {"user": [[one] for one in said], "system": [[one, question] for one in said]}
         try:
-            return QUESTION in self._render_as(parts, [Turn("user", QUESTION)]).lower()
+            one, other = (
+                self._render_as(parts, talk, seconds=SECONDS_OF_A_TRIAL)
+                for talk in talks.get(role, [[question, one, question] for one in said])
+            )
+        except TakesTooMuch as error:
+            self._useless = error
+            raise
         except TemplateError:
-            return False
+            return None
+        return one != other
 
 
 def _system_folded(turns: Iterable[Turn]) -> list[Turn]:

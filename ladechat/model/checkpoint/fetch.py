@@ -5,9 +5,11 @@ import os
 from pathlib import Path
 
 from ladechat.installing import command_for_extra
+from ladechat.model.checkpoint.faults import faults_said
 from ladechat.model.checkpoint.files import (
     ByteProgress,
     LoadError,
+    check_kinds,
     check_names,
     is_gguf,
     known_path,
@@ -31,6 +33,11 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         LoadError: there is no such folder, file or hub id, its weights are no safetensors files in it, a package that
             reads GGUF files is missing, or the download failed.
     """
+    with faults_said(name, passed_on=lambda error: isinstance(error, MemoryError)):
+        return _fetch(name, progress)
+
+
+def _fetch(name: str, progress: ByteProgress) -> Path:
     checkpoint = local_files(name)
     if checkpoint is None:
         from ladechat.model.checkpoint.hub import download  # half a second, which a local model need not wait for
@@ -38,12 +45,8 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         checkpoint = download(name, progress)
     if is_gguf(checkpoint):
         return checkpoint
-    try:
-        names = [path.name for path in checkpoint.iterdir()]
-    except OSError as error:
-        message = f"{name} cannot be read: {error.strerror or error}."
-        raise LoadError("load_failed", message, "Make the folder readable for you, or give another one.") from error
-    check_names(name, names)
+    check_kinds(name, checkpoint)
+    check_names(name, [path.name for path in checkpoint.iterdir()])
     weight_files(checkpoint)  # refuses an index that leads elsewhere
     return checkpoint
 

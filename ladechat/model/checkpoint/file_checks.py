@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ladechat.model.checkpoint.files import INDEX, SINGLE_FILE, LoadError
+from ladechat.model.checkpoint.files import INDEX, SINGLE_FILE, LoadError, check_kinds
 
 OBJECTS = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 """Files that have to be JSON objects, where they are there."""
@@ -34,6 +34,7 @@ def check_files(folder: Path, name: str) -> None:
     Raises:
         LoadError: a file is not of the kind that it has to be; it is named.
     """
+    check_kinds(name, folder)
     objects = OBJECTS if (folder / SINGLE_FILE).is_file() else (*OBJECTS, INDEX)
     for file in objects:
         if (folder / file).exists():

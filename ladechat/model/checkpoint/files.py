@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -24,10 +25,13 @@ GGUF = ".gguf"
 PLAIN_NAME = re.compile(r"[\w. +-]+\.safetensors")
 """The name of a file of weights: without a path, so that it is in the folder of the checkpoint."""
 
-OTHER_COPY = "Use another copy of the model, one as transformers saves it."
+READ = (".json", ".jinja", ".model", ".tiktoken", ".txt", ".safetensors")
+"""How the files end that are read of a checkpoint, by us or by a library."""
 
-PYTHONS_OWN = (TypeError, AttributeError, LookupError, RecursionError, AssertionError, ArithmeticError)
-PYTHONS_WORDS = re.compile(r"invalid literal for|could not convert|<class |TypeError|Overflow when unpacking")
+ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""The files of an adapter (LoRA), as peft saves them."""
+
+OTHER_COPY = "Use another copy of the model, one as transformers saves it."
 
 LoadErrorCode = Literal[
     "model_not_found",
@@ -83,14 +87,48 @@ def is_gguf(checkpoint: Path) -> bool:
     return checkpoint.suffix.lower() == GGUF and not checkpoint.is_dir()
 
 
+def check_kinds(name: str, folder: Path) -> None:
+    """Refuse named pipes and devices in the place of files: whoever reads one may wait for ever.
+
+    Raises:
+        LoadError: there is one, or the folder cannot be read.
+    """
+    try:
+        entries = [*folder.iterdir(), *(folder / "additional_chat_templates").glob("*")]
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror or error}."
+        raise LoadError("load_failed", message, "Make the folder readable for you, or give another one.") from error
+    for path in entries:
+        what = no_file(path) if path.name.endswith(READ) else None
+        if what is not None:
+            raise LoadError("load_failed", f"The {path.name} of {name} is {what}, not a file.", OTHER_COPY)
+
+
+def no_file(path: Path) -> str | None:
+    """What stands in the place of a file that can be read to its end; None for files, folders and nothing."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return None
+    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+    return next((what for test, what in (*kinds, (stat.S_ISSOCK, "a socket")) if test(mode)), None)
+
+
 def check_names(name: str, found: list[str]) -> None:
     """Refuse what is no checkpoint, by the names of its files.
 
     Raises:
-        LoadError: no config.json, or no weights in the safetensors format.
+        LoadError: no config.json, or no weights in the safetensors format, or those of an adapter alone.
     """
+    weights = [file for file in found if file.endswith(".safetensors")]
+    if {ADAPTER, ADAPTER_WEIGHTS} & {*found} and not {*weights} - {ADAPTER_WEIGHTS}:
+        raise LoadError(
+            "no_safetensors",
+            f"{name} is an adapter (LoRA): a change to the weights of another model, and not a whole one.",
+            "Merge it into the model that it was trained on (peft: merge_and_unload, save_pretrained) ; give that.",
+        )
     packed = sorted(file for file in found if file.lower().endswith(GGUF))
-    if packed and not any(file.endswith(".safetensors") for file in found):
+    if packed and not weights:
         message = f"{name} has no *.safetensors file, but GGUF files such as {packed[0]}."
         raise LoadError("no_safetensors", message, f"Name one of them, as in --model {name.rstrip('/')}/{packed[0]}.")
     if "config.json" not in found:
@@ -99,7 +137,7 @@ def check_names(name: str, found: list[str]) -> None:
             f"{name} has no config.json, so it is not a checkpoint in the Hugging Face format.",
             "Give the folder or the hub id that has config.json, the tokenizer and the *.safetensors files.",
         )
-    if not any(file.endswith(".safetensors") for file in found):
+    if not weights:
         others = sorted(file for file in found if Path(file).suffix in OTHER_WEIGHTS)
         kind = f"only {others[0]}, {OTHER_WEIGHTS[Path(others[0]).suffix]}" if others else "no weights"
         raise LoadError(
@@ -118,7 +156,7 @@ def shards(folder: Path) -> list[str] | None:
     try:
         index: Any = json.loads((folder / INDEX).read_bytes())
         names = sorted({str(file) for file in index["weight_map"].values()})
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     elsewhere = next((name for name in names if not PLAIN_NAME.fullmatch(name)), None)
     if elsewhere is not None:
@@ -142,19 +180,6 @@ def in_words(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count} bytes"
-
-
-def first_sentence(error: Exception) -> str:
-    """The first sentence of what a library says, as the end of a sentence of ours.
-
-    Python's own words are replaced: they are about a program, where the fault is an entry of a file.
-    """
-    words = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, KeyError):
-        return f"nothing is known of {words[:80]}."
-    if isinstance(error, PYTHONS_OWN) or PYTHONS_WORDS.search(words):
-        return "an entry of its files is not of the kind that belongs there."
-    return re.split(r"(?<=[.!?])\s", words)[0].rstrip(".") + "."
 
 
 def tokenizer_fingerprint(folder: Path) -> str | None:

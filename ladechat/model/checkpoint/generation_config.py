@@ -1,7 +1,6 @@
 """A checkpoint's generation_config.json as far as its values make sense, and how it would have its tokens drawn."""
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,15 @@ from typing import Any
 from ladechat.model.checkpoint.file_checks import NoObject, read_object
 
 FILE = "generation_config.json"
+MOST_OF_A_NUMBER = 1e38
 MOST_OF_A_VALUE = 40
 """Characters of a value in a notice."""
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < MOST_OF_A_NUMBER  # also not NaN, and no number of so many digits that no float holds it
 
 
 def _integer(value: object) -> bool:

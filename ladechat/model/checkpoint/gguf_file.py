@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ladechat.model.checkpoint.files import LoadError, first_sentence
+from ladechat.model.checkpoint.faults import first_sentence
+from ladechat.model.checkpoint.files import LoadError
 
 PLAIN = ("F64", "F32", "F16", "BF16")
 """Types of tensors that are not quantised."""

@@ -27,7 +27,14 @@ from ladechat.model.checkpoint.files import (
     shards,
     weight_files,
 )
-from ladechat.model.checkpoint.hub_answers import MOST_BYTES, at_most, check_answers, check_commit
+from ladechat.model.checkpoint.hub_answers import (
+    MOST_BYTES,
+    at_most,
+    check_answers,
+    check_commit,
+    checked_name,
+    checked_size,
+)
 from ladechat.model.checkpoint.hub_errors import hub_refusal, no_room
 from ladechat.model.checkpoint.transfer import RemoteFile, transfer
 
@@ -59,9 +66,9 @@ def download(name: str, progress: ByteProgress) -> Path:
         if folder is None or missing:
             raise hub_refusal(name, error, missing) from error
         return folder
-    listed = {sibling.rfilename: sibling for sibling in repository.siblings or []}
-    check_names(name, [file for file in listed if "/" not in file])
     try:
+        listed = {checked_name(sibling.rfilename): sibling for sibling in repository.siblings or []}
+        check_names(name, [file for file in listed if "/" not in file])
         return _bring(name, check_commit(repository.sha), listed, progress)
     except LoadError:
         raise
@@ -97,7 +104,7 @@ def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgres
     """Fetch a commit of a repository. Small files first: they tell at once that a model is gated."""
 
     def bring(file: str) -> Path:
-        size = listed[file].size
+        size = checked_size(listed[file].size, file)
         if size is not None and not file.endswith(".safetensors"):
             size = min(size, MOST_BYTES)  # of these it has no reason to list more
         with at_most(size):
@@ -147,13 +154,14 @@ def _transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: 
     files = []
     for sibling in weights:
         # Without the checksum of large files a weight is as small as a config, and huggingface_hub fetches it.
-        sha256 = sibling.lfs.sha256 if sibling.lfs else ""
+        sha256 = str(sibling.lfs.sha256) if sibling.lfs else ""
         here = isinstance(try_to_load_from_cache(name, sibling.rfilename, revision=commit), str)
         if SHA256.fullmatch(sha256) and not here:
             url = hf_hub_url(name, sibling.rfilename, revision=commit)
             blob = cache / repository / "blobs" / sha256
             lock = cache / ".locks" / repository / f"{sha256}.lock"
-            files.append(RemoteFile(url, sibling.lfs.size, sha256, blob, lock))
+            size = checked_size(sibling.lfs.size, sibling.rfilename) or 0
+            files.append(RemoteFile(url, size, sha256, blob, lock))
     needed = sum(file.size - file.bytes_here() for file in files)
     free = shutil.disk_usage(next(place for place in (cache, *cache.parents) if place.exists())).free
     if needed > free:

@@ -25,6 +25,9 @@ NAME = re.compile(r"(?!\.{1,2}$)[\w.+=:-]{1,200}")
 MOST_BYTES = 200_000_000
 """The most bytes of an answer whose size the hub does not list, and of any file that holds no weights."""
 
+MOST_OF_A_FILE = 2**50
+"""Bytes. A hub that lists more is none."""
+
 ENCODINGS = ("identity", "gzip")
 """How answers may be compressed. 64 kB of gzip, which are unpacked at once, hold 64 MB; of others, gigabytes."""
 
@@ -63,6 +66,30 @@ def check_commit(commit: object) -> str:
     if not NAME.fullmatch(str(commit)):
         raise UntrustedAnswer(f"names {str(commit)[:80]!r} as the commit")
     return str(commit)
+
+
+def checked_name(file: object) -> str:
+    """The name of a file in a repository.
+
+    Raises:
+        UntrustedAnswer: it is no text.
+    """
+    if not isinstance(file, str):
+        raise UntrustedAnswer(f"lists {str(file)[:80]} as the name of a file")
+    return file
+
+
+def checked_size(size: object, file: str) -> int | None:
+    """The bytes of a file; None where none are listed.
+
+    Raises:
+        UntrustedAnswer: no file has so many, as -5.
+    """
+    if size is None:
+        return None
+    if not isinstance(size, int) or not 0 <= size <= MOST_OF_A_FILE:
+        raise UntrustedAnswer(f"lists {str(size)[:80]} bytes as the size of {file[:80]}")
+    return size
 
 
 def _checking_client() -> httpx.Client:

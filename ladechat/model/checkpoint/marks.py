@@ -5,6 +5,7 @@ lays it out: a character that no text has is put into each mark, as in `<␟|im_
 none. What it wrote is cut at the guards, and the parts are tokenized one after another: `…<`, then `|im_end|>…`.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
 
@@ -13,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 GUARD = "\udfff"
 """Half a surrogate pair: no text has one, as UTF-8 cannot write it."""
+ROLE = re.compile(r"<([|｜])[^<>|｜\s]+\1>")
 ANCHORS = ("\n", "a", ".")
 """One of these stands before a part while it is tokenized: at the beginning of a text some tokenizers add a space."""
 BRACKETS = {"<": ">", "[": "]", "{": "}", "|": "|", "｜": "｜"}
@@ -119,4 +121,14 @@ class Marks:
 def _is_mark(token: AddedToken) -> bool:
     """Whether an added token is a mark, and not a word or a row of spaces that was added to the vocabulary."""
     content = str(token.content).strip()
-    return len(content) > 1 and (token.special or BRACKETS.get(content[0]) == content[-1])
+    return len(content) > 1 and (token.special or looks_like_a_mark(content))
+
+
+def is_role_mark(content: str) -> bool:
+    """Whether a token is as `<|im_start|>`: no text has that by chance."""
+    return content.startswith("<") and ROLE.fullmatch(content) is not None
+
+
+def looks_like_a_mark(content: str) -> bool:
+    """Whether a token is in brackets, as marks are."""
+    return len(content) > 1 and BRACKETS.get(content[0]) == content[-1]

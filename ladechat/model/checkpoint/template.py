@@ -1,6 +1,7 @@
 """Renders chat templates, in a process of their own that can be stopped: see `template_process`."""
 
 import contextlib
+import re
 import select
 import subprocess
 import sys
@@ -14,30 +15,44 @@ from jinja2 import TemplateError
 from ladechat.model.checkpoint import template_process
 from ladechat.model.checkpoint.template_process import read_message, write_message
 
+HALF_A_CHARACTER = re.compile("[\ud800-\udffe]")
+"""What no tokenizer reads. The last such half is the guard of `ladechat.model.checkpoint.marks`."""
 MOST_SECONDS = 10
 """Processor time of one conversation. A usual one takes a millisecond, the longest that is read a second."""
+MOST_OF_A_REASON = 240
+"""Characters of what a template says of itself."""
 SECONDS_BETWEEN_LOOKS = 0.05
 """How late a thread that waits notices that its work is given up (`ladechat.engine.interruptible`)."""
 
 
-def rendered(source: str, messages: Sequence[dict[str, Any]], **values: Any) -> str:
+class TakesTooMuch(TemplateError):
+    """A template that takes more time or memory than it may."""
+
+
+def rendered(source: str, messages: Sequence[dict[str, Any]], *, seconds: int | None = None, **values: Any) -> str:
     """Return the conversation as text, as `tokenizer.apply_chat_template` writes it.
 
     Args:
         source: the template.
         messages: role and content of each.
+        seconds: of processor time that it may take, if not `MOST_SECONDS`.
         values: other variables of the template, such as the names of special tokens.
 
     Raises:
-        TemplateError: the template refuses the conversation, fails, takes too long, or makes too much of it.
+        TakesTooMuch: the process was ended over it.
+        TemplateError: the template refuses the conversation, fails, or makes too much of it.
     """
+    seconds = seconds or MOST_SECONDS
     given = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": False, **values}
-    answer = _renderer.ask({"template": source, "values": given, "seconds": MOST_SECONDS})
+    answer = _renderer.ask({"template": source, "values": given, "seconds": seconds})
     if answer is None:
-        raise TemplateError(f"it takes more than {MOST_SECONDS} seconds of processor time, or too much memory")
+        raise TakesTooMuch(f"it takes more than {seconds} s of processor time, or too much memory")
     if "error" in answer:
-        raise TemplateError(answer["error"])
-    return str(answer["text"])
+        raise TemplateError(" ".join(answer["error"].split())[:MOST_OF_A_REASON])
+    text = str(answer["text"])
+    if HALF_A_CHARACTER.search(text):
+        raise TemplateError("it writes half a character")
+    return text
 
 
 class _Renderer:

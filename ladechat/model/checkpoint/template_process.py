@@ -38,7 +38,7 @@ def _serve() -> None:
     _set_limit(resource.RLIMIT_AS, MOST_BYTES)
     while (request := read_message(sys.stdin.buffer)) is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
-        _set_limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + request["seconds"])
+        _set_limit(resource.RLIMIT_CPU, round(used.ru_utime + used.ru_stime) + request["seconds"])
         try:
             answer = {"text": _text(_compiled(request["template"]), request["values"])}
         except MemoryError:
@@ -71,8 +71,8 @@ def _compiled(source: str) -> Any:
             line = next(parser.stream).lineno
             return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
 
-    def raise_exception(message: str) -> None:
-        raise TemplateError(message)
+    def raise_exception(message: object = "it refuses it") -> None:
+        raise TemplateError(str(message))
 
     def tojson(
         value: Any,

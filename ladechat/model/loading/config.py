@@ -1,24 +1,39 @@
 """Reads a checkpoint's config.json, without what it says about which code or which files are to be used."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig
 
-from ladechat.model.checkpoint.files import INDEX, OTHER_COPY, SINGLE_FILE, LoadError, first_sentence
+from ladechat.model.checkpoint.faults import first_sentence
+from ladechat.model.checkpoint.file_checks import read_object
+from ladechat.model.checkpoint.files import INDEX, OTHER_COPY, SINGLE_FILE, LoadError
+from ladechat.model.runners.rope import rope_parameters
 
+MOST = 2**31 - 1
 SIZES = {
     "num_hidden_layers": ("layers", 1),
     "num_attention_heads": ("attention heads", 1),
+    "num_key_value_heads": ("heads for keys and values", 0),
+    "head_dim": ("numbers in a head", 0),
     "hidden_size": ("numbers in a hidden state", 1),
     "vocab_size": ("tokens", 1),
-    "max_position_embeddings": ("positions", -1),  # as XLNet says that it has no most
-    "sliding_window": ("positions in a sliding window", 0),
+    "max_position_embeddings": ("positions", 2),
+    "sliding_window": ("positions in a sliding window", 1),
 }
 """Entries that have to be whole numbers: what they count, and the least that can be."""
 
-MOST = 2**31 - 1
+LISTS = ("num_key_value_heads", "head_dim")
+"""Of those, what some types have for each layer."""
+
+NO_MOST = (-1, 0)
+"""As XLNet says that it has no most positions."""
+
+MOST_LISTED = {"num_hidden_layers": 10_000, "n_layer": 10_000, "block_count": 10_000, "num_labels": 1_000_000}
+"""Entries for which transformers makes a list of that length before anything is looked at: it may fill the memory."""
+
 MOST_OF_A_VALUE = 80
 """Characters of it in a message."""
 
@@ -30,14 +45,16 @@ def read_config(folder: Path) -> Any:
     transformers would fetch and run.
 
     Raises:
-        LoadError: its weights are to be read from another file than usual.
+        LoadError: its weights are to be read from another file than usual, or it counts more than a model has.
         Exception: whatever transformers raises for a file that it cannot read.
     """
+    check_listed(read_object(folder / "config.json"), "config.json")
     config: Any = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     for part in {id(one): one for one in (config, config.get_text_config())}.values():
         padding, vocabulary = getattr(part, "pad_token_id", None), getattr(part, "vocab_size", None)
         if isinstance(padding, int) and isinstance(vocabulary, int) and not -vocabulary <= padding < vocabulary:
             part.pad_token_id = None  # nothing is padded here, and torch refuses embeddings with such a place
+    config.return_dict = True  # the names of what a pass gives
     config._attn_implementation = None  # also of all parts
     config._experts_implementation = None
     weights = getattr(config, "transformers_weights", None)
@@ -51,9 +68,39 @@ def unusable_size(config: Any) -> str | None:
     """What a configuration says that no model can have, as "has -3 layers (num_hidden_layers)"; None if nothing is."""
     for key, (what, least) in SIZES.items():
         value = getattr(config, key, None)
-        if value is not None and (not isinstance(value, int) or not least <= value <= MOST):
+        if value is None or (key in LISTS and isinstance(value, list | tuple)):
+            continue
+        if key == "max_position_embeddings" and value in NO_MOST:
+            continue
+        if not isinstance(value, int) or not least <= value <= MOST:
             return f"has {str(value)[:MOST_OF_A_VALUE]} {what} ({key})"
+    for rope in rope_parameters(config):
+        factor = rope.get("factor")
+        if factor is not None and not (isinstance(factor, int | float) and 0 < factor <= MOST):
+            return f"stretches rotary positions by {str(factor)[:MOST_OF_A_VALUE]} (factor)"
     return None
+
+
+def check_listed(entries: Mapping[str, Any], file: str) -> None:
+    """Refuse a configuration, or one in it, that counts more of something than any model has.
+
+    Args:
+        entries: as the file has them.
+        file: what it is called in messages.
+
+    Raises:
+        LoadError: it does.
+    """
+    waiting: list[Any] = [entries]
+    while waiting:
+        part = waiting.pop()
+        inside = part.values() if isinstance(part, Mapping) else part
+        waiting += [one for one in inside if isinstance(one, Mapping | list)]
+        for key, most in MOST_LISTED.items():
+            value = part.get(key) if isinstance(part, Mapping) else None
+            if isinstance(value, int | float) and value > most:
+                message = f"{file} says {str(value)[:MOST_OF_A_VALUE]} for {key}, and no model has more than {most:,}."
+                raise LoadError("unsupported_architecture", message, OTHER_COPY)
 
 
 def what_is_wrong(error: Exception) -> str:

@@ -7,6 +7,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.model.checkpoint.chat_template import ChatTemplate, Turn
+from ladechat.model.checkpoint.marks import is_role_mark
 
 KNOWN_ENDS = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<end_of_turn>", "<|end_of_turn|>", "<|return|>"),
@@ -18,6 +19,7 @@ END_OF_A_PART, WHOLE_TURNS = "<|end|>", {"<|return|>", "<|call|>"}
 """Where a format has one of the latter, the former ends a part of an answer, such as its thinking."""
 
 QUESTION, ANSWER = Turn("user", "Hello"), Turn("assistant", "ladechat")
+TALKS = ([QUESTION, ANSWER], [QUESTION, ANSWER, QUESTION])
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, voca
     """The tokens that end an answer of a model.
 
     The template is asked because many checkpoints name only the end of a text as `eos_token_id`, while their turns end
-    with another token: such an answer would run on to its length limit.
+    with another token: such an answer would run on to its length limit. A mark counts by its text, also where the
+    tokenizer takes it for a usual token. Where the checkpoint names no end that its model has, the known ones count.
 
     Args:
         named: each `eos_token_id` of the checkpoint: an id, a list of them, or None.
@@ -56,36 +59,44 @@ def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, voca
         f"{one} is named as a token that ends an answer, and the model has none of that id; it is left out."
         for one in sorted(vain)
     ]
-    added = {
-        str(token): token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token_id < vocabulary
-    }
-    end = template_end(tokenizer, added)
-    found = [end] if end is not None else list(_known_ends(added))
-    new = [token for token in found if added[token] not in ids]
+    added = {str(token): token_id for token_id, token in tokenizer.added_tokens_decoder.items()}
+    marks = {token: token_id for token, token_id in tokenizer.get_vocab().items() if is_role_mark(token)}
+    added = {token: token_id for token, token_id in {**marks, **added}.items() if token_id < vocabulary}
+    end, refusal = template_end(tokenizer, added)
+    if refusal is not None:
+        why = str(refusal).rstrip(".")
+        notices.append(f"The chat template of this model writes no conversation, so it answers none: {why}.")
+    known = list(_known_ends(added))
+    found = known if end is None else [end, *(known if not ids else ())]
+    new = [token for token in dict.fromkeys(found) if added[token] not in ids]
     if new:
         whence = "as its chat template has it" if end is not None else "as in the chat formats that are known"
         notices.append(f"Answers also end at {' and '.join(new)}, {whence}; its eos_token_id leaves that out.")
     return Ends(frozenset(ids | {added[token] for token in found}), tuple(notices))
 
 
-def template_end(tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]) -> str | None:
-    """The added token that follows an answer in a conversation as the template writes it; None if none does.
+def template_end(
+    tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]
+) -> tuple[str | None, TemplateError | None]:
+    """The added token that follows an answer in a conversation as the template writes it, or None if none does; and why
+    it writes none, if it does not.
 
     Where nothing follows the last answer of a conversation, what begins the next turn ends this one, as in GLM's.
     """
     if not tokenizer.chat_template:
-        return None
-    template = ChatTemplate(tokenizer)
-    for talk in ([QUESTION, ANSWER], [QUESTION, ANSWER, QUESTION]):
+        return None, None
+    template, refusals = ChatTemplate(tokenizer), list[TemplateError]()
+    for talk in TALKS:
         try:
             text = template.finished(talk)
-        except TemplateError:  # every question will say so
+        except TemplateError as error:
+            refusals.append(error)
             continue
         _, found, after = text.rpartition(ANSWER.text)
         marks = [token for token in added if token.strip() and after.lstrip().startswith(token)]
         if found and marks:
-            return max(marks, key=len)
-    return None
+            return max(marks, key=len), None
+    return None, refusals[0] if len(refusals) == len(TALKS) else None
 
 
 def _known_ends(added: Mapping[str, int]) -> Iterator[str]:

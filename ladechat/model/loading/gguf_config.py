@@ -7,6 +7,7 @@ from transformers import AutoConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from ladechat.model.checkpoint.gguf_file import GgufFile, ignored, unreadable
+from ladechat.model.loading.config import check_listed
 
 ENDS = ("eos", "eot", "eom")
 """How the metadata calls the tokens that end an answer: of a text, of a turn, of a message."""
@@ -21,6 +22,7 @@ def gguf_config(file: GgufFile) -> Any:
     Raises:
         LoadError: transformers cannot read this type, or the file says something of the model that it would ignore.
     """
+    check_listed({key.removeprefix(f"{file.architecture}."): value for key, value in file.facts.items()}, file.name)
     try:
         config = AutoConfig.from_pretrained(file.path.parent, gguf_file=str(file.path), local_files_only=True)
     except Exception as error:  # reading what others wrote, the library raises anything

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.checkpoint.gguf_file import OTHER_COPY, GgufFile
+from ladechat.model.checkpoint.marks import is_role_mark, looks_like_a_mark
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
 """What a token is, as llama.cpp numbers it. The others are bytes, and places that nobody uses."""
@@ -61,22 +62,38 @@ def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase:
         raise LoadError("load_failed", message, OTHER_COPY)
     try:
         tokenizer = _sentencepiece(file) if kind == "llama" else _byte_level(file, SPLITTINGS[splitting])
-    except (LookupError, TypeError, ValueError) as error:
+        tokens = list(zip(file.tokens, _kinds(file), strict=True))
+    except Exception as error:  # of what does not fit together, the tokenizers raise nothing more special
         message = f"The tokenizer in {file.name} is damaged, or not all of it is there."
         raise LoadError("load_failed", message, "Check that the file is complete; download it again.") from error
-    tokens = list(zip(file.tokens, _kinds(file), strict=True))
+    template = _template(file)
     special = [
-        AddedToken(token, normalized=False, special=True) for token, kind in tokens if kind in (UNKNOWN, CONTROL)
+        AddedToken(token, normalized=False, special=True)
+        for token, kind in tokens
+        if kind in (UNKNOWN, CONTROL) or (kind == NORMAL and is_mark_of(template, token))
     ]
     tokenizer.add_special_tokens(special)
     tokenizer.add_tokens([AddedToken(token, normalized=False) for token, kind in tokens if kind == USER_DEFINED])
     named = {ours: file.token_id(theirs) for ours, theirs in ROLES.items()}
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        chat_template=file.facts.get("tokenizer.chat_template"),
+        chat_template=template,
         clean_up_tokenization_spaces=False,
         **{ours: file.tokens[token_id] for ours, token_id in named.items() if token_id is not None},
     )
+
+
+def is_mark_of(template: str | None, token: str) -> bool:
+    """Whether a token is a mark by its text, whatever a file says of its kind: converters write some as normal ones.
+
+    Such a mark would be cut into letters in a prompt, and shown as text where an answer should end.
+    """
+    return is_role_mark(token) or (template is not None and looks_like_a_mark(token) and token in template)
+
+
+def _template(file: GgufFile) -> str | None:
+    found = file.facts.get("tokenizer.chat_template")
+    return found if isinstance(found, str) else None
 
 
 def _sentencepiece(file: GgufFile) -> Tokenizer:

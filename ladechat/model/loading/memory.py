@@ -6,16 +6,22 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from ladechat.model.checkpoint.files import LoadError, in_words, weight_files
+from ladechat.model.checkpoint.files import OTHER_COPY, LoadError, in_words, weight_files
+from ladechat.model.loading.quantization import described_parameters
 
 USEFUL_CONTEXT = 2048
 """Tokens of KV cache that must fit, besides the weights: those of a usual conversation. The cache grows as needed."""
 
 LONGEST_HEADER = 100_000_000
+MOST_IN_A_TENSOR = 2**48
+"""Numbers of a dimension, and bytes in a file; a header that says more is no header."""
+MOST_DESCRIBED = 2
+"""By how much more a config.json may describe than the files hold, before that is said. What they lack, transformers
+would make room for, and fill with random numbers."""
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 """The types, as safetensors names them, whose tensors are converted. Others are packed weights, and are not."""
 
@@ -71,11 +77,41 @@ def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
     float32 never more than the 2 GB it becomes); but what does not fit would be read from the disk for each token.
     """
     total = converted = 0
-    for kind, shape, stored in _tensors(folder):
-        wanted = math.prod(shape) * dtype.itemsize if kind in FLOATS else stored
+    for tensor in _tensors(folder):
+        wanted = tensor.elements * dtype.itemsize if tensor.kind in FLOATS else tensor.stored
         total += wanted
-        converted += wanted if FLOATS.get(kind, dtype) != dtype else 0
+        converted += wanted if FLOATS.get(tensor.kind, dtype) != dtype else 0
     return total, converted
+
+
+def check_described(folder: Path, name: str, config: Any) -> None:
+    """Refuse a checkpoint whose config.json describes a model that its files are no part of, before there is room made
+    for it.
+
+    Args:
+        folder: its files, of which only the headers are read. Where they cannot be read, loading them says why.
+        name: what it is called in messages.
+        config: of the model.
+
+    Raises:
+        LoadError: it describes more layers than there are tensors, or `MOST_DESCRIBED` times what they hold.
+    """
+    tensors = list(_tensors(folder))
+    if not tensors:
+        return
+    layers = config.get_text_config().num_hidden_layers
+    if layers > len(tensors):
+        what = f"{layers:,} layers, and its files hold {len(tensors):,} tensors"
+    else:
+        try:
+            described = described_parameters(config)
+        except Exception:  # such a model cannot be described without memory, or not at all
+            return
+        held = sum(tensor.elements for tensor in tensors)
+        if described <= MOST_DESCRIBED * held:
+            return
+        what = f"{described:,} weights, and its files hold {held:,}"
+    raise LoadError("load_failed", f"The config.json of {name} describes {what}.", OTHER_COPY)
 
 
 def useful_cache_bytes(config: Any, context_length: int, dtype: torch.dtype) -> int:
@@ -149,19 +185,38 @@ def _number_after(word: str, file: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _tensors(folder: Path) -> Iterator[tuple[str, list[int], int]]:
-    """Type, shape and stored bytes of each tensor of a checkpoint, from the headers of its files."""
+class _Tensor(NamedTuple):
+    """What a header says of a tensor: its type, how many numbers it has, and its bytes in the file."""
+
+    kind: str
+    elements: int
+    stored: int
+
+
+def _tensors(folder: Path) -> Iterator[_Tensor]:
+    """The tensors of a checkpoint, from the headers of its files; none of a header that makes no sense."""
     for name in weight_files(folder) or []:
         try:
             with (folder / name).open("rb") as file:
                 length = int.from_bytes(file.read(8), "little")
                 header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
-            for key, tensor in header.items():
-                if key != "__metadata__":
-                    start, end = tensor["data_offsets"]
-                    yield str(tensor["dtype"]), list(tensor["shape"]), int(end) - int(start)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            yield from [_tensor(one) for key, one in header.items() if key != "__metadata__"]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             continue
+
+
+def _tensor(entry: dict[str, Any]) -> _Tensor:
+    """What an entry of a header says.
+
+    Raises:
+        ValueError: numbers that no tensor has.
+        LookupError, TypeError: it is no such entry.
+    """
+    start, end = entry["data_offsets"]
+    numbers = [*entry["shape"], start, end]
+    if not all(isinstance(number, int) and 0 <= number <= MOST_IN_A_TENSOR for number in numbers):
+        raise ValueError(f"a header has {str(entry)[:80]}")
+    return _Tensor(str(entry["dtype"]), math.prod(entry["shape"]), end - start)
 
 
 def _hint(device: torch.device, dtype: torch.dtype) -> str:

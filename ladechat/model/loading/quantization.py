@@ -8,7 +8,8 @@ from transformers import AutoModelForCausalLM
 from transformers.quantizers.auto import AutoHfQuantizer
 
 from ladechat.installing import command_for
-from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, first_sentence
+from ladechat.model.checkpoint.faults import first_sentence
+from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
 
 INSTALL = re.compile(r"pip install:? (?:-U |--upgrade )?['\"]?(?P<package>[\w.-]+(?:\[[\w,]+\])?(?:[<>=]=?[\w.]+)?)")
 OTHER_COPY = "Use another copy of the model: one that is not quantised, or quantised in a way that runs here."

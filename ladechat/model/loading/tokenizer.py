@@ -12,7 +12,8 @@ from typing import Any
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from ladechat.model.checkpoint.files import LoadError, first_sentence
+from ladechat.model.checkpoint.faults import first_sentence
+from ladechat.model.checkpoint.files import LoadError
 
 FILE = "tokenizer.json"
 PARTS = ("normalizer", "pre_tokenizer", "decoder")

@@ -9,12 +9,15 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from transformers import AutoModelForCausalLM, GgufConfig, PreTrainedModel, modeling_gguf_pytorch_utils
 from transformers.distributed.configuration_utils import DistributedConfig
+from transformers.integrations import peft
 from transformers.integrations.gguf import GGUF_ARCHS
 from transformers.modeling_gguf_pytorch_utils import TensorProcessor, get_gguf_hf_weights_map
+from transformers.models.auto import auto_factory
 from transformers.utils import logging
 from transformers.utils.import_utils import is_accelerate_available
 
-from ladechat.model.checkpoint.files import LoadError, first_sentence, is_gguf, weight_files
+from ladechat.model.checkpoint.faults import first_sentence
+from ladechat.model.checkpoint.files import ADAPTER, ADAPTER_WEIGHTS, LoadError, is_gguf, weight_files
 from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf, unreadable
 from ladechat.model.checkpoint.gguf_file import check_tensors as check_gguf_tensors
 from ladechat.model.loading.config import read_config
@@ -85,7 +88,7 @@ def load_weights(
     model: PreTrainedModel
     try:
         reporting = _reporting_unpacking(progress) if packed else _reporting(progress)
-        with reporting:
+        with reporting, _without_adapters():
             try:
                 model, found = read(folder, attn_implementation="sdpa", **options)
             except ValueError:  # the architecture has no SDPA attention
@@ -117,6 +120,30 @@ def _reporting(progress: FractionProgress) -> Iterator[None]:
         yield
     finally:
         logging.set_tqdm_hook(before)
+
+
+@contextmanager
+def _without_adapters() -> Iterator[None]:
+    """Have transformers leave an adapter beside the weights out, as it does where peft is not installed."""
+    modules: list[Any] = [auto_factory, peft]
+    before = [module.is_peft_available for module in modules]
+    for module in modules:
+        module.is_peft_available = lambda *_: False
+    try:
+        yield
+    finally:
+        for module, found in zip(modules, before, strict=True):
+            module.is_peft_available = found
+
+
+def adapter_notice(folder: Path) -> str | None:
+    """What the user should know of an adapter (LoRA) beside the weights of a checkpoint; None where there is none."""
+    found = next(
+        (file for file in (ADAPTER_WEIGHTS, ADAPTER) if not is_gguf(folder) and (folder / file).exists()), None
+    )
+    if found is None:
+        return None
+    return f"The adapter beside its weights ({found}) is left out; merge it into them to compute with it."
 
 
 def _unpacking(file: GgufFile) -> dict[str, Any]:

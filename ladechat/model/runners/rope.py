@@ -45,7 +45,7 @@ def rope_boundary(config: Any) -> RopeBoundary | None:
         config: of the language part, as transformers standardises it.
     """
     found = []
-    for rope in _rope_parameters(config):
+    for rope in rope_parameters(config):
         if rope.get("rope_type") == "longrope":
             length = rope.get("original_max_position_embeddings") or config.max_position_embeddings
             found.append(RopeBoundary("longrope", int(length), config.model_type in RECOMPUTED))
@@ -55,12 +55,27 @@ def rope_boundary(config: Any) -> RopeBoundary | None:
 
 
 def stretched_context(config: Any, longest: int) -> int:
-    """The positions of a model whose `max_position_embeddings` (`longest`) are those before scaling."""
-    dynamic = (rope for rope in _rope_parameters(config) if rope.get("rope_type") == "dynamic")
-    return int(longest * max((float(rope.get("factor") or 1.0) for rope in dynamic), default=1.0))
+    """The positions of a model, of whose `max_position_embeddings` (`longest`) not all types say how many it has.
+
+    - `dynamic` and `linear`: those before scaling, as transformers has them, which stretches by `factor`. Not so where
+      kinds of layers have settings of their own: Gemma 3 stretches some of its layers, and says what it has.
+    - `yarn`: those before scaling are `original_max_position_embeddings`; `longest` may be either.
+    - `longrope`, `llama3`: those it has.
+    """
+    rope = getattr(config, "rope_parameters", None) or {}
+    whole = rope if "rope_type" in rope else {}
+    factors = [float(one.get("factor") or 1.0) for one in rope_parameters(config) if one.get("rope_type") == "dynamic"]
+    if whole.get("rope_type") == "linear":
+        factors.append(float(whole.get("factor") or 1.0))
+    stretched = longest * max(factors, default=1.0)
+    if whole.get("rope_type") == "yarn":
+        before = whole.get("original_max_position_embeddings") or longest
+        stretched = max(stretched, before * float(whole.get("factor") or 1.0))
+    return int(stretched)
 
 
-def _rope_parameters(config: Any) -> list[dict[str, Any]]:
+def rope_parameters(config: Any) -> list[dict[str, Any]]:
+    """The settings of rotary positions: one for the model, or one for each kind of layer."""
     rope = getattr(config, "rope_parameters", None) or {}
     if "rope_type" in rope:
         return [rope]

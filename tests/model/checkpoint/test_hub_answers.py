@@ -2,6 +2,7 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from huggingface_hub import close_session, hf_hub_download
@@ -63,6 +64,29 @@ def test_a_commit_that_is_no_name_is_refused(hub: HubServer, sha: str, tmp_path:
     hub.faults.sha = sha
     assert_told(refusal(), "hub_unreachable", "commit")
     assert not any("planted" in str(path) for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("listed", "says"),
+    [
+        ({"rfilename": 3}, "lists 3 as the name of a file"),
+        ({"rfilename": None}, "lists None as the name of a file"),
+        ({"size": -5}, "lists -5 bytes as the size of config.json"),
+        ({"size": "many"}, "lists many bytes as the size of config.json"),
+        ({"size": 10**30}, "bytes as the size of config.json"),
+        ({"lfs": {"size": -5}}, "lists -5 bytes as the size of model.safetensors"),
+        ({"lfs": {"size": 10**30}}, "bytes as the size of model.safetensors"),
+    ],
+)
+def test_a_list_of_files_that_no_hub_has_is_refused(hub: HubServer, listed: dict[str, Any], says: str) -> None:
+    hub.add(NAME, FILES)
+    hub.faults.listed = listed
+    assert_told(refusal(), "hub_unreachable", says)
+
+
+def test_weights_without_a_byte_are_fetched_and_all_of_nothing_is_there(hub: HubServer) -> None:
+    hub.add(NAME, {**FILES, "model.safetensors": b""})
+    assert (fetched() / "model.safetensors").read_bytes() == b""
 
 
 def test_entity_tags_as_hubs_send_them_are_taken(hub: HubServer) -> None:

@@ -1,8 +1,10 @@
 """An answer ends where the checkpoint says, and where its chat template ends a turn."""
 
+import json
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from ladechat.model.loading.end_tokens import KNOWN_ENDS, end_tokens
@@ -71,7 +73,39 @@ def ends(template: str | None, *special: str, named: object = ()) -> set[str]:
 def test_the_token_that_the_template_puts_behind_an_answer_ends_one(
     template: str, special: tuple[str, ...], end: str
 ) -> None:
-    assert ends(template, *special) == {end}
+    assert ends(template, *special) - {"<|endoftext|>"} == {end}
+
+
+def test_a_checkpoint_that_names_no_end_which_it_has_ends_its_answers_at_the_known_ones_too() -> None:
+    special = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+    made = tokenizer(CHATML, *special)
+    found = end_tokens([10**6, -1], made, len(made))
+    assert {made.convert_ids_to_tokens(token_id) for token_id in found.ids} == {"<|im_end|>", "<|endoftext|>"}
+    assert len([notice for notice in found.notices if "is left out" in notice]) == 2
+    named = end_tokens([made.convert_tokens_to_ids("<|im_end|>")], made, len(made))
+    assert {made.convert_ids_to_tokens(token_id) for token_id in named.ids} == {"<|im_end|>"}
+
+
+def test_a_mark_that_the_tokenizer_takes_for_a_usual_token_ends_an_answer_by_its_text() -> None:
+    backend = byte_tokenizer("", ("<|endoftext|>", "<|im_start|>"))
+    content = json.loads(backend.to_str())
+    content["model"]["vocab"]["<|im_end|>"] = len(content["model"]["vocab"])
+    content["added_tokens"] = [{**token, "id": token["id"] + 1} for token in content["added_tokens"]]
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(content)), chat_template=CHATML, eos_token="<|endoftext|>"
+    )
+    assert "<|im_end|>" not in map(str, made.added_tokens_decoder.values())
+    found = end_tokens([made.eos_token_id], made, len(made))
+    assert {made.convert_ids_to_tokens(token_id) for token_id in found.ids} == {"<|im_end|>", "<|endoftext|>"}
+
+
+@pytest.mark.parametrize(
+    ("template", "why"), [("{{ 1 / 0 }}", "division by zero"), ("constant", "leaves out what the question says")]
+)
+def test_a_template_that_writes_no_conversation_is_said_before_the_first_question(template: str, why: str) -> None:
+    made = tokenizer(template, "<|im_end|>")
+    notices = end_tokens([], made, len(made)).notices
+    assert [notice for notice in notices if "writes no conversation" in notice and why in notice]
 
 
 def test_of_two_tokens_that_begin_alike_the_longer_one_is_meant() -> None:

@@ -20,6 +20,32 @@ GB = 10**9
 CPU = torch.device("cpu")
 
 
+def headed(text: str) -> bytes:
+    """A file of safetensors that begins with this header."""
+    return len(text).to_bytes(8, "little") + text.encode()
+
+
+DAMAGED = [
+    headed("[" * 100_000),
+    headed('{"a":' * 100_000),
+    *(
+        headed(json.dumps({"weight": {"dtype": "F32", "shape": shape, "data_offsets": offsets}}))
+        for shape, offsets in [
+            ("abc", [0, 4]),
+            (["a"], [0, 4]),
+            ([[1]], [0, 4]),
+            ([-1], [0, 4]),
+            ([10**400], [0, 4]),
+            (3, [0, 4]),
+            ([1], [0]),
+            ([1], ["a", "b"]),
+            ([1], [0, 10**400]),
+        ]
+    ),
+]
+"""Headers that no tensor can have."""
+
+
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """In float16, as Llama 2 is."""
@@ -52,7 +78,10 @@ def test_packed_weights_are_counted_as_they_are(tmp_path: Path) -> None:
     assert weight_bytes(tmp_path, torch.float32) == (40 + 5 * 4, 5 * 4)
 
 
-@pytest.mark.parametrize("content", [b"", b"junk that is no header", b"\xff" * 64, (4).to_bytes(8, "little") + b"[1,]"])
+UNREADABLE = [b"", b"junk that is no header", b"\xff" * 64, headed("[1,]"), *DAMAGED]
+
+
+@pytest.mark.parametrize("content", UNREADABLE, ids=range(len(UNREADABLE)))
 def test_what_cannot_be_read_counts_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.safetensors").write_bytes(content)
     assert weight_bytes(tmp_path, torch.float32) == (0, 0)

@@ -10,7 +10,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.rope import RECOMPUTED, RopeBoundary, rope_boundary, stretched_context
 from ladechat.registry import lookahead
-from tests.tiny import VOCABULARY, generated, random_model, run, runner_for, tokens_of
+from tests.tiny import SHAPE, VOCABULARY, generated, random_model, run, runner_for, tokens_of
 
 AT = 48
 BEYOND = 24
@@ -128,6 +128,39 @@ def test_a_context_is_as_long_as_its_scaling_says() -> None:
     assert stretched_context(fresh("llama, dynamic").config, AT) == 4 * AT
     assert stretched_context(fresh("phi3, longrope").config, 512) == 512
     assert stretched_context(random_model(0).config, 512) == 512
+
+
+@pytest.mark.parametrize(
+    ("rope", "positions"),
+    [
+        ({"rope_type": "linear", "factor": 4.0}, 4 * 512),
+        ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}, 4 * 512),
+        ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}, 512),
+        ({"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 128}, 1024),
+        ({"rope_type": "yarn", "factor": 2.0}, 2 * 512),
+        (
+            {
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "original_max_position_embeddings": 64,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+            },
+            512,
+        ),
+    ],
+)
+def test_the_context_is_the_stretched_one_where_the_config_says_the_one_before(
+    rope: dict[str, Any], positions: int
+) -> None:
+    config = AutoConfig.for_model("llama", **SHAPE, rope_parameters={"rope_theta": 1e4, **rope})
+    assert stretched_context(config, config.max_position_embeddings) == positions
+
+
+def test_a_model_whose_kinds_of_layers_are_stretched_apart_says_the_context_that_it_has() -> None:
+    layers = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}}
+    config = AutoConfig.for_model("gemma3_text", **SHAPE, rope_parameters=layers)
+    assert stretched_context(config, config.max_position_embeddings) == 512
 
 
 def test_the_angles_of_a_length() -> None:
