@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 
-NOT_OF_THE_TEXT = ("past_key_values", "use_cache", "logits_to_keep", "return_dict", "is_first_iteration")
+from ladechat.model.runners.cache_argument import CACHE
+
+NOT_OF_THE_TEXT = (CACHE, "use_cache", "logits_to_keep", "return_dict", "is_first_iteration")
 """What it may return besides the text, its mask and its positions: how a pass is run, and not what it reads."""
 
 
@@ -59,7 +61,7 @@ def _yields_the_usual(
     text = torch.cat([input_ids, input_ids[:, -1:].expand(-1, new_tokens)], dim=1)
     seen = torch.cat([mask, mask.new_ones((len(mask), new_tokens))], dim=1)
     cache = _cache_of(input_ids, end - 1 if new_tokens else 0)
-    inputs: dict[str, Any] = {"attention_mask": seen, "past_key_values": cache}
+    inputs: dict[str, Any] = {"attention_mask": seen, CACHE: cache}
     if positions is not None:
         steps = torch.arange(1, new_tokens + 1, device=positions.device)
         inputs["position_ids"] = torch.cat([positions, positions[..., -1:] + steps], dim=-1)
@@ -73,7 +75,7 @@ def _yields_the_usual(
     ids, positions_out = prepared.pop("input_ids", None), prepared.pop("position_ids", None)
     mask_out = prepared.pop("attention_mask", None)
     return (
-        prepared.get("past_key_values") is cache
+        prepared.get(CACHE) is cache
         and not [name for name, value in prepared.items() if value is not None and name not in NOT_OF_THE_TEXT]
         and _equal(ids, text[:, -count:])
         and _equal(mask_out, seen)
