@@ -52,9 +52,9 @@ def begun_cache(model: PreTrainedModel) -> DynamicCache:
         ({CACHE: DynamicCache}, f"{CACHE} is given"),
         ({CACHE: begun_cache}, f"{CACHE} is given"),
         ({"inputs_embeds": torch.ones((1, 8, 32))}, "given inputs_embeds besides the text"),
-        ({"ngram": 600}, "window 5 and ngram 600 look 602 positions ahead"),
-        ({"window": 10_000}, "the model's 512 positions are fewer"),
-        ({"max_new_tokens": 600}, "may come to 608, but the model has 512 positions"),
+        ({"ngram": 40}, "window 5 and ngram 40 look 42 positions ahead"),
+        ({"window": 10_000}, "the model's 32 positions are fewer"),
+        ({"max_new_tokens": 30}, "may come to 38, but the model has 32 positions"),
         ({"num_beams": 2}, "beam search"),
         ({"use_cache": False}, "use_cache=False"),
     ],
@@ -63,7 +63,7 @@ def begun_cache(model: PreTrainedModel) -> DynamicCache:
 def test_what_is_no_lookahead_decoding_is_handed_on_with_one_warning(
     arguments: dict[str, Any], why: str, door: bool
 ) -> None:
-    model = random_model(1)
+    model = random_model(1, max_position_embeddings=32)
 
     def request() -> dict[str, Any]:
         made = {name: value(model) if value is begun_cache else value for name, value in arguments.items()}

@@ -118,14 +118,14 @@ class Twice:
         return ("own loop", reasons[0].partition(": ")[2]) if reasons else ("equal", "")
 
     def _first_row(self, generate: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Rows go to the model's own loop; so the first of them is compared alone, too."""
+        """Rows go to the model's own loop; so the first of them is compared alone, too, all of it seen."""
         rows = next((len(one) for one in (*arguments, *options.values()) if isinstance(one, torch.Tensor)), 1)
         if rows == 1:
             return
         alone = [
             (
                 tuple(first_of(one, rows) for one in copied(arguments)),
-                {name: first_of(one, rows) for name, one in copied(options).items()},
+                {name: first_of(one, rows) for name, one in copied(options).items() if name != "attention_mask"},
             )
             for _ in range(2)
         ]
