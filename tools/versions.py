@@ -43,7 +43,7 @@ def installed(name: str) -> Path:
         venv.create(folder, with_pip=True, clear=True)
     pins = FOLDER / f"{name}.txt"
     pins.write_text("".join(f"{line}\n" for line in constraints_for(name)), encoding="utf-8")
-    install = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--upgrade"]
+    install: list[str | Path] = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--upgrade"]
     install += ["--upgrade-strategy", "eager", "--constraint", pins, "--editable", f"{ROOT}[dev]"]
     subprocess.run(install, check=True)
     return python

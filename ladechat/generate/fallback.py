@@ -8,7 +8,6 @@ import inspect
 from typing import Any
 
 import torch
-from torch import Tensor
 from transformers import EosTokenCriteria, GenerationMixin, MaxLengthCriteria, PreTrainedModel
 from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.utils import GENERATION_MODES_MAPPING
@@ -120,8 +119,12 @@ def _about_the_request(request: Request) -> str | None:
     for option in ("output_attentions", "output_hidden_states"):
         if getattr(config, option, False):
             return f"{option} asks for what was computed in each pass, and drafts would be among it"
-    others = [name for name, value in given.items() if name not in USUAL and value is not None]
+    others = [name for name, value in given.items() if name not in USUAL and not _is_nothing(value)]
     return f"the model is given {others[0]} besides the text" if others else None
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or (isinstance(value, dict) and not value)
 
 
 def _about_assistance(request: Request) -> str | None:
@@ -148,35 +151,18 @@ def _about_positions(request: Request, longest: int) -> str | None:
     model, input_ids = request.model, request.input_ids
     mask, positions = request.model_kwargs.get("attention_mask"), request.model_kwargs.get("position_ids")
     mask = torch.ones_like(input_ids) if mask is None else mask
-    if why := _about_the_mask(mask, input_ids):
-        return why
-    padded = not bool(mask.all())
-    if positions is None and padded:
-        return f"{type(model).__name__} counts the positions of a row from its padding on"
-    if positions is not None and not at_usual_positions(positions, mask):
-        return "positions are not counted from 0 on in each row"
+    if not input_ids.shape[1] or mask.shape != input_ids.shape:
+        return "the text is empty, or its attention mask has another shape"
+    if not bool(mask.all()):
+        return "the attention mask has zeros, and what a model makes of padding is its own affair"
+    if positions is not None and not at_usual_positions(positions):
+        return "positions are not counted from 0 on"
     boundary = rope_boundary(model.config.get_text_config(decoder=True))
     if boundary is not None and longest - 1 > boundary.length:
         if boundary.recomputes and input_ids.shape[1] <= boundary.length:
             return f"where a text of this model outgrows {boundary.length} tokens, generate forgets it"
         if boundary.kind == "dynamic":
             return f"the rotary angles change with every token beyond {boundary.length}"
-        if padded:
-            return f"beyond {boundary.length} tokens padding changes the rotary angles"
-    if not prepares_as_usual(model, input_ids, mask, positions, longest):
+    if not prepares_as_usual(model, input_ids, positions, longest):
         return f"{type(model).__name__} prepares the inputs of a pass in its own way"
-    return None
-
-
-def _about_the_mask(mask: Tensor, input_ids: Tensor) -> str | None:
-    if mask.shape != input_ids.shape:
-        return "the attention mask has another shape than the text"
-    if not input_ids.shape[1]:
-        return "the text is empty"
-    seen = mask[0].bool()
-    length = int(seen.sum())
-    if length == 0:
-        return "the attention mask hides the whole text"
-    if not bool(seen[-length:].all()):
-        return "the attention mask has zeros right of a token (padding_side='left' puts padding on the left)"
     return None

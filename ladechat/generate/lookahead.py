@@ -125,8 +125,7 @@ def _carry_out(request: Request) -> Tensor | GenerateOutput:
     request.refuse()
     reason = why_own_loop(request)
     if reason is None:
-        mask = request.model_kwargs.get("attention_mask")
-        refuse_unknown_ids(request.model, request.input_ids if mask is None else request.input_ids[mask.bool()])
+        refuse_unknown_ids(request.model, request.input_ids)
         positions = positions_for(request.model, request.longest, request.settings)
         try:
             result = decode(request, runner_for(request.model, positions))

@@ -83,7 +83,7 @@ class Request:
 
     @property
     def longest(self) -> int:
-        """How many tokens the text may come to, padding included. A criterion of one's own stands in for max_length.
+        """How many tokens the text may come to. A criterion of one's own stands in for max_length.
 
         As in `generate`, one token is written before any criterion is asked.
         """
@@ -115,12 +115,12 @@ def longest_text(config: GenerationConfig, criteria: Iterable[object], input_ids
     return max(min(limits, default=config.max_length), input_ids.shape[1] + 1)
 
 
-def refuse_unknown_ids(model: PreTrainedModel, read: Tensor) -> None:
+def refuse_unknown_ids(model: PreTrainedModel, input_ids: Tensor) -> None:
     """Say which token id has no embedding: on a GPU, looking it up would end the process.
 
     Args:
         model: any.
-        read: the ids that it is to read.
+        input_ids: the ids that it is to read.
 
     Raises:
         ValueError: an id is below 0, or beyond the model's embeddings.
@@ -128,7 +128,7 @@ def refuse_unknown_ids(model: PreTrainedModel, read: Tensor) -> None:
     embeddings = getattr(model.get_input_embeddings(), "num_embeddings", None)
     if embeddings is None:
         return
-    unknown = read[(read < 0) | (read >= embeddings)]
+    unknown = input_ids[(input_ids < 0) | (input_ids >= embeddings)]
     if unknown.numel():
         raise ValueError(
             f"input_ids has {int(unknown[0])}, and the model has embeddings for the ids 0 to {embeddings - 1:,} only."

@@ -51,15 +51,15 @@ def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutp
     """The text as `generate` returns it; None if the model's logits are not numbers, and nobody has noticed.
 
     Args:
-        request: of one row, padded on the left if at all.
+        request: of one row without padding.
         runner: of its model; it can verify drafts.
 
     Raises:
         NotNumbers: they are not, and somebody has.
         Exception: whatever a processor, a criterion or the streamer raises.
     """
-    ids, mask, config = request.input_ids, request.model_kwargs.get("attention_mask"), request.config
-    row = ids[0] if mask is None else ids[0][mask[0].bool()]
+    ids, config = request.input_ids, request.config
+    prompt = ids[0].tolist()
     scores: list[Tensor] = []
     logits: list[Tensor] = []
 
@@ -76,12 +76,12 @@ def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutp
     wanted = bool(config.return_dict_in_generate and (config.output_scores or config.output_logits))
     processors = [_carried(processor) for processor in request.processors]
     sampling = Sampling(processors, bool(config.do_sample), observe=observe if wanted else None)
-    sampler = _GenerateSampler(ids[0].tolist(), sampling)
+    sampler = _GenerateSampler(prompt, sampling)
     limits = Limits(request.longest - ids.shape[1], stop=_carried(ended))
     failure: Exception | None = None
     try:
         request.greet()
-        steps = decoder_of(runner, request.settings).run(row.tolist(), limits, sampler)
+        steps = decoder_of(runner, request.settings).run(prompt, limits, sampler)
         answer = [token for step in steps for token in step.tokens]
     except _Raised as raised:
         failure = raised.error

@@ -6,6 +6,7 @@
 import json
 import sys
 import warnings
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,7 +23,7 @@ LENGTHS = (3, 24)
 
 def main(rank: int, store: str) -> None:
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=len(LENGTHS))
-    model = random_model(1)
+    model: Any = random_model(1)
     mesh = init_device_mesh("cpu", (len(LENGTHS),))
     for layer in model.model.layers:
         fully_shard(layer, mesh=mesh)

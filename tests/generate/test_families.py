@@ -31,7 +31,8 @@ def test_what_a_family_writes_is_what_generate_writes(family: str) -> None:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             assert torch.equal(lookahead(model, **request), expected), length
-        assert any(OWN_LOOP in str(one.message) for one in said) == (family not in FAST)
+        if family in FAST:
+            assert any(OWN_LOOP in str(one.message) for one in said) == (padded_to > length)
 
 
 def test_a_model_of_sounds_is_written_by_its_own_loop() -> None:

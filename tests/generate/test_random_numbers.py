@@ -27,7 +27,8 @@ class WatchedFromOutside(LlamaForCausalLM):
 
 def test_numbers_that_another_thread_draws_during_the_check_do_not_come_again() -> None:
     torch.manual_seed(0)
-    model = WatchedFromOutside(random_model(3).config).eval()
+    kind: Any = WatchedFromOutside
+    model = kind(random_model(3).config).eval()
     model.drawn = []
     lookahead(model, PROMPT, **REQUEST)
     model.drawn += torch.rand(50).tolist()
@@ -44,7 +45,8 @@ class Noisy(LlamaForCausalLM):
 
 
 def test_a_model_that_draws_in_its_passes_writes_what_it_writes_by_itself() -> None:
-    model = Noisy(random_model(3).config).eval()
+    kind: Any = Noisy
+    model = kind(random_model(3).config).eval()
     for _ in range(2):
         torch.manual_seed(4)
         expected = generate(model, PROMPT, **REQUEST)
