@@ -8,7 +8,8 @@ IN_VENV := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 # `app` and `dev` ask each time whether all is installed: the checkout may have moved, or PYTHON name another one.
-.PHONY: app dev help run setup test test-full soak test-peers check format snapshots screenshots pictures real-model clean
+.PHONY: app dev help run setup test test-full test-versions soak test-peers check format snapshots \
+	screenshots pictures real-model clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,9 +25,15 @@ test: dev ## run the tests
 test-full: dev real-model ## run the tests, the long counts included
 	@tools/chromium.sh
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal -m "" --timeout 3600 $(ARGS)
+	@$(MAKE) test-versions
+
+test-versions: dev ## run the tests of models and of generate with the lowest, the pinned and the newest versions
+	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal tests/generate tests/model
+	$(IN_VENV)/python -m tools.versions lowest newest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
 test-peers: dev ## run somebody's tests of generate in DIR=folder, every call made twice
-	@test -d "$(DIR)" || { echo 'Say whose tests: make test-peers DIR=path/to/transformers/tests/generation'; exit 2; }
+	@test -d "$(DIR)" || { echo 'Say whose tests: make test-peers DIR=path/to/transformers/tests/generation, in a whole'; \
+		echo 'checkout of the version that is installed here; its tests also need: pip install parameterized datasets'; exit 2; }
 	cd "$(DIR)" && PYTHONPATH=$(CURDIR)/tests/peers $(abspath $(IN_VENV))/python -P -m pytest -p generate_twice \
 		-c $(CURDIR)/tests/peers/peers.ini --rootdir . $(ARGS) .
 

@@ -4,11 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ladechat.decoder.sampler import Sampling as Sampling
     from ladechat.generate.lookahead import lookahead_generate as lookahead_generate
     from ladechat.generate.lookahead import lookahead_steps as lookahead_steps
+    from ladechat.model.runners.cache_probe import UnsupportedModel as UnsupportedModel
 
 __version__ = "0.1.0"
-__all__ = ["lookahead_generate", "lookahead_steps"]
+__all__ = ["Sampling", "UnsupportedModel", "lookahead_generate", "lookahead_steps"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,3 +18,8 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(import_module("ladechat.generate.lookahead"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What there is, whether it was asked for or not."""
+    return sorted({*globals(), *__all__})

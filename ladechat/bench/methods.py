@@ -21,6 +21,7 @@ from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.swap import PackedLinear
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.threads import Threads, default_threads
+from ladechat.model.runners.cache_argument import CACHE
 from ladechat.registry import Shared
 from ladechat.tuning.costs import PassCosts
 
@@ -195,7 +196,7 @@ class Transformers:
 
 def _cached(options: dict[str, Any], prompt: int) -> int:
     """How many tokens the arguments of a second pass hold: the prompt alone where a model has no KV cache."""
-    cache = options.get("past_key_values")
+    cache = options.get(CACHE)
     length = getattr(cache, "get_seq_length", None)
     return prompt if length is None else int(length())
 

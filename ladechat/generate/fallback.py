@@ -4,97 +4,92 @@ There the text is that of `generate` by construction, and nothing is gained. So 
 under lookahead decoding goes there, with a warning.
 """
 
-from collections.abc import Iterable
+import inspect
 from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import (
-    EosTokenCriteria,
-    GenerationConfig,
-    GenerationMixin,
-    LogitsProcessorList,
-    MaxLengthCriteria,
-    PreTrainedModel,
-    StoppingCriteriaList,
-    StopStringCriteria,
-)
-from transformers.generation.streamers import BaseStreamer
-from transformers.generation.utils import GenerateDecoderOnlyOutput
+from transformers import EosTokenCriteria, GenerationMixin, MaxLengthCriteria, PreTrainedModel
+from transformers.generation.configuration_utils import GenerationMode
+from transformers.generation.utils import GENERATION_MODES_MAPPING
 
 from ladechat.generate.preparation import at_usual_positions, prepares_as_usual
-from ladechat.generate.request import longest_text
+from ladechat.generate.request import Request
+from ladechat.generate.room import why_no_room
+from ladechat.model.runners.cache_argument import CACHE
 from ladechat.model.runners.rope import rope_boundary
 
-ABOUT_ALL_ROWS = {
-    "ClassifierFreeGuidanceLogitsProcessor",
-    "DiaClassifierFreeGuidanceLogitsProcessor",
-    "EncoderNoRepeatNGramLogitsProcessor",
-    "EncoderRepetitionPenaltyLogitsProcessor",
-    "PrefixConstrainedLogitsProcessor",
-    "SynthIDTextWatermarkLogitsProcessor",
-    "UnbatchedClassifierFreeGuidanceLogitsProcessor",
-}
-"""Processors of transformers that number rows, or keep something of all of them together."""
-
-ROW_BY_ROW_CRITERIA = (MaxLengthCriteria, EosTokenCriteria, StopStringCriteria)
-"""Criteria that look at one row at a time and keep no state."""
-
-USUAL = ("attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep")
+USUAL = ("attention_mask", "position_ids", CACHE, "use_cache", "logits_to_keep")
 """What `generate` hands to a decoding loop for a model that is given a text and nothing else."""
 
+ASSISTANTS = ("prompt_lookup_num_tokens", "use_mtp", "assistant_early_exit")
+"""Options with which `generate` drafts by itself."""
 
-def why_own_loop(
-    model: PreTrainedModel,
-    input_ids: Tensor,
-    processors: Iterable[object],
-    criteria: Iterable[object],
-    config: GenerationConfig,
-    model_kwargs: dict[str, Any],
-) -> str | None:
+
+def why_own_loop(request: Request) -> str | None:
     """Why this request goes to the model's own loop, as a clause; None if lookahead decoding can write it.
 
     The model is not run for this.
     """
-    reason = _about_the_model(model) or _about_the_request(config, model_kwargs)
-    if reason is None and len(input_ids) > 1:
-        reason = _about_all_rows(processors, list(criteria))
-    return reason or _about_positions(model, input_ids, longest_text(config, criteria, input_ids), model_kwargs)
-
-
-def run_own_loop(
-    model: PreTrainedModel,
-    input_ids: Tensor,
-    processors: LogitsProcessorList,
-    criteria: StoppingCriteriaList,
-    config: GenerationConfig,
-    streamer: BaseStreamer | None,
-    model_kwargs: dict[str, Any],
-) -> Tensor | GenerateDecoderOnlyOutput:
-    """What `generate` itself would call with what it has prepared."""
-    kind: Any = type(model)
-    loop = kind._beam_search if config.num_beams > 1 else kind._sample  # nothing public takes what is prepared
-    if streamer is not None:
-        streamer.put(input_ids.cpu())
-        model_kwargs = {**model_kwargs, "streamer": streamer}
-    result: Tensor | GenerateDecoderOnlyOutput = loop(
-        model, input_ids, processors, criteria, generation_config=config, **model_kwargs
+    return (
+        about_the_model(request.model, request.given.synced_gpus)
+        or _about_the_request(request)
+        or _about_assistance(request)
+        or about_the_text(request)
     )
-    return result
 
 
-def _about_the_model(model: PreTrainedModel) -> str | None:
+def run_own_loop(request: Request) -> Any:
+    """What `generate` itself would call with what it has prepared."""
+    loop: Any = getattr(type(request.model), GENERATION_MODES_MAPPING[request.mode])  # nothing public takes all that
+    options: dict[str, Any] = {"synced_gpus": _synced(request.model, request.given.synced_gpus)}
+    if request.streamer is not None:
+        options["streamer"] = request.streamer
+    if request.mode is GenerationMode.ASSISTED_GENERATION:
+        tensor = request.input_ids if request.given.inputs_tensor is None else request.given.inputs_tensor
+        options |= {**request.given._asdict(), "inputs_tensor": tensor, **options}
+        options = {name: options[name] for name in inspect.signature(loop).parameters if name in options}
+    request.greet()
+    return loop(
+        request.model,
+        request.input_ids,
+        request.processors,
+        request.criteria,
+        generation_config=request.config,
+        **options,
+        **request.model_kwargs,
+    )
+
+
+def about_the_model(model: PreTrainedModel, synced_gpus: bool | None = None) -> str | None:
+    """What of a model, as it is, keeps lookahead decoding from writing its text at all."""
     kind: Any = type(model)
+    if model.config.is_encoder_decoder:
+        return f"{kind.__name__} is an encoder-decoder model"
     if kind._sample is not GenerationMixin._sample:
-        return f"{type(model).__name__} has a decoding loop of its own"
-    if getattr(model, "_is_stateful", False):
-        return f"{type(model).__name__} carries a state from token to token, in which a draft cannot be undone"
+        return f"{kind.__name__} has a decoding loop of its own"
+    if synced_gpus or _synced(model, None):
+        return "ranks that share the model (FSDP, ZeRO) have to run the same number of passes"
+    if model.training:
+        return "the model is in training mode, in which its passes are random (model.eval() ends that)"
     places = set((getattr(model, "hf_device_map", None) or {}).values())
     if len(places) > 1 or model.device.type == "meta":
         return "parts of the model are on several devices, or are fetched for each pass"
-    if any(_is_foreign(hook) for module in model.modules() for hook in _hooks_of(module)):
-        return "the model has hooks, which may do something else where a pass has several tokens"
     return None
+
+
+def about_the_text(request: Request) -> str | None:
+    """What of a text without anything besides keeps it from lookahead decoding."""
+    if any(_is_foreign(hook) for module in request.model.modules() for hook in _hooks_of(module)):
+        return "the model has hooks, which may do something else where a pass has several tokens"
+    return _about_positions(request, request.longest) or why_no_room(
+        request.model, request.input_ids.shape[1], request.longest, request.settings
+    )
+
+
+def _synced(model: PreTrainedModel, synced_gpus: bool | None) -> bool:
+    """Whether ranks go on until the last of them has ended, as `generate` finds it out."""
+    found: Any = model._extract_generation_mode_kwargs(None, {}, synced_gpus, None, None)  # type: ignore[operator]
+    return bool(found["synced_gpus"])
 
 
 def _hooks_of(module: torch.nn.Module) -> list[Any]:
@@ -105,47 +100,69 @@ def _is_foreign(hook: Any) -> bool:
     return not str(getattr(hook, "__module__", "")).startswith(("transformers.", "torch.", "accelerate.", "torchao."))
 
 
-def _about_the_request(config: GenerationConfig, model_kwargs: dict[str, Any]) -> str | None:
+def _about_the_request(request: Request) -> str | None:
+    config, given = request.config, request.model_kwargs
+    if config.num_beams > 1:
+        return "beam search writes several texts side by side"
+    if len(request.input_ids) > 1:
+        return "several rows take fewer passes together than one after another"
+    if getattr(request.model, "_is_stateful", False):
+        kind = type(request.model).__name__
+        return f"{kind} carries a state from token to token, in which a draft cannot be undone"
     if config.use_cache is False:
         return "use_cache=False has each pass read the whole text, and drafts need a KV cache"
     if config.cache_implementation == "quantized":
         return "a quantised KV cache rounds by what is in it"
-    others = [name for name, value in model_kwargs.items() if name not in USUAL and value is not None]
+    cache = given.get(CACHE)
+    if cache is not None and (cache.get_seq_length() or getattr(cache, "_is_user_defined", False)):
+        return f"{CACHE} is given, and lookahead decoding has a KV cache of its own"
+    for option in ("output_attentions", "output_hidden_states"):
+        if getattr(config, option, False):
+            return f"{option} asks for what was computed in each pass, and drafts would be among it"
+    others = [name for name, value in given.items() if name not in USUAL and not _is_nothing(value)]
     return f"the model is given {others[0]} besides the text" if others else None
 
 
-def _about_all_rows(processors: Iterable[object], criteria: list[object]) -> str | None:
-    for processor in processors:
-        kind = type(processor)
-        if kind.__module__ != "transformers.generation.logits_process" or kind.__name__ in ABOUT_ALL_ROWS:
-            return f"{kind.__name__} may look at all rows at once"
-    ends = any(type(criterion) is EosTokenCriteria for criterion in criteria)
-    for criterion in criteria:
-        kind = type(criterion)
-        if kind not in ROW_BY_ROW_CRITERIA:
-            return f"{kind.__name__} may look at all rows at once"
-        if kind is StopStringCriteria and not ends:
-            return "without an eos_token_id rows that have ended are written on until all have"
-    return None
+def _is_nothing(value: object) -> bool:
+    return value is None or (isinstance(value, dict) and not value)
 
 
-def _about_positions(
-    model: PreTrainedModel, input_ids: Tensor, longest: int, model_kwargs: dict[str, Any]
-) -> str | None:
-    """Of texts of up to `longest` tokens, of which no pass reads the last one."""
-    mask, positions = model_kwargs.get("attention_mask"), model_kwargs.get("position_ids")
+def _about_assistance(request: Request) -> str | None:
+    """Where `generate`, drafting by itself, writes something else than without drafts."""
+    config = request.config
+    names = [name for name in ASSISTANTS if getattr(config, name, None)]
+    names += ["assistant_model"] if request.given.assistant_model is not None else []
+    if not names:
+        return None
+    why = None
+    if config.do_sample:
+        why = "draws other random numbers"
+    elif getattr(config, "assistant_ensemble_weight", None) is not None:
+        why = "mixes the assistant's choice into the model's"
+    elif any(type(one) not in (MaxLengthCriteria, EosTokenCriteria) for one in request.criteria):
+        why = "asks stopping criteria once a pass, not once a token"
+    elif any(type(one).__module__ != "transformers.generation.logits_process" for one in request.processors):
+        why = "shows rejected drafts to processors"
+    return why and f"with {names[0]} generate {why}"
+
+
+def _about_positions(request: Request, longest: int) -> str | None:
+    """Of a text of up to `longest` tokens, of which no pass reads the last one."""
+    model, input_ids = request.model, request.input_ids
+    mask, positions = request.model_kwargs.get("attention_mask"), request.model_kwargs.get("position_ids")
     mask = torch.ones_like(input_ids) if mask is None else mask
-    padded = not bool(mask.all())
-    if positions is None and padded:
-        return f"{type(model).__name__} counts the positions of a row from its padding on"
-    if positions is not None and not at_usual_positions(positions, mask):
-        return "positions are not counted from 0 on in each row"
+    if not input_ids.shape[1] or mask.shape != input_ids.shape:
+        return "the text is empty, or its attention mask has another shape"
+    if not bool(mask.all()):
+        return "the attention mask has zeros, and what a model makes of padding is its own affair"
+    if positions is not None and not at_usual_positions(positions):
+        return "positions are not counted from 0 on"
     boundary = rope_boundary(model.config.get_text_config(decoder=True))
     if boundary is not None and longest - 1 > boundary.length:
+        if boundary.recomputes and input_ids.shape[1] <= boundary.length:
+            return f"where a text of this model outgrows {boundary.length} tokens, generate forgets it"
         if boundary.kind == "dynamic":
             return f"the rotary angles change with every token beyond {boundary.length}"
-        if padded:
-            return f"beyond {boundary.length} tokens the longest row changes the rotary angles of all"
-    if not prepares_as_usual(model, input_ids, mask, positions, longest):
+    if not prepares_as_usual(model, input_ids, positions, longest):
         return f"{type(model).__name__} prepares the inputs of a pass in its own way"
     return None

@@ -1,10 +1,10 @@
 """Lookahead decoding in your own code, with or without transformers' `generate`. See docs/in-your-own-code.md."""
 
-import sys
-import warnings
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
+import torch
 from torch import Tensor
 from transformers import (
     GenerationConfig,
@@ -16,34 +16,28 @@ from transformers import (
     StopStringCriteria,
 )
 from transformers.generation.streamers import BaseStreamer
-from transformers.generation.utils import GenerateDecoderOnlyOutput
+from transformers.generation.utils import GenerateOutput
 
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import GREEDY, Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
-from ladechat.generate.fallback import run_own_loop, why_own_loop
-from ladechat.generate.request import (
-    Settings,
-    refuse,
-    refuse_assistance,
-    refuse_lost_text,
-    refuse_mode,
-    refuse_unknown_ids,
-    rows_of,
-)
-from ladechat.generate.rows import Rows, decoder_of, positions_for
-from ladechat.model.loading.self_check import choose_runner
+from ladechat.generate.callers import given_to_generate, warn_at_callers_line
+from ladechat.generate.fallback import about_the_model, about_the_text, run_own_loop, why_own_loop
+from ladechat.generate.request import Request, Settings, check_count, refuse_unknown_ids
+from ladechat.generate.room import positions_for, why_no_room
+from ladechat.generate.row import decode, decoder_of
+from ladechat.generate.verdicts import runner_for
+from ladechat.model.loading.self_check import check_one_direction
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel
+from ladechat.model.runners.single_token import SingleTokenRunner
 
 WINDOW, NGRAM, GUESSES = 5, 3, 5
-ASSISTANT = "assistant_model"
-ON_THE_WAY = ("ladechat", "transformers", "torch")
-"""Packages between a caller's line and this module."""
+NO_STEPS = "There are no steps to show: {}. lookahead_generate writes such a text by transformers' own loop."
 
 
 def lookahead_generate(
     model: PreTrainedModel,
-    input_ids: Tensor,
+    input_ids: Tensor | None = None,
     logits_processor: LogitsProcessorList | None = None,
     stopping_criteria: StoppingCriteriaList | None = None,
     generation_config: GenerationConfig | None = None,
@@ -55,18 +49,15 @@ def lookahead_generate(
     tokenizer: PreTrainedTokenizerBase | None = None,
     stop_strings: str | list[str] | None = None,
     **kwargs: Any,
-) -> Tensor | GenerateDecoderOnlyOutput:
+) -> Tensor | GenerateOutput:
     """What `model.generate` writes, in fewer forward passes.
 
-    Call it like `generate`, or hand it to `generate` as `custom_generate`. There transformers (5.17) drops `streamer`
-    and `tokenizer` on the way; `functools.partial(lookahead_generate, streamer=…)` brings them along.
-
-    Rows of a batch are decoded one after another, each exactly as alone. What cannot be shown to be the same goes to
-    the loop that `generate` itself would run, with a warning that says why; beam search goes there, too.
+    Hand it to `generate` as `custom_generate`, or call it like `generate`. What cannot be shown to be the same, or
+    would take longer (several rows), goes to the loop that `generate` itself would run, with a warning that says why.
 
     Args:
-        model: decoder-only, in evaluation mode.
-        input_ids: (B, n) int64, padded on the left if at all.
+        model: any that generates; a gain have decoder-only ones in evaluation mode.
+        input_ids: (B, n) int64.
         logits_processor: as for `generate`.
         stopping_criteria: as for `generate`.
         generation_config: as for `generate`.
@@ -82,75 +73,71 @@ def lookahead_generate(
         As `generate`: (B, n + new) int64, or a `GenerateDecoderOnlyOutput` with `return_dict_in_generate`.
 
     Raises:
-        ValueError: W, N or G out of range or beyond the model's positions, padding on the right, more tokens than the
-            model has positions, or an option that cannot be carried out exactly. `UnsupportedModel` is one, too.
+        ValueError: window, ngram or guesses out of range, a token id without an embedding, or what `generate` has no
+            loop for, as contrastive search. Otherwise what `generate` raises.
     """
     settings = Settings(window, ngram, guesses)
     settings.check()
-    if _prepared(generation_config):
+    if _prepared(generation_config) and input_ids is not None:
+        given = given_to_generate(generation_config)
+        criteria = StoppingCriteriaList(stopping_criteria or [])
         if stop_strings is not None:
-            stopping_criteria = StoppingCriteriaList(stopping_criteria or [])
-            stopping_criteria.append(_at_strings(stop_strings, tokenizer))
-        return _carry_out(
-            model, input_ids, logits_processor, stopping_criteria, generation_config, settings, streamer, kwargs
+            criteria.append(_at_strings(stop_strings, tokenizer or given.tokenizer))
+        if streamer is not None and given.streamer is not None and streamer is not given.streamer:
+            raise ValueError("Two streamers are given, one to generate and one to lookahead_generate; leave one out.")
+        request = Request(
+            model,
+            input_ids,
+            logits_processor or LogitsProcessorList(),
+            criteria,
+            generation_config,
+            settings,
+            streamer or given.streamer,
+            given.streamer is not None,
+            given,
+            kwargs,
         )
+        return _carry_out(request)
 
     configured = _configured_stop_strings(model, generation_config)
     if configured is not None:
         kwargs["stop_strings"] = None  # generate would want their tokenizer, and keep it to itself
     own: dict[str, Any] = {"window": window, "ngram": ngram, "guesses": guesses, "streamer": streamer}
     own |= {"tokenizer": tokenizer, "stop_strings": configured if stop_strings is None else stop_strings}
-    own |= {ASSISTANT: kwargs.pop(ASSISTANT, None)}
 
-    def loop(model: PreTrainedModel, input_ids: Tensor, **prepared: Any) -> Tensor | GenerateDecoderOnlyOutput:
-        return lookahead_generate(model, input_ids, **{**own, **prepared})
+    def loop(model: PreTrainedModel, input_ids: Tensor, **prepared: Any) -> Tensor | GenerateOutput:
+        return lookahead_generate(model, input_ids, **own, **prepared)
 
-    result: Tensor | GenerateDecoderOnlyOutput = model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
+    result: Tensor | GenerateOutput = model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
         input_ids,
         generation_config=generation_config,
         logits_processor=logits_processor,
         stopping_criteria=stopping_criteria,
         custom_generate=loop,
+        tokenizer=tokenizer,
         **kwargs,
     )
     return result
 
 
-def _carry_out(
-    model: PreTrainedModel,
-    input_ids: Tensor,
-    logits_processor: LogitsProcessorList | None,
-    stopping_criteria: StoppingCriteriaList | None,
-    config: GenerationConfig,
-    settings: Settings,
-    streamer: BaseStreamer | None,
-    model_kwargs: dict[str, Any],
-) -> Tensor | GenerateDecoderOnlyOutput:
-    """Run what `generate` has prepared: by lookahead decoding, or by its own loop, with a warning that says why."""
-    processors, criteria = logits_processor or LogitsProcessorList(), stopping_criteria or StoppingCriteriaList()
-    refuse_mode(config)
-    refuse_assistance(config, processors, criteria, model_kwargs.pop(ASSISTANT, None))
-    if config.num_beams > 1:
-        if streamer is not None:
-            raise ValueError("A streamer cannot follow beam search: which beam is the text is known at its end.")
-        rows_of(input_ids, model_kwargs.get("attention_mask"))  # for what it raises
-        return run_own_loop(model, input_ids, processors, criteria, config, None, model_kwargs)
-
-    refuse(model, config, model_kwargs)
-    refuse_unknown_ids(model, input_ids, model_kwargs.get("attention_mask"))
-    refuse_lost_text(model, config, criteria, input_ids)
-    if streamer is not None and len(input_ids) > 1:
-        raise ValueError("A streamer takes one row, and there are several: they are decoded one after another.")
-    reason = why_own_loop(model, input_ids, processors, criteria, config, model_kwargs)
+def _carry_out(request: Request) -> Tensor | GenerateOutput:
+    """Write what `generate` has prepared: by lookahead decoding, or by its own loop, with a warning that says why."""
+    request.refuse()
+    reason = why_own_loop(request)
     if reason is None:
+        refuse_unknown_ids(request.model, request.input_ids)
+        positions = positions_for(request.model, request.longest, request.settings)
         try:
-            rows = Rows(model, input_ids, processors, criteria, config, settings, streamer, model_kwargs)
+            result = decode(request, runner_for(request.model, positions))
         except (SingleTokenOnly, UnsupportedModel) as error:
             reason = str(error).removesuffix(".")
         else:
-            return rows.decode()
-    _warn_at_callers_line(f"Decoded by transformers' own loop, without a gain: {reason}.")
-    return run_own_loop(model, input_ids, processors, criteria, config, streamer, model_kwargs)
+            if result is not None:
+                return result
+            reason = "the model's logits are not numbers"
+    warn_at_callers_line(f"Decoded by transformers' own loop, without a gain: {reason}.")
+    written: Tensor | GenerateOutput = run_own_loop(request)
+    return written
 
 
 def lookahead_steps(
@@ -170,39 +157,48 @@ def lookahead_steps(
         model: decoder-only, in evaluation mode.
         input_ids: (1, n) int64.
         max_new_tokens: when to end at the latest.
-        eos_token_id: the tokens that end the text; None takes those of the model's generation config.
-        window: W, columns of the Jacobi window.
-        ngram: N, tokens in an n-gram.
-        guesses: G, the most n-grams verified in one step.
-        sampling: how tokens are chosen; greedily unless it says otherwise.
+        eos_token_id: what ends the text; None takes the model's own.
+        window: see `lookahead_generate`.
+        ngram: see `lookahead_generate`.
+        guesses: see `lookahead_generate`.
+        sampling: how tokens are chosen.
 
     Raises:
-        ValueError: see `lookahead_generate`.
+        ValueError: as `lookahead_generate`, or where that would hand the text on. `UnsupportedModel` is one, too.
     """
-    if input_ids.shape[0] != 1:
-        raise ValueError(f"lookahead_steps decodes one row at a time, and input_ids has {input_ids.shape[0]}.")
+    settings = Settings(window, ngram, guesses)
+    settings.check()
+    check_count("max_new_tokens", max_new_tokens, 1)
+    if input_ids.dim() != 2 or len(input_ids) != 1 or not input_ids.shape[1]:
+        raise ValueError(f"lookahead_steps takes one row at a time, (1, n), and not {tuple(input_ids.shape)}.")
+    request = _plain_request(model, input_ids, max_new_tokens, settings)
+    room = why_no_room(model, input_ids.shape[1], request.longest, settings)
+    if (reason := about_the_model(model) or room) is not None:
+        raise ValueError(NO_STEPS.format(reason))
     refuse_unknown_ids(model, input_ids)
+    positions = positions_for(model, request.longest, settings)
+    try:
+        decoder = decoder_of(runner_for(model, positions), settings)
+    except SingleTokenOnly as error:
+        check_one_direction(model)
+        warn_at_callers_line(f"Plain decoding: {error}")
+        decoder = Decoder(SingleTokenRunner(model, positions, str(error)))
+    else:
+        if (reason := about_the_text(request)) is not None:
+            raise ValueError(NO_STEPS.format(reason))
     ends = model.generation_config.eos_token_id if eos_token_id is None else eos_token_id
     eos_ids = frozenset() if ends is None else frozenset([ends] if isinstance(ends, int) else ends)
     prompt = input_ids[0].tolist()
-    settings = Settings(window, ngram, guesses)
-    settings.check()
-    positions = positions_for(model, len(prompt), len(prompt) + max_new_tokens, settings)
-    runner = choose_runner(model, positions)
-    if runner.capabilities.tree_attention:
-        decoder = decoder_of(runner, settings)
-    else:
-        warnings.warn(f"Plain decoding: {runner.capabilities.single_token}", stacklevel=2)
-        decoder = Decoder(runner)
     return decoder.run(prompt, Limits(max_new_tokens, eos_ids), Sampler(prompt, sampling))
 
 
-def _warn_at_callers_line(message: str) -> None:
-    """Warn of the line from which all this was called, which may have gone through transformers' `generate`."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ON_THE_WAY:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
+def _plain_request(model: PreTrainedModel, input_ids: Tensor, max_new_tokens: int, settings: Settings) -> Request:
+    """A text without anything besides, as `generate` would prepare it."""
+    config = GenerationConfig(max_length=input_ids.shape[1] + max_new_tokens)
+    given = {}
+    if "position_ids" in inspect.signature(model.forward).parameters:
+        given["position_ids"] = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+    return Request(model, input_ids, [], [], config, settings, model_kwargs=given)
 
 
 def _prepared(config: GenerationConfig | None) -> TypeGuard[GenerationConfig]:

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 
-NOT_OF_THE_TEXT = ("past_key_values", "use_cache", "logits_to_keep", "return_dict", "is_first_iteration")
+from ladechat.model.runners.cache_argument import CACHE
+
+NOT_OF_THE_TEXT = (CACHE, "use_cache", "logits_to_keep", "return_dict", "is_first_iteration")
 """What it may return besides the text, its mask and its positions: how a pass is run, and not what it reads."""
 
 
-def prepares_as_usual(
-    model: PreTrainedModel, input_ids: Tensor, mask: Tensor, positions: Tensor | None, longest: int
-) -> bool:
+def prepares_as_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tensor | None, longest: int) -> bool:
     """Whether `prepare_inputs_for_generation` returns the usual inputs, and the model carries them on as usual.
 
     A model that has transformers' own preparation is not asked. Others are for three passes: the first, the second and
@@ -21,45 +21,37 @@ def prepares_as_usual(
 
     Args:
         model: any; it is not run.
-        input_ids: (B, n) int64.
-        mask: (B, n), 0 on padding.
-        positions: as `generate` passes them, (B, n) or (axes, B, n); None where the model takes none.
+        input_ids: (1, n) int64, without padding.
+        positions: as `generate` passes them, (1, n) or (axes, 1, n); None where the model takes none.
         longest: tokens of the longest text that may come; no pass reads its last one.
     """
     if _func(model.prepare_inputs_for_generation) is not GenerationMixin.prepare_inputs_for_generation:
         length, last = input_ids.shape[1], longest - 1
         for end in sorted({length, min(length + 1, last), last}):
-            if not _yields_the_usual(model, input_ids, mask, positions, end):
+            if not _yields_the_usual(model, input_ids, positions, end):
                 return False
     update = _func(model._update_model_kwargs_for_generation)
     return update is GenerationMixin._update_model_kwargs_for_generation
 
 
-def at_usual_positions(positions: Tensor, mask: Tensor) -> bool:
-    """Whether rows stand at positions from 0 on, on every axis.
+def at_usual_positions(positions: Tensor) -> bool:
+    """Whether a text stands at positions from 0 on, on every axis.
 
     Args:
-        positions: (B, n), (1, n) for all rows alike, or (axes, B, n).
-        mask: (B, n), 0 on padding.
+        positions: (1, n), or (axes, 1, n).
     """
-    usual, seen = mask.long().cumsum(-1) - 1, mask.bool()
-    if positions.dim() not in (2, 3) or positions.shape[-1] != mask.shape[-1]:
-        return False
-    axes = positions if positions.dim() == 3 else positions[None]
-    return all(bool((axis.expand_as(usual) == usual)[seen].all()) for axis in axes)
+    return positions.dim() in (2, 3) and bool((positions == torch.arange(positions.shape[-1]).to(positions)).all())
 
 
-def _yields_the_usual(
-    model: PreTrainedModel, input_ids: Tensor, mask: Tensor, positions: Tensor | None, end: int
-) -> bool:
+def _yields_the_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tensor | None, end: int) -> bool:
     """Whether `prepare_inputs_for_generation` returns the usual inputs for the pass that reads a text up to its token
-    `end`, padding included: all of it if that is the prompt, else its last token.
+    `end`: all of it if that is the prompt, else its last token.
     """
     new_tokens = end - input_ids.shape[1]
     text = torch.cat([input_ids, input_ids[:, -1:].expand(-1, new_tokens)], dim=1)
-    seen = torch.cat([mask, mask.new_ones((len(mask), new_tokens))], dim=1)
+    seen = torch.ones_like(text)
     cache = _cache_of(input_ids, end - 1 if new_tokens else 0)
-    inputs: dict[str, Any] = {"attention_mask": seen, "past_key_values": cache}
+    inputs: dict[str, Any] = {"attention_mask": seen, CACHE: cache}
     if positions is not None:
         steps = torch.arange(1, new_tokens + 1, device=positions.device)
         inputs["position_ids"] = torch.cat([positions, positions[..., -1:] + steps], dim=-1)
@@ -73,7 +65,7 @@ def _yields_the_usual(
     ids, positions_out = prepared.pop("input_ids", None), prepared.pop("position_ids", None)
     mask_out = prepared.pop("attention_mask", None)
     return (
-        prepared.get("past_key_values") is cache
+        prepared.get(CACHE) is cache
         and not [name for name, value in prepared.items() if value is not None and name not in NOT_OF_THE_TEXT]
         and _equal(ids, text[:, -count:])
         and _equal(mask_out, seen)

@@ -1,8 +1,12 @@
 """Requests to `generate` and to lookahead decoding, and what they have to have in common."""
 
 import random
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
 from transformers import PreTrainedModel, StoppingCriteria
 from transformers.generation.streamers import BaseStreamer
@@ -58,11 +62,31 @@ class Enough(StoppingCriteria):
         return torch.full((input_ids.shape[0],), self.asked >= 11)
 
 
+def handed_on(why: str) -> Any:
+    """Within it a request goes to transformers' own loop, for this reason, which one warning says."""
+    return pytest.warns(UserWarning, match=f"Decoded by transformers' own loop, without a gain: .*{why}")
+
+
+@contextmanager
+def fast() -> Iterator[None]:
+    """Within it nothing is handed on, nor warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
 def padded_batch(dice: random.Random, rows: int) -> dict[str, torch.Tensor]:
     lengths = [dice.randint(1, 20) for _ in range(rows)]
     longest = max(lengths)
     ids = [[PAD] * (longest - n) + [dice.randrange(3, VOCABULARY) for _ in range(n)] for n in lengths]
     mask = [[0] * (longest - n) + [1] * n for n in lengths]
+    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+
+
+def padded_row(length: int, to: int) -> dict[str, torch.Tensor]:
+    """A text of this length, padded on the left to another."""
+    text = [3 + (7 * i * i + 3 * i) % 88 for i in range(length)]
+    ids, mask = [[PAD] * (to - length) + text], [[0] * (to - length) + [1] * length]
     return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
 
 

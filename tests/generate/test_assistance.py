@@ -1,4 +1,4 @@
-"""Where `generate` is told to draft by itself: the same text, or a refusal."""
+"""Where `generate` is told to draft by itself: the text that it writes then."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch
 from transformers import LogitsProcessorList, StoppingCriteriaList
 
 from ladechat import lookahead_generate
-from tests.generate.requests import PAD, PROMPT, AfterTwins, generate, lookahead
+from tests.generate.requests import PAD, PROMPT, AfterTwins, generate, handed_on, lookahead
 from tests.generate.test_output import BanAtTheThird
 from tests.tiny import random_model
 
@@ -23,19 +23,29 @@ def test_a_greedy_text_is_the_same_with_assistance(option: dict[str, Any]) -> No
     assert torch.equal(result, expected)
 
 
+@pytest.mark.parametrize("door", [True, False])
 @pytest.mark.parametrize("name", ["prompt_lookup_num_tokens", "assistant_model"])
 @pytest.mark.parametrize(
     ("more", "why"),
     [
         ({"do_sample": True}, "draws other random numbers"),
         ({"stopping_criteria": StoppingCriteriaList([AfterTwins()])}, "asks stopping criteria once a pass"),
-        ({"logits_processor": LogitsProcessorList([BanAtTheThird()])}, "shows rejected drafts to processors"),
+        ({"logits_processor": BanAtTheThird}, "shows rejected drafts to processors"),
     ],
 )
-def test_where_assistance_would_change_the_text_it_is_refused(name: str, more: dict[str, Any], why: str) -> None:
-    option = {name: 3 if name == "prompt_lookup_num_tokens" else random_model(4)}
-    with pytest.raises(ValueError, match=f"With {name} generate {why}.*leave it out"):
-        lookahead(random_model(2), PROMPT, **REQUEST, **option, **more)
-    if name == "prompt_lookup_num_tokens":
-        with pytest.raises(ValueError, match=why):
-            generate(random_model(2), PROMPT, **REQUEST, **option, **more, custom_generate=lookahead_generate)
+def test_where_assistance_would_change_the_text_it_assists(
+    name: str, more: dict[str, Any], why: str, door: bool
+) -> None:
+    """What `generate` itself is given together with `custom_generate` is seen, too."""
+    request = {**REQUEST, name: 3 if name == "prompt_lookup_num_tokens" else random_model(4), **more}
+
+    def ask(with_what: Any, **also: Any) -> torch.Tensor:
+        torch.manual_seed(1)
+        fresh = {"logits_processor": LogitsProcessorList([BanAtTheThird()])} if "logits_processor" in more else {}
+        text: torch.Tensor = with_what(random_model(2), PROMPT, **{**request, **fresh}, **also)
+        return text
+
+    expected = ask(generate)
+    with handed_on(f"with {name} generate {why}"):
+        result = ask(generate, custom_generate=lookahead_generate) if door else ask(lookahead)
+    assert torch.equal(result, expected)

@@ -1,6 +1,5 @@
-"""Where a text depends on its cache, on other rows or on rounding: that of `generate`, or a refusal."""
+"""Where a text depends on its cache, on padding or on rounding, it is that of `generate`."""
 
-import warnings
 from copy import deepcopy
 from functools import cache
 from typing import Any
@@ -9,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
 
-from tests.generate.requests import PAD, generate, lookahead
-from tests.tiny import VOCABULARY, random_model
+from tests.generate.requests import PAD, fast, generate, handed_on, lookahead, padded_row
+from tests.tiny import random_model
 
 AT = 48
 DYNAMIC = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0}
@@ -23,7 +22,6 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "phi3": {"model_type": "phi3", "original_max_position_embeddings": AT, "rope_parameters": LONG},
 }
-TEXT = [3 + (7 * i * i + 3 * i) % (VOCABULARY - 3) for i in range(90)]
 
 
 def fresh(name: str, seed: int = 30) -> PreTrainedModel:
@@ -38,52 +36,44 @@ def unread(name: str, seed: int) -> PreTrainedModel:
     return model
 
 
-def batch_of(*lengths: int) -> dict[str, torch.Tensor]:
-    """Rows of these lengths."""
-    longest = max(lengths)
-    ids = [[PAD] * (longest - length) + TEXT[row : row + length] for row, length in enumerate(lengths)]
-    mask = [[0] * (longest - length) + [1] * length for length in lengths]
-    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
-
-
 @pytest.mark.filterwarnings("ignore:Decoded by transformers' own loop")
 @pytest.mark.parametrize("name", MODELS)
 def test_without_a_cache_a_text_is_that_of_generate_without_a_cache(name: str) -> None:
-    request = {**batch_of(40), "max_new_tokens": 30, "use_cache": False, "eos_token_id": []}
+    request = {**padded_row(40, 40), "max_new_tokens": 30, "use_cache": False, "eos_token_id": []}
     assert torch.equal(lookahead(fresh(name), **request), generate(fresh(name), **request))
 
 
 def test_that_a_cache_is_not_used_is_said() -> None:
     with pytest.warns(UserWarning, match="use_cache=False has each pass read the whole text"):
-        lookahead(random_model(1), **batch_of(8), max_new_tokens=3, use_cache=False)
+        lookahead(random_model(1), **padded_row(8, 8), max_new_tokens=3, use_cache=False)
 
 
-@pytest.mark.parametrize("lengths", [(40,), (40, 12), (AT,)])
+@pytest.mark.parametrize("length", [40, AT])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_text_whose_last_token_alone_is_beyond_the_boundary_keeps_its_gain(
-    name: str, lengths: tuple[int, ...]
-) -> None:
-    new_tokens = AT + 1 - max(lengths)
-    request = {**batch_of(*lengths), "max_new_tokens": new_tokens, "eos_token_id": [], "pad_token_id": PAD}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+def test_a_text_whose_last_token_alone_is_beyond_the_boundary_keeps_its_gain(name: str, length: int) -> None:
+    row = padded_row(length, length)
+    request = {**row, "max_new_tokens": AT + 1 - length, "eos_token_id": [], "pad_token_id": PAD}
+    with fast():
         text = lookahead(fresh(name), **request)
     assert torch.equal(text, generate(fresh(name), **request))
 
 
 @pytest.mark.filterwarnings("ignore:Decoded by transformers' own loop")
-@pytest.mark.parametrize("lengths", [(40,), (44, 12), (60, 20), (44, 44), (70, 70)])
+@pytest.mark.parametrize(("length", "padded_to"), [(40, 40), (12, 44), (20, 60), (44, 44), (70, 70)])
 @pytest.mark.parametrize("name", ["dynamic", "longrope"])
-def test_rows_beyond_the_boundary_of_their_angles_are_those_of_generate(name: str, lengths: tuple[int, ...]) -> None:
+def test_texts_beyond_the_boundary_of_their_angles_are_those_of_generate(
+    name: str, length: int, padded_to: int
+) -> None:
     for seed in (30, 31, 32):
-        request = {**batch_of(*lengths), "max_new_tokens": 16, "eos_token_id": [], "pad_token_id": PAD}
+        row = padded_row(length, padded_to)
+        request = {**row, "max_new_tokens": 16, "eos_token_id": [], "pad_token_id": PAD}
         assert torch.equal(lookahead(fresh(name, seed), **request), generate(fresh(name, seed), **request)), seed
 
 
 def test_angles_that_an_earlier_text_left_are_those_that_generate_goes_on_with() -> None:
     ours, theirs = fresh("dynamic"), fresh("dynamic")
     for length in (80, 60, 20, 50):
-        request = {**batch_of(length), "max_new_tokens": 12, "eos_token_id": []}
+        request = {**padded_row(length, length), "max_new_tokens": 12, "eos_token_id": []}
         expected = generate(theirs, **request)
         if length > AT:
             with pytest.warns(UserWarning, match="rotary angles change with every token beyond 48"):
@@ -92,17 +82,17 @@ def test_angles_that_an_earlier_text_left_are_those_that_generate_goes_on_with()
             assert torch.equal(lookahead(ours, **request), expected), length
 
 
-def test_a_text_that_generate_would_forget_at_the_boundary_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="outgrows 48 tokens, generate forgets it if it has a cache; give use_cache=Fa"
-    ):
-        lookahead(fresh("phi3"), **batch_of(40), max_new_tokens=30)
-    for lengths, new_tokens in (((40,), AT + 2 - 40), ((AT,), 20), ((44, 12), 20)):
-        with pytest.raises(ValueError, match="outgrows 48 tokens"):
-            lookahead(fresh("phi3"), **batch_of(*lengths), max_new_tokens=new_tokens)
-    for lengths in ((20,), (60,), (70, 60)):
-        request = {**batch_of(*lengths), "max_new_tokens": 20, "eos_token_id": [], "pad_token_id": PAD}
-        assert torch.equal(lookahead(fresh("phi3"), **request), generate(fresh("phi3"), **request)), lengths
+def test_a_text_that_generate_forgets_at_the_boundary_is_forgotten() -> None:
+    for length, new_tokens in ((40, AT + 2 - 40), (AT, 4)):
+        request = {**padded_row(length, length), "max_new_tokens": new_tokens, "eos_token_id": []}
+        with handed_on("outgrows 48 tokens, generate forgets it"):
+            result = lookahead(fresh("phi3"), **request)
+        assert torch.equal(result, generate(fresh("phi3"), **request)), length
+    for length in (20, 60):
+        request = {**padded_row(length, length), "max_new_tokens": 12, "eos_token_id": []}
+        with fast():
+            result = lookahead(fresh("phi3"), **request)
+        assert torch.equal(result, generate(fresh("phi3"), **request)), length
 
 
 def test_what_float64_tells_apart_and_float32_does_not_is_a_tie() -> None:
@@ -111,13 +101,13 @@ def test_what_float64_tells_apart_and_float32_does_not_is_a_tie() -> None:
     with torch.no_grad():  # each even token has a twin that is larger by less than float32 sees
         head = model.lm_head.weight
         head[1::2] = head[:-1:2] * (1 + 1e-12)
-    request = {**batch_of(8), "max_new_tokens": 30, "eos_token_id": []}
+    request = {**padded_row(8, 8), "max_new_tokens": 30, "eos_token_id": []}
     assert torch.equal(lookahead(model, **request), generate(model, **request))
 
 
 def test_a_quantised_cache_is_left_to_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here it is a cache of another kind: the package that quantises is not needed to see who is asked."""
     monkeypatch.setattr("transformers.generation.utils.QuantizedCache", lambda backend, config: DynamicCache())
-    model, request = random_model(1), {**batch_of(8), "max_new_tokens": 12, "cache_implementation": "quantized"}
+    model, request = random_model(1), {**padded_row(8, 8), "max_new_tokens": 12, "cache_implementation": "quantized"}
     with pytest.warns(UserWarning, match="a quantised KV cache"):
         assert torch.equal(lookahead(model, **request), generate(model, **request))

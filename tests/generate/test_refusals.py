@@ -1,48 +1,115 @@
-"""What lookahead decoding cannot do is refused in a sentence, and nothing that it was given is dropped."""
+"""What lookahead decoding cannot do is done by transformers' own loop; what has no text is refused in a sentence."""
 
 from typing import Any
 
 import pytest
 import torch
-from transformers import (
-    MaxLengthCriteria,
-    PreTrainedModel,
-    StoppingCriteriaList,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import MaxLengthCriteria, PreTrainedModel, StoppingCriteriaList, T5Config, T5ForConditionalGeneration
 from transformers.cache_utils import DynamicCache
 
 from ladechat import lookahead_generate, lookahead_steps
-from tests.generate.requests import PAD, PROMPT, Collected, generate, lookahead
+from ladechat.model.runners.cache_argument import CACHE
+from tests.generate.requests import PAD, PROMPT, Collected, fast, generate, handed_on, lookahead
 from tests.tiny import VOCABULARY, random_model
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"ngram": 1}, "N must be at least 2"),
-        ({"window": -1}, "W must be at least 0"),
-        ({"max_new_tokens": 600}, "512 positions"),
-        ({"ngram": 600}, "N 600 look 602 positions ahead"),
-        ({"window": 10_000}, "lower window or ngram"),
+        ({"ngram": 1}, "ngram must be at least 2"),
+        ({"window": -1}, "window must be at least 0"),
         ({"penalty_alpha": 0.6, "top_k": 4}, "contrastive search"),
         ({"dola_layers": "low"}, "dola generation"),
         ({"num_beams": 2, "force_words_ids": [[[7]]]}, "constrained beam search"),
         ({"num_beams": 4, "num_beam_groups": 2, "diversity_penalty": 1.0}, "group beam search"),
-        ({"num_beams": 2, "attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1, 1, 0]])}, "padding_side = 'left'"),
-        ({"past_key_values": DynamicCache()}, "leave past_key_values out"),
-        ({"attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1, 1, 0]])}, "padding_side = 'left'"),
-        ({"attention_mask": torch.zeros((1, 8), dtype=torch.long)}, "padding from end to end"),
-        ({"output_attentions": True, "return_dict_in_generate": True}, "output_attentions is not supported"),
+        ({"num_beams": 2, "streamer": Collected()}, "cannot follow beam search"),
         ({"stop_strings": ["a"]}, "need the tokenizer"),
-        ({"num_return_sequences": 2, "do_sample": True, "streamer": Collected()}, "takes one row"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_said_in_a_sentence(arguments: dict[str, Any], sentence: str) -> None:
+def test_what_has_no_text_is_refused_in_a_sentence(arguments: dict[str, Any], sentence: str) -> None:
     request = {"max_new_tokens": 4, "pad_token_id": PAD, **arguments}
     with pytest.raises(ValueError, match=sentence):
         lookahead(random_model(1), PROMPT, **request)
+    with pytest.raises(ValueError, match=sentence):
+        generate(random_model(1), PROMPT, **request, custom_generate=lookahead_generate)
+
+
+def begun_cache(model: PreTrainedModel) -> DynamicCache:
+    cache = DynamicCache(config=model.config)
+    model(PROMPT[:, :4], **{CACHE: cache}, use_cache=True)
+    return cache
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1, 1, 0]])}, "the attention mask has zeros"),
+        ({"attention_mask": torch.tensor([[1, 1, 0, 1, 1, 1, 1, 1]])}, "the attention mask has zeros"),
+        ({"attention_mask": torch.tensor([[0, 0, 1, 1, 1, 1, 1, 1]])}, "the attention mask has zeros"),
+        ({"attention_mask": torch.zeros((1, 8), dtype=torch.long)}, "the attention mask has zeros"),
+        ({"output_attentions": True, "return_dict_in_generate": True}, "output_attentions"),
+        ({"output_hidden_states": True, "return_dict_in_generate": True}, "output_hidden_states"),
+        ({"position_ids": torch.arange(8)[None] * 2}, "positions are not counted from 0 on"),
+        ({CACHE: DynamicCache}, f"{CACHE} is given"),
+        ({CACHE: begun_cache}, f"{CACHE} is given"),
+        ({"inputs_embeds": torch.ones((1, 8, 32))}, "given inputs_embeds besides the text"),
+        ({"ngram": 40}, "window 5 and ngram 40 look 42 positions ahead"),
+        ({"window": 10_000}, "the model's 32 positions are fewer"),
+        ({"max_new_tokens": 30}, "may come to 38, but the model has 32 positions"),
+        ({"num_beams": 2}, "beam search"),
+        ({"use_cache": False}, "use_cache=False"),
+    ],
+)
+@pytest.mark.parametrize("door", [True, False])
+def test_what_is_no_lookahead_decoding_is_handed_on_with_one_warning(
+    arguments: dict[str, Any], why: str, door: bool
+) -> None:
+    model = random_model(1, max_position_embeddings=32)
+
+    def request() -> dict[str, Any]:
+        made = {name: value(model) if value is begun_cache else value for name, value in arguments.items()}
+        made = {name: value() if value is DynamicCache else value for name, value in made.items()}
+        return {"max_new_tokens": 4, "pad_token_id": PAD, "eos_token_id": 7, **made}
+
+    plain = {name: value for name, value in request().items() if name not in ("window", "ngram")}
+    expected = generate(model, PROMPT, **plain)
+    with handed_on(why) as said:
+        if door:
+            result = generate(model, PROMPT, **request(), custom_generate=lookahead_generate)
+        else:
+            result = lookahead(model, PROMPT, **request())
+    assert len(said) == 1
+    texts = [one if isinstance(one, torch.Tensor) else one.sequences for one in (result, expected)]
+    assert torch.equal(*texts)
+    for name in ("attentions", "hidden_states"):
+        if f"output_{name}" in arguments:
+            assert len(getattr(result, name)) == len(getattr(expected, name)) > 1
+
+
+def test_the_embeddings_of_a_prompt_may_stand_alone() -> None:
+    model = random_model(1)
+    request = {"inputs_embeds": model.get_input_embeddings()(PROMPT), "max_new_tokens": 5, "pad_token_id": PAD}
+    with handed_on("inputs_embeds"):
+        result = lookahead_generate(model, **request)
+    assert isinstance(result, torch.Tensor) and torch.equal(result, generate(model, **request))
+
+
+def test_an_encoder_decoder_model_is_handed_on() -> None:
+    config = T5Config(vocab_size=32, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, pad_token_id=0)
+    config.decoder_start_token_id = 0
+    model = T5ForConditionalGeneration(config).eval()
+    with handed_on("T5ForConditionalGeneration is an encoder-decoder model"):
+        result = lookahead(model, PROMPT % 32, max_new_tokens=3)
+    assert torch.equal(result, generate(model, PROMPT % 32, max_new_tokens=3))
+
+
+def test_a_model_in_training_is_handed_on_with_the_random_numbers_that_it_would_have() -> None:
+    model: Any = random_model.__wrapped__(3, attention_dropout=0.3).train()
+    torch.manual_seed(2)
+    expected = generate(model, PROMPT, max_new_tokens=12)
+    torch.manual_seed(2)
+    with handed_on("training mode"):
+        assert torch.equal(lookahead(model, PROMPT, max_new_tokens=12), expected)
 
 
 @pytest.mark.parametrize("unknown", [VOCABULARY, -1])
@@ -54,16 +121,6 @@ def test_a_token_id_without_an_embedding_is_named(unknown: int) -> None:
         lookahead(model, prompt, max_new_tokens=4, pad_token_id=PAD)
     with pytest.raises(ValueError, match=f"input_ids has {unknown}, "):
         lookahead_steps(model, prompt, max_new_tokens=4)
-
-
-def test_padding_may_have_an_id_without_an_embedding() -> None:
-    padded = torch.cat([torch.full((1, 2), VOCABULARY), PROMPT], dim=1)
-    mask = (padded != VOCABULARY).long()
-    model = random_model(1)
-    plain = lookahead(model, PROMPT, max_new_tokens=4, pad_token_id=PAD)
-    found = lookahead_generate(model, padded, attention_mask=mask, max_new_tokens=4, pad_token_id=PAD)
-    assert isinstance(plain, torch.Tensor) and isinstance(found, torch.Tensor)
-    assert found[0, -4:].tolist() == plain[0, -4:].tolist()
 
 
 def prepared_config(model: PreTrainedModel) -> Any:
@@ -80,44 +137,21 @@ def prepared_config(model: PreTrainedModel) -> Any:
 
 def test_what_else_a_model_might_be_given_is_not_dropped() -> None:
     model, request = random_model(1), {"max_new_tokens": 12, "pad_token_id": PAD}
-    other, usual = torch.arange(8)[None] * 2, torch.arange(8)[None]
-    with pytest.warns(UserWarning, match="positions are not counted from 0 on"):
-        result = lookahead(model, PROMPT, position_ids=other, **request)
-    assert torch.equal(result, generate(model, PROMPT, position_ids=other, **request))
-    assert torch.equal(lookahead(model, PROMPT, position_ids=usual, **request), generate(model, PROMPT, **request))
+    with fast():
+        result = lookahead(model, PROMPT, position_ids=torch.arange(8)[None], **request)
+    assert torch.equal(result, generate(model, PROMPT, **request))
     criteria = StoppingCriteriaList([MaxLengthCriteria(12)])
-    with pytest.warns(UserWarning, match="the model is given pixel_values besides the text"):
-        lookahead_generate(
-            model, PROMPT, None, criteria, prepared_config(model), pixel_values=PROMPT, use_cache=True
-        )  # fmt: skip
-
-
-def test_a_streamer_cannot_follow_beams() -> None:
-    with pytest.raises(ValueError, match="cannot follow beam search"):
-        lookahead(random_model(1), PROMPT, num_beams=2, streamer=Collected(), max_new_tokens=3, pad_token_id=PAD)
+    with handed_on("the model is given pixel_values besides the text"):
+        lookahead_generate(model, PROMPT, None, criteria, prepared_config(model), pixel_values=PROMPT, use_cache=True)
 
 
 @pytest.mark.parametrize("name", ["window", "ngram", "guesses"])
 @pytest.mark.parametrize("value", [4.0, "4", None, True, torch.tensor(4)])
 def test_numbers_that_are_no_integers_are_named(name: str, value: Any) -> None:
-    sentence = rf"^{name[0].upper()} must be an integer, not "
+    sentence = f"^{name} must be an integer, not "
     with pytest.raises(ValueError, match=sentence):
         lookahead(random_model(1), PROMPT, max_new_tokens=3, **{name: value})
     with pytest.raises(ValueError, match=sentence):
         generate(random_model(1), PROMPT, max_new_tokens=3, custom_generate=lookahead_generate, **{name: value})
     with pytest.raises(ValueError, match=sentence):
         lookahead_steps(random_model(1), PROMPT, max_new_tokens=3, **{name: value})
-
-
-def test_a_cache_from_elsewhere_is_refused() -> None:
-    model = random_model(1)
-    cache = DynamicCache(config=model.config)
-    model(PROMPT[:, :4], past_key_values=cache, use_cache=True)
-    with pytest.raises(ValueError, match="past_key_values"):
-        lookahead(model, PROMPT, past_key_values=cache, max_new_tokens=3)
-
-
-def test_an_encoder_decoder_model_is_refused() -> None:
-    config = T5Config(vocab_size=32, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, pad_token_id=0)
-    with pytest.raises(ValueError, match="encoder-decoder"):
-        lookahead(T5ForConditionalGeneration(config).eval(), PROMPT % 32, max_new_tokens=3)

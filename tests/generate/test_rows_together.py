@@ -1,10 +1,9 @@
-"""Rows whose processors or criteria may look at all of them are decoded together, as `generate` does it."""
+"""Several rows are decoded together, as `generate` does it: that takes fewer passes than one after another."""
 
 import random
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,21 +11,24 @@ import torch
 from transformers import LogitsProcessor, LogitsProcessorList, MaxLengthCriteria, StoppingCriteria, StoppingCriteriaList
 
 from ladechat import lookahead_generate
-from tests.generate.requests import PAD, PROMPT, SCORES, assert_same, generate, lookahead, padded_batch
+from tests.generate.requests import (
+    PAD,
+    PROMPT,
+    SCORES,
+    AfterTwins,
+    assert_same,
+    generate,
+    handed_on,
+    lookahead,
+    padded_batch,
+)
 from tests.tiny import random_model
 
 BATCH = {**padded_batch(random.Random(1), 3), "max_new_tokens": 14, "pad_token_id": PAD, "eos_token_id": 96}
-OWN_LOOP = "transformers' own loop"
 
 
-class BanByRow(LogitsProcessor):
-    """Forbids another token in each row: one that knows rows."""
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        rows = torch.arange(len(scores))
-        scores = scores.clone()
-        scores[rows, (scores.argmax(1) * (rows % 2 == 0)).long()] = -torch.inf
-        return scores
+def through_the_door(model: Any, **request: Any) -> Any:
+    return generate(model, **request, custom_generate=lookahead_generate)
 
 
 class UnlikeTheOthers(LogitsProcessor):
@@ -48,32 +50,58 @@ class CountsUnderALock(LogitsProcessor):
             return scores.scatter(1, scores.argmax(1, keepdim=True), -torch.inf) if self.calls % 3 == 0 else scores
 
 
-class OneAnswerForEachOfThree(StoppingCriteria):
-    """Ends the rows one by one, and answers for three in any case."""
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
-        return torch.tensor([input_ids.shape[1] % 20 > 10 + row for row in range(3)])
-
-
-@pytest.mark.parametrize("processor", [BanByRow, UnlikeTheOthers, CountsUnderALock])
-def test_processors_that_know_rows_or_share_a_state_see_all_of_them(processor: Callable[[], LogitsProcessor]) -> None:
+@pytest.mark.parametrize("ask", [lookahead, through_the_door])
+def test_rows_are_those_of_generate_draws_processors_and_criteria_included(ask: Any) -> None:
     model = random_model(4)
-    expected = generate(model, **BATCH, **SCORES, logits_processor=LogitsProcessorList([processor()]))
-    for ask in (lookahead, through_generate):
-        with pytest.warns(UserWarning, match=f"{OWN_LOOP}.*{processor.__name__} may look at all rows"):
-            result = ask(model, **BATCH, **SCORES, logits_processor=LogitsProcessorList([processor()]))
-        assert_same(result, expected)
+
+    def request() -> dict[str, Any]:
+        torch.manual_seed(3)
+        own: dict[str, Any] = {"logits_processor": LogitsProcessorList([UnlikeTheOthers(), CountsUnderALock()])}
+        own["stopping_criteria"] = StoppingCriteriaList([AfterTwins()])
+        return {**BATCH, **SCORES, **own, "do_sample": True}
+
+    expected = generate(model, **request())
+    with handed_on("several rows take fewer passes together"):
+        assert_same(ask(model, **request()), expected)
 
 
-def through_generate(model: Any, **request: Any) -> Any:
-    return generate(model, **request, custom_generate=lookahead_generate)
+class Passes:
+    """Counts the passes of a model while it is entered."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.count = model, 0
+
+    def __enter__(self) -> "Passes":
+        own = type(self.model).forward
+
+        def counting(*arguments: Any, **given: Any) -> Any:
+            self.count += 1
+            return own(self.model, *arguments, **given)
+
+        self.model.forward = counting
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self.model.forward
 
 
-def test_a_criterion_that_answers_for_all_rows_is_asked_about_all_of_them() -> None:
-    model, criteria = random_model(4), StoppingCriteriaList([OneAnswerForEachOfThree()])
-    expected = generate(model, **BATCH, stopping_criteria=criteria)
-    with pytest.warns(UserWarning, match=OWN_LOOP):
-        assert torch.equal(lookahead(model, **BATCH, stopping_criteria=criteria), expected)
+def test_a_list_of_prompts_takes_no_more_passes_than_plainly() -> None:
+    model, counts = random_model(4), list[int]()
+    for ask in (generate, through_the_door):
+        with Passes(model) as passes, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ask(model, **BATCH)
+        counts.append(passes.count)
+    assert counts[1] == counts[0] > 1
+
+
+def test_several_answers_to_one_prompt_are_rows() -> None:
+    request = {"max_new_tokens": 10, "do_sample": True, "num_return_sequences": 3, "pad_token_id": PAD}
+    torch.manual_seed(5)
+    expected = generate(random_model(4), PROMPT, **request)
+    torch.manual_seed(5)
+    with handed_on("several rows"):
+        assert torch.equal(lookahead(random_model(4), PROMPT, **request), expected)
 
 
 class StopFlag(StoppingCriteria):
@@ -102,34 +130,6 @@ def test_a_stop_flag_that_another_thread_raises_is_seen(rows: int) -> None:
         warnings.simplefilter("ignore")
         result = lookahead(random_model(4), PROMPT.repeat(rows, 1), **request)
     assert flag.raised.is_set() and result.shape[1] < PROMPT.shape[1] + 480
-
-
-def test_transformers_own_classes_keep_rows_fast() -> None:
-    request = {
-        **BATCH,
-        "repetition_penalty": 1.3,
-        "no_repeat_ngram_size": 3,
-        "min_new_tokens": 5,
-        "bad_words_ids": [[11]],
-    }
-    model = random_model(4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert torch.equal(lookahead(model, **request), generate(model, **request))
-
-
-def test_what_concerns_all_rows_in_transformers_itself_is_done_as_generate_does_it() -> None:
-    model = random_model(4)
-    options: list[dict[str, Any]] = [
-        {"prefix_allowed_tokens_fn": lambda row, ids: [10 + row, 20 + int(ids[-1]) % 7]},
-        {"encoder_repetition_penalty": 1.2},
-        {"guidance_scale": 1.5},
-        {"max_time": 1e6},
-    ]
-    for option in options:
-        with pytest.warns(UserWarning, match="may look at all rows"):
-            result = lookahead(model, **BATCH, **option)
-        assert torch.equal(result, generate(model, **BATCH, **option)), option
 
 
 def test_a_length_criterion_of_ones_own_counts_in_place_of_max_length() -> None:

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from ladechat import lookahead_generate
-from tests.generate.requests import PROMPT, Collected, generate, lookahead
+from tests.generate.requests import PROMPT, Collected, fast, generate, handed_on, lookahead
 from tests.tiny import DEMO, demo_model, demo_prompt, random_model
 
 
@@ -74,12 +74,38 @@ def test_stop_strings_of_a_generation_config_count_too() -> None:
         assert torch.equal(lookahead(model, prompt, max_new_tokens=30, tokenizer=tokenizer), expected)
 
 
-def test_transformers_still_drops_streamer_and_tokenizer_at_its_door() -> None:
-    """Where this fails, transformers passes them on: the way round in docs/in-your-own-code.md can go."""
-    model = random_model(1)
-    streamer = Collected()
-    generate(model, PROMPT, max_new_tokens=5, streamer=streamer, custom_generate=lookahead_generate)
-    assert streamer.given == PROMPT.tolist() and not streamer.ended
-    _, tokenizer, _ = text_model()
-    with pytest.raises(ValueError, match="generate does not hand it on"):
-        generate(model, PROMPT, stop_strings=["a"], tokenizer=tokenizer, custom_generate=lookahead_generate)
+def test_a_streamer_and_a_tokenizer_that_generate_was_given_are_seen() -> None:
+    """transformers drops both on the way to a `custom_generate`: who waits for a streamer's end would wait for ever."""
+    model, tokenizer, prompt = text_model()
+    request: dict[str, Any] = {"max_new_tokens": 24, "stop_strings": ["pool"], "tokenizer": tokenizer}
+    expected, ours = Collected(), Collected()
+    text = generate(model, prompt, **request, streamer=expected)
+    assert text.shape[1] < prompt.shape[1] + 24
+    with fast():
+        result = generate(model, prompt, **request, streamer=ours, custom_generate=lookahead_generate)
+    assert torch.equal(result, text)
+    assert ours.given == expected.given and ours.ended
+
+
+@pytest.mark.parametrize("door", [True, False])
+def test_a_text_that_is_handed_on_is_streamed_too(door: bool) -> None:
+    model, ours, expected = random_model(1), Collected(), Collected()
+    request = {"max_new_tokens": 8, "use_cache": False}
+    generate(model, PROMPT, **request, streamer=expected)
+    with handed_on("use_cache=False"):
+        if door:
+            generate(model, PROMPT, **request, streamer=ours, custom_generate=lookahead_generate)
+        else:
+            lookahead(model, PROMPT, **request, streamer=ours)
+    assert ours.given == expected.given and ours.ended
+
+
+def test_one_of_two_streamers_would_wait_for_ever() -> None:
+    loop = partial(lookahead_generate, streamer=Collected())
+    with pytest.raises(ValueError, match="Two streamers are given"):
+        generate(random_model(1), PROMPT, max_new_tokens=3, streamer=Collected(), custom_generate=loop)
+
+
+def test_a_tokenizer_that_nobody_gave_is_asked_for() -> None:
+    with pytest.raises(ValueError, match="need the tokenizer"):
+        generate(random_model(1), PROMPT, stop_strings=["a"], custom_generate=lookahead_generate)

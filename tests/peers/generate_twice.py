@@ -1,18 +1,21 @@
-"""A pytest plugin: every call of `generate` is made twice, plainly and by lookahead decoding, and the two are compared.
+"""A pytest plugin: every call of `generate` is made twice, the second time through the door, and compared.
 
 ``make test-peers DIR=folder`` runs the tests of a folder with it. The tests get what transformers itself returned, so
-they pass or fail as they would; at the end stands what came of the second calls. The run fails if one of them differed
-or crashed. The folder's tests are somebody else's, as those of transformers; nothing of them is kept here.
+they pass or fail as they would. Where there are several rows, the first of them is compared alone, too. At the end
+stands what came of the second calls. The run fails if one of them differed or crashed. The folder's tests are somebody
+else's, as those of transformers; nothing of them is kept here.
 """
 
 import copy
 import json
+import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from unittest.mock import patch
@@ -23,17 +26,22 @@ from transformers import GenerationMixin
 
 from ladechat import lookahead_generate
 
-Outcome = Literal["equal", "own loop", "other draws", "refused", "different", "crashed", "not compared"]
+Outcome = Literal["equal", "own loop", "refused", "different", "crashed", "not compared"]
 MEANINGS: dict[Outcome, str] = {
     "equal": "by lookahead decoding: the same sequences, scores and random numbers",
     "own loop": "handed on to the model's own loop, with a warning: the same",
-    "other draws": "sampled batches: rows draw one after another, as documented",
     "refused": "a ValueError with a sentence",
     "different": "another text, other scores or other random numbers",
     "crashed": "another exception",
     "not compared": "transformers itself raised",
 }
 WRONG = ("different", "crashed")
+OWN_LOOP = "transformers' own loop"
+NEEDED = (
+    "transformers' tests need the rest of their checkout, at the version that is installed, and two packages: "
+    f"{sys.executable} -m pip install parameterized datasets"
+)
+NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 CLOSE = {"atol": 1e-3, "rtol": 1e-3}
 
 
@@ -51,6 +59,7 @@ class Twice:
 
     summary: Path | None = None
     calls: list[Call] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
     test: str = ""
     _inside: bool = False
 
@@ -82,36 +91,53 @@ class Twice:
             raise
         after = torch.get_rng_state()
         torch.set_rng_state(before)
-        self._note(*self._second(model, *kept, expected, after))
+        alone = copied(kept) if len(sequences_of(expected)) > 1 else None
+        self._note(*self._second(partial(plainly, model), *kept, expected, after))
+        if alone is not None:
+            self._first_row(partial(plainly, model), *alone)
         torch.set_rng_state(after)
         return expected
 
     def _second(
-        self, model: Any, arguments: tuple[Any, ...], options: dict[str, Any], expected: Any, after: torch.Tensor
+        self, generate: Any, arguments: tuple[Any, ...], options: dict[str, Any], expected: Any, after: torch.Tensor
     ) -> tuple[Outcome, object]:
-        ids, *others = arguments or (options.pop("inputs", None),)
-        ids = options.pop("input_ids", None) if ids is None else ids
-        if ids is None or others:
-            return "refused", "no input_ids as first argument"
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             try:
-                result = lookahead_generate(model, ids, **options)
+                result = generate(*arguments, **options, custom_generate=lookahead_generate)
             except ValueError as error:
                 return "refused", error
             except Exception as error:
                 return "crashed", error
-        if any("transformers' own loop" in str(one.message) for one in said):
-            good: Outcome = "own loop"
-        else:
-            good = "equal"
-            config = options.get("generation_config") or model.generation_config
-            if len(sequences_of(expected)) > 1 and options.get("do_sample", config.do_sample):
-                return "other draws", ""
+        reasons = [one for one in (str(warning.message) for warning in said) if OWN_LOOP in one]
         difference = first_difference(result, expected)
         if difference is None and not torch.equal(torch.get_rng_state(), after):
             difference = "the random numbers after it"
-        return ("different", difference) if difference else (good, "")
+        if difference:
+            return "different", difference
+        return ("own loop", reasons[0].partition(": ")[2]) if reasons else ("equal", "")
+
+    def _first_row(self, generate: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """Rows go to the model's own loop; so the first of them is compared alone, too, all of it seen."""
+        rows = next((len(one) for one in (*arguments, *options.values()) if isinstance(one, torch.Tensor)), 1)
+        if rows == 1:
+            return
+        alone = [
+            (
+                tuple(first_of(one, rows) for one in copied(arguments)),
+                {name: first_of(one, rows) for name, one in copied(options).items() if name != "attention_mask"},
+            )
+            for _ in range(2)
+        ]
+        before = torch.get_rng_state()
+        try:
+            expected = generate(*alone[0][0], **alone[0][1])
+        except Exception:  # what is asked of several rows need not be possible with one
+            return
+        after = torch.get_rng_state()
+        torch.set_rng_state(before)
+        outcome, detail = self._second(generate, *alone[1], expected, after)
+        self._note(outcome, detail)
 
     def _note(self, outcome: Outcome, detail: object) -> None:
         in_a_line = " ".join(f"{type(detail).__name__}: {detail}".split()) if isinstance(detail, Exception) else detail
@@ -122,6 +148,9 @@ class Twice:
         self.test = item.nodeid
         with self.patched():
             return (yield)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self.missing |= {name.partition(".")[0] for name in NO_MODULE.findall(str(report.longrepr or ""))}
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if any(call.outcome in WRONG for call in self.calls):
@@ -137,9 +166,13 @@ class Twice:
         for call in self.calls:
             if call.outcome in WRONG:
                 terminalreporter.write_line(f"{call.outcome}: {call.test}: {call.detail}")
-        reasons = Counter(call.detail for call in self.calls if call.outcome == "refused")
-        for reason, count in reasons.most_common(20):
-            terminalreporter.write_line(f"refused {count:,} times: {reason}")
+        for outcome in ("own loop", "refused"):
+            reasons = Counter(call.detail for call in self.calls if call.outcome == outcome)
+            for reason, count in reasons.most_common(20):
+                terminalreporter.write_line(f"{outcome}, {count:,} times: {reason}")
+        if self.missing:
+            names = " ".join(sorted(self.missing))
+            terminalreporter.write_line(f"Not all ran: what they import is not here: {names}. {NEEDED}")
 
 
 def copied(value: Any) -> Any:
@@ -154,6 +187,11 @@ def copied(value: Any) -> Any:
         return copy.deepcopy(value)
     except Exception:  # of a lock, a thread, a generator
         return value
+
+
+def first_of(value: Any, rows: int) -> Any:
+    """The first row of a tensor that has so many; anything else as it is."""
+    return value[:1] if isinstance(value, torch.Tensor) and len(value.shape) and len(value) == rows else value
 
 
 def sequences_of(result: Any) -> torch.Tensor:

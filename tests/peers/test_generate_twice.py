@@ -57,6 +57,11 @@ def test_rows():
 def test_attentions():
     MODEL.generate(IDS, max_new_tokens=4, output_attentions=True, return_dict_in_generate=True)
 
+def test_a_token_that_only_this_model_knows():
+    model = LlamaForCausalLM(MODEL.config).eval()
+    model.model.embed_tokens.forward = lambda ids: torch.zeros(*ids.shape, 16)
+    model.generate(-IDS // 3, max_new_tokens=4)
+
 def test_nonsense():
     with pytest.raises(ValueError):
         MODEL.generate(IDS, max_new_tokens=4, no_such_option=1)
@@ -84,8 +89,10 @@ def test_each_call_is_made_twice_and_compared(tmp_path: Path, capsys: pytest.Cap
     status, counts, _ = run_them(tmp_path)
     printed = capsys.readouterr().out
     assert status == 0, printed
-    assert counts == {"equal": 5, "other draws": 1, "own loop": 1, "refused": 1, "not compared": 1}
-    assert "refused 1 times: ValueError: output_attentions is not supported" in printed
+    assert counts == {"equal": 7, "own loop": 3, "refused": 1, "not compared": 1}
+    assert "own loop, 2 times: several rows" in printed
+    assert "own loop, 1 times: output_attentions" in printed
+    assert "refused, 1 times: ValueError: input_ids has -1" in printed
 
 
 @pytest.mark.full
@@ -93,16 +100,17 @@ def test_what_differs_or_crashes_fails_the_run_and_is_told(tmp_path: Path, capsy
     honest: Any = lookahead_generate
 
     def wrong(model: Any, ids: torch.Tensor, **options: Any) -> Any:
-        if options.get("do_sample") and len(ids) == 1:
+        config = options["generation_config"]
+        if config.do_sample and len(ids) == 1:
             torch.rand(1)
-        if "output_attentions" in options:
+        if config.output_attentions:
             raise IndexError("out of range")
         result = honest(model, ids, **options)
-        return result + 1 if options == {"max_new_tokens": 8} else result
+        return result if config.do_sample or config.max_new_tokens != 8 else result + 1
 
     with patch.object(generate_twice, "lookahead_generate", wrong):
         status, counts, calls = run_them(tmp_path)
     assert status == 1
-    assert counts["different"] == 4 and counts["crashed"] == 1
+    assert counts["different"] == 6 and counts["crashed"] == 1
     assert [call["detail"] for call in calls if call["outcome"] == "crashed"] == ["IndexError: out of range"]
     assert "different: test_of_somebody.py::test_greedy: sequences" in capsys.readouterr().out

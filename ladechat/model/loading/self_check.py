@@ -9,6 +9,7 @@ from ladechat.decoder.hidden import Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.agreement import COARSE, agree, deviation
+from ladechat.model.runners.cache_argument import CACHE
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel, name_of, single_token_only
 from ladechat.model.runners.layer_loop import LayerLoop, NoLayerLoop
 from ladechat.model.runners.out_of_memory import memory_is_used_up
@@ -45,19 +46,28 @@ def choose_runner(model: PreTrainedModel, context_length: int) -> TreeRunner | S
 
 
 def tree_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
-    """A runner that verifies trees of drafts. No random number is drawn for the check that others would get.
+    """A runner that verifies trees of drafts, with hidden states where the model's layers can be gone through.
 
     Raises:
         SingleTokenOnly: the model cannot do that, and why.
         UnsupportedModel: it cannot be decoded at all.
     """
-    place = model.device
-    if place.type == "meta":
+    runner = logits_runner(model, context_length)
+    use_layers(runner, model)
+    return runner
+
+
+def logits_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
+    """A runner that verifies trees of drafts, and gives logits only. No random number is drawn for the check.
+
+    Raises:
+        SingleTokenOnly: the model cannot do that, and why.
+        UnsupportedModel: it cannot be decoded at all.
+    """
+    if model.device.type == "meta":
         raise UnsupportedModel(f"{name_of(model)} has weights that are not in memory (offloaded), and no device.")
-    with torch.random.fork_rng([place] if place.type == "cuda" else []):
-        runner = TreeRunner(model, context_length)
-        check_trees(runner, model)
-        use_layers(runner, model)
+    runner = TreeRunner(model, context_length)
+    check_trees(runner, model)
     return runner
 
 
@@ -133,7 +143,7 @@ def _own_logits(model: PreTrainedModel, text: list[int], cached: int = 0) -> tor
     ids = torch.tensor([text], device=model.device)
     state: dict[str, Any] = {}
     if cached:
-        state = {"past_key_values": DynamicCache(config=model.config.get_text_config(decoder=True))}
+        state = {CACHE: DynamicCache(config=model.config.get_text_config(decoder=True))}
         model(**{**own_inputs(model, ids[:, :cached], {}), **state})
     logits: torch.Tensor = model(**own_inputs(model, ids, state, use_cache=bool(cached))).logits[0, -1].float()
     _check_numbers(model, logits)

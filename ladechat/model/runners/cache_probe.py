@@ -8,6 +8,8 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from ladechat.model.kernels.swap import ATTENTION
+from ladechat.model.runners.cache_argument import cache_argument
+from ladechat.model.runners.random_numbers import DrawsRandomNumbers, NoRandomNumbers
 
 PLACE_DEPENDENT = {
     "gpt_neo": "cuts its local layers by the place of a token in the cache, whatever mask it gets",
@@ -59,7 +61,10 @@ def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
     token = torch.zeros((1, 1), dtype=torch.long, device=model.device)
     try:
         cache = DynamicCache(config=model.config)
-        model(input_ids=token, past_key_values=cache, use_cache=True)
+        with NoRandomNumbers():  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            model(input_ids=token, use_cache=True, **{cache_argument(model.forward): cache})
+    except DrawsRandomNumbers as error:
+        raise single_token_only(model, "draws random numbers in its passes") from error
     except (TypeError, ValueError) as error:  # no argument for it, or the model's own refusal
         reason = RECURRENT if _is_stateful(model) else "has a cache of its own kind, or none"
         raise single_token_only(model, reason) from error

@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ladechat.model.runners.cache_argument import cache_argument
 from ladechat.model.runners.slots import Slots
 
 
@@ -96,6 +97,7 @@ class FixedPass:
 
     def __init__(self, model: PreTrainedModel, windows: Mapping[str, int | None]) -> None:
         self._model = model
+        self._cache_argument = cache_argument(model.forward)
         self._windows = dict(windows) if any(windows.values()) else {"": None}
 
     def __call__(self, given: Given, rows: Sequence[Tensor]) -> Tensor:
@@ -115,7 +117,7 @@ class FixedPass:
             input_ids=given.tokens,
             position_ids=given.positions,
             attention_mask=masks if len(masks) > 1 else next(iter(masks.values())),
-            past_key_values=Cache(layers=layers),
+            **{self._cache_argument: Cache(layers=layers)},
             use_cache=True,
         ).logits
         return logits[0]

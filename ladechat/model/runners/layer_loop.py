@@ -11,6 +11,8 @@ import torch
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
+from ladechat.model.runners.cache_argument import cache_argument
+
 Masks = torch.Tensor | dict[str, torch.Tensor]
 
 
@@ -45,6 +47,7 @@ class LayerLoop:
         if len(self._kinds) != self.depth:
             raise NoLayerLoop("has other layers than its config.json says")
         self._angles_by_kind = "layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters
+        self._cache_argument = cache_argument(decoder.layers[0].forward)
         self._scale = float(getattr(config, "embedding_multiplier", None) or 1.0)
         self._logit_scale = float(getattr(config, "logit_scale", None) or 1.0)
         self._logit_divisor = float(getattr(config, "logits_scaling", None) or 1.0)
@@ -87,7 +90,7 @@ class LayerLoop:
             hidden,
             attention_mask=own,
             position_ids=positions,
-            past_key_values=cache,
+            **{self._cache_argument: cache},
             use_cache=cache is not None,
             position_embeddings=angles[kind],
         )

@@ -7,12 +7,11 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-STATE_ARGUMENTS = {
-    "past_key_values": "past_key_values",
-    "cache_params": "cache_params",
-    "state": "state",
-    "mems": "past_key_values",
-}
+from ladechat.model.runners.cache_argument import CACHE
+
+STATE_ARGUMENTS = {CACHE: CACHE, "state": "state", "mems": CACHE}
+if CACHE == "past_key_values":
+    STATE_ARGUMENTS["cache_params"] = "cache_params"  # of states; later versions call them a cache, too
 """What models return to be carried from pass to pass, by name, and the argument that takes it again.
 
 Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""

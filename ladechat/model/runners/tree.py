@@ -17,7 +17,8 @@ from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners import pseudo_rows, skipping
 from ladechat.model.runners.argmax import argmax
 from ladechat.model.runners.aside import Aside
-from ladechat.model.runners.cache_probe import probe_cache, single_token_only
+from ladechat.model.runners.cache_argument import cache_argument
+from ladechat.model.runners.cache_probe import LayerShape, probe_cache, single_token_only
 from ladechat.model.runners.graphs import GraphPasses
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.layer_loop import LayerLoop
@@ -37,8 +38,10 @@ class TreeRunner:
         model: in evaluation mode, on its device.
         context_length: the number of positions it may use.
         chunk: how many tokens of a prompt go through the model at once.
+        layers: what the model caches, where that is known; None: a pass finds it out.
 
     Attributes:
+        layer_shapes: what the model caches of a token, layer by layer.
         capabilities: any tree of slots; hidden states with `loop`.
         loop: the model's layers one by one, where that was checked; to be assigned before the first pass.
         graphs: recorded passes of the model; may be assigned between two passes. Trees that they have no pass for
@@ -53,7 +56,13 @@ class TreeRunner:
     graphs: GraphPasses | None = None
     loop: LayerLoop | None = None
 
-    def __init__(self, model: PreTrainedModel, context_length: int, chunk: int = PREFILL_CHUNK) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        context_length: int,
+        chunk: int = PREFILL_CHUNK,
+        layers: Sequence[LayerShape] | None = None,
+    ) -> None:
         self._model = model
         self.context_length = context_length
         self._chunk = chunk
@@ -61,7 +70,7 @@ class TreeRunner:
         self._pending: Slots | None = None
         self._angles: list[int] = []
         self._aside: Aside | None = None
-        layers = probe_cache(model)
+        self.layer_shapes = layers = probe_cache(model) if layers is None else layers
         self._window_of = {layer.kind: layer.window for layer in layers}
         self._slides = any(self._window_of.values())
         self._all_seen = np.ones((1, 1, 1, 1), np.bool_)
@@ -77,6 +86,7 @@ class TreeRunner:
             device=model.device,
             capacity_limit=2 * context_length,
         )
+        self._cache_argument = cache_argument(model.forward)
         last_only = "logits_to_keep" in inspect.signature(model.forward).parameters
         self._prefill_options: dict[str, Any] = {"logits_to_keep": 1} if last_only else {}
 
@@ -306,8 +316,8 @@ class TreeRunner:
             input_ids=torch.tensor([slots.tokens], device=device),
             position_ids=torch.from_numpy(slots.positions + len(self._tokens))[None].to(device),
             attention_mask=self._attention_mask(slots),
-            past_key_values=self._cache,
             use_cache=True,
+            **{self._cache_argument: self._cache},
             **options,
         )
         logits: torch.Tensor = output.logits[0]
