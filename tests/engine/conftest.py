@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 import pytest
 
-from ladechat.engine import server
+from ladechat.engine import interruptible, server
 from ladechat.protocol import Configure, SettingsApplied, Stop
 from tests.engine.inside import Inside, inside
 from tests.hostile_folder import HostileFolder
 from tests.tiny import small_demo
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 
 @pytest.fixture(scope="package")
@@ -33,6 +33,12 @@ def running_engine() -> Iterator[Inside]:
     """The engine itself. Tests take `engine`."""
     with inside(small_demo()) as engine:
         yield engine
+
+
+@pytest.fixture
+def unasked_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a prompt takes to be made, nobody asks meanwhile whether a stop is wanted: tests count who asks."""
+    monkeypatch.setattr(interruptible, "SECONDS_BETWEEN_LOOKS", PATIENCE_SECONDS)
 
 
 @pytest.fixture

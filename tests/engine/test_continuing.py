@@ -17,6 +17,8 @@ from tests.engine.tokenizers import byte_level, decoded, encoded, token_id
 from tests.scripted_checkpoint import scripted_checkpoint, service_of
 from tests.tiny import random_model
 
+pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
+
 CONTEXT = 160
 WHOLE = 48
 GREEDY, SAMPLED = 0.0, 1.5

@@ -15,6 +15,8 @@ from tests.engine.tokenizers import byte_level
 from tests.made_up_maps import save_made_up
 from tests.tiny import random_model
 
+pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
+
 LENGTH = 40
 NEVER = 99
 LOOKAHEAD = Settings(decoder="lookahead")

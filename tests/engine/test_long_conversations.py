@@ -23,6 +23,8 @@ from tests.engine.tokenizers import byte_level
 from tests.engine.wire import Wire
 from tests.tiny import random_model
 
+pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
+
 LONG_CONTEXT = 4096
 BRIM = 160
 LONGEST_STEP = 64

@@ -13,6 +13,8 @@ from tests.engine import tokenizers
 from tests.engine.messages import user
 from tests.scripted_checkpoint import script_ids, scripted_checkpoint, service_of
 
+pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
+
 SAYS = " Yes, indeed.\nUser:"
 STOP = "\nUser:"
 

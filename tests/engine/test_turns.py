@@ -23,6 +23,7 @@ from ladechat.protocol import (
 from tests.engine.inside import Inside, inside
 from tests.engine.messages import user
 from tests.llama2 import save_checkpoint
+from tests.made_up_costs import MadeUpCosts, moderate
 
 QUESTION = user("What is the n-gram pool?")
 LONG = user("Explain the Jacobi iteration in simple words.")
@@ -60,7 +61,12 @@ def test_both_decoders_write_the_same(engine: Inside) -> None:
     assert {step.timing.slots for step in steps} == {1}
 
 
-def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an_answer(engine: Inside) -> None:
+def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an_answer(
+    engine: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoders = engine.service.decoders
+    monkeypatch.setattr(decoders._shared, "costs", MadeUpCosts(moderate))  # drafts pay, whatever a clock says
+    monkeypatch.setattr(decoders, "_made", {})
     expected = engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids
     engine.send(Configure(decoder="auto"))
     assert engine.until(SettingsApplied).settings.parameters == {}
