@@ -36,6 +36,7 @@ from ladechat.widgets.status_line import StatusLine
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import ask
 from tests.engine.inside import inside
+from tests.tiny import small_demo
 from tests.toy_decoder import INFO, TIMES, register
 from tests.waiting import brings, until
 
@@ -96,7 +97,7 @@ def test_an_engine_announces_it_and_runs_it() -> None:
     toy = Settings(decoder="toy", parameters={"times": 3})
     with patch.dict(catalog.DECODERS), patch.dict(registry.DECODERS):
         register()
-        with inside(settings=toy) as engine:
+        with inside(small_demo(), toy) as engine:
             assert INFO in engine.ready.decoders
             assert engine.ready.settings == toy
             steps, answer = engine.ask(QUESTION, max_new_tokens=12)

@@ -17,7 +17,6 @@ from ladechat.engine.turn import Service
 from ladechat.model.load import load
 from ladechat.protocol import FORMAT, VERSION, Command, Header, ProtocolError, Ready, Settings, Shutdown
 from tests.engine.wire import Line
-from tests.tiny import DEMO
 from tests.waiting import PATIENCE_SECONDS
 
 LOOKAHEAD = Settings(decoder="lookahead")
@@ -66,7 +65,7 @@ class Inside(Line):
         ready: what it said when it was.
     """
 
-    def __init__(self, folder: Path = DEMO, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> None:
+    def __init__(self, folder: Path, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> None:
         loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, maps=maps)
         self.service = Service.of(loaded, settings)
         from_here, commands = os.pipe()
@@ -112,7 +111,7 @@ class Inside(Line):
 
 
 @contextlib.contextmanager
-def inside(folder: Path = DEMO, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> Iterator[Inside]:
+def inside(folder: Path, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> Iterator[Inside]:
     """An engine in this process, ended behind it. The garbage collection of the tests stays as it is."""
     with patch.object(server, "collect_rarely", lambda: None):
         engine = Inside(folder, settings, maps)
