@@ -1,24 +1,84 @@
-"""Files that are written whole or not at all, and read only where they are files."""
+"""Files that are written whole or not at all, and read only where they are files; what was saved, read in one way."""
 
 import contextlib
 import errno
 import os
 import stat
 import tempfile
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a file that ladechat saves for itself: what is larger is something else."""
+DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
+"""What is raised where JSON makes no sense: bytes that are no text, nesting without end, a number of 400 digits."""
+NO_FILE = (errno.EINVAL, errno.EISDIR, errno.ENXIO, errno.ELOOP, errno.EFBIG)
+"""What `read_file` raises where something else is in the place of a file: a pipe, a folder, a loop of links."""
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: Path, most: int | None = None) -> bytes:
     """Return what a file holds. A named pipe is not waited for, and a device, which may have no end, is not read.
 
+    Args:
+        path: of the file.
+        most: the bytes that it may have; None: any number.
+
     Raises:
-        OSError: it cannot be read, or is no file.
+        OSError: it cannot be read, is no file, or is larger.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
             raise OSError(errno.EINVAL, "it is a named pipe or a device, not a file")
+        if most is not None and about.st_size > most:
+            raise OSError(errno.EFBIG, f"it is larger than {most // 1024:,} KiB")
         return file.read()
+
+
+def read_saved(path: Path, understand: Callable[[bytes], Value], most: int = MOST_BYTES) -> tuple[Value | None, str]:
+    """Read what ladechat saved for a later session. A damaged file is set aside under another name, so that a new one
+    takes its place and nothing is lost.
+
+    Args:
+        path: of the file.
+        understand: makes a value of its bytes; whatever it raises, they make no sense.
+        most: the bytes that it may have.
+
+    Returns:
+        The value, and what is wrong with the file, in a sentence. None and "" where there is no file.
+    """
+    try:
+        content = read_file(path, most)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, ""
+    except OSError as error:
+        if error.errno not in NO_FILE:
+            return None, f"{path} cannot be read: {error.strerror or error}. It is left as it is."
+        what = "is not a file that ladechat wrote"
+    else:
+        try:
+            return understand(content), ""
+        except MemoryError:
+            raise
+        except Exception:
+            what = "is damaged"
+    try:
+        aside = _set_aside(path)
+    except OSError as error:
+        return None, f"{path} {what}, and cannot be renamed: {error.strerror or error}. It is left as it is."
+    return None, f"{path} {what}: it is called {aside.name} now, and a new one is begun."
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename a file, a link or a folder, to a name that nothing has yet."""
+    names = (path.with_name(f"{path.name}.damaged{f'-{number}' if number > 1 else ''}") for number in count(1))
+    aside = next(name for name in names if not os.path.lexists(name))
+    return path.rename(aside)
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:

@@ -1,20 +1,19 @@
 """What holds from session to session: one table that gives the file, its defaults and docs/settings.md."""
 
-import re
-import tomllib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import msgspec
-import tomlkit
 from msgspec import Meta, Struct
 from platformdirs import user_config_path
 
 from ladechat import catalog
-from ladechat.files import replace_file
+from ladechat.files import read_file, replace_file
 from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Value
 from ladechat.protocol.values import MinP, Penalty, Positive, Seed, Temperature, Text, TopK, TopP
+from ladechat.toml_text import NotToml, edited, line_of, parsed
 
 NAME = "settings.toml"
 MOST_BYTES = 64 * 1024
@@ -161,32 +160,16 @@ class SettingsFile:
         self.path = path or user_config_path("ladechat") / NAME
         self.writable = writable
         self.problems: list[str] = []
-        self._wrong: set[str] = set()
         try:
             text = _read(self.path)
         except SettingsRefused as refused:
             self.problems.append(f"{refused} Nothing of it holds, and nothing is written to it.")
             text = ""
-        self.preferences = self._checked(text)
-
-    def _checked(self, text: str) -> Preferences:
-        """What is right in a text; what is wrong is said, with its line."""
-        good: dict[str, Any] = {}
-        for key, value in tomllib.loads(text).items():
-            if (problem := _problem(key, value)) is None:
-                good[key] = value
-            else:
-                self._wrong.add(key)
-                self._tell(_line_of(text, key), problem)
-        for name, value in list(good.get(PARAMETERS, {}).items()):
-            if (problem := _parameter_problem(name, value)) is not None:
-                del good[PARAMETERS][name]
-                self._tell(_line_of(text, name, PARAMETERS), problem)
-        return msgspec.convert(good, Preferences)
-
-    def _tell(self, line: int | None, problem: str) -> None:
-        place = f"{self.path}, line {line}" if line else f"{self.path}"
-        self.problems.append(f"{place}: {problem} It is left out.")
+        self.preferences, wrong = _understood(text)
+        for keys, problem in wrong.items():
+            line = line_of(text, *keys)
+            place = f"{self.path}, line {line}" if line else f"{self.path}"
+            self.problems.append(f"{place}: {problem} It is left out.")
 
     def keep(self, changes: Mapping[str, Any]) -> None:
         """Write these settings, by their names; None takes one out.
@@ -196,13 +179,36 @@ class SettingsFile:
         """
         if not self.writable:
             raise SettingsRefused("Nothing is kept: ladechat was started with --no-save.")
-        if wrong := sorted(self._wrong & changes.keys()):
-            raise SettingsRefused(f"{self.path}: {wrong[0]} could not be read, and is left as it is; mend it there.")
-        text = _read(self.path) or NEW_FILE
+        text = _read(self.path)
+        for *tables, key in _understood(text)[1]:
+            if key in (changes.get(tables[0], {}) if tables else changes):
+                raise SettingsRefused(f"{self.path}: {key} could not be read, and is left as it is; mend it there.")
         try:
-            replace_file(self.path.resolve(), edited(text, changes).encode(errors="replace"), PRIVATE)
+            content = edited(text or NEW_FILE, changes).encode()
+            if len(content) > MOST_BYTES:
+                raise SettingsRefused(f"{self.path} would be larger than {MOST_BYTES // 1024} KiB; nothing is written.")
+            replace_file(Path(os.path.realpath(self.path)), content, PRIVATE)  # a link of the user's stays one
+        except NotToml as error:
+            raise SettingsRefused(f"{self.path} is left as it is: {error}; change it by hand.") from error
         except OSError as error:
             raise SettingsRefused(f"{self.path} cannot be written: {error.strerror or error}.") from error
+
+
+def _understood(text: str) -> tuple[Preferences, dict[tuple[str, ...], str]]:
+    """What is right in a text that is TOML; and what is wrong, in sentences, by the table and the key."""
+    good: dict[str, Any] = {}
+    wrong: dict[tuple[str, ...], str] = {}
+    for key, value in parsed(text).items():
+        problem = _problem(key, value)
+        if problem is not None:
+            wrong[key,] = problem
+        elif key == PARAMETERS:
+            problems = {name: _parameter_problem(name, one) for name, one in value.items()}
+            wrong |= {(key, name): one for name, one in problems.items() if one is not None}
+            good[key] = {name: one for name, one in value.items() if problems[name] is None}
+        else:
+            good[key] = value
+    return msgspec.convert(good, Preferences), wrong
 
 
 def _problem(key: str, value: Any) -> str | None:
@@ -212,14 +218,20 @@ def _problem(key: str, value: Any) -> str | None:
         return f"there is no setting {_shortened(key)}."
     if key == "decoder" and isinstance(value, str) and value not in catalog.DECODERS:
         return f"there is no decoder {_shortened(value)}; there are {', '.join(catalog.DECODERS)}."
+    if key == PARAMETERS and isinstance(value, dict):
+        return None  # each of its values is judged alone
     return setting.problem(value)
 
 
-def _parameter_problem(name: str, value: Value) -> str | None:
+def _parameter_problem(name: str, value: Any) -> str | None:
     """The same for a parameter of decoders; of one that several have, all have to take it."""
     declared = [one for info in catalog.DECODERS.values() for one in info.parameters if one.name == name]
     if not declared:
         return f"no decoder has a parameter {_shortened(name)}."
+    try:
+        msgspec.convert(value, Value)
+    except msgspec.ValidationError:
+        return f"{name} has to be a whole number, or true or false, not {_shortened(value)}."
     problem = next(filter(None, (catalog.problem(one, value) for one in declared)), None)
     return problem and f"{name} {problem}."
 
@@ -231,45 +243,24 @@ def _read(path: Path) -> str:
         SettingsRefused: it is no such file.
     """
     try:
-        if not path.exists():
-            return ""
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:  # opening a pipe may wait for ever
-            raise SettingsRefused(f"{path} is no file of at most {MOST_BYTES // 1024} KiB.")
-        text = path.read_text(encoding="utf-8")
-        tomllib.loads(text)
+        content = read_file(path, MOST_BYTES)
+        text = content.decode()
+        parsed(text)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
     except OSError as error:
         raise SettingsRefused(f"{path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
-        raise SettingsRefused(f"{path} is not written in UTF-8.") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsRefused(f"{path} is not written in UTF-8 (at line {line}).") from error
+    except NotToml as error:
         raise SettingsRefused(f"{path} is not TOML: {error}.") from error
     return text
 
 
-def _line_of(text: str, key: str, table: str = "") -> int | None:
-    """The line that a key stands in, from 1; None where it is spelt in another way than `key = …`."""
-    here = ""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if head := re.match(r"\s*\[([^\[\]]+)\]", line):
-            here = head[1].strip()
-        elif here == table and re.match(rf"\s*{re.escape(key)}\s*=", line):
-            return number
-    return None
-
-
-def edited(text: str, changes: Mapping[str, Any]) -> str:
-    """A text of valid TOML with these settings changed; None takes one out. Comments and order stay."""
-    document = tomlkit.parse(text)
-    for name, value in changes.items():
-        if name == PARAMETERS:
-            document.setdefault(name, tomlkit.table()).update(value)
-        elif value is None:
-            document.pop(name, None)
-        else:
-            document[name] = value
-    return tomlkit.dumps(document)
-
-
 def _shortened(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of thousands of digits"
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -5,11 +5,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.preferences import Preferences, SettingsFile, SettingsRefused, edited
+from ladechat.preferences import Preferences, SettingsFile, SettingsRefused
+from ladechat.toml_text import NotToml, edited, parsed
 
 BY_HAND = """# mine
 theme = "nord"  # a dark one # really
@@ -72,33 +75,139 @@ def test_whatever_value_is_written_is_read_again(changes: dict[str, Any]) -> Non
         ("decoder = 'magic'", "line 2: there is no decoder 'magic'; there are auto, "),
         ("[parameters]\nwindow = 99", "line 3: window has to be from 1 to 64, not 99."),
         ("[parameters]\nspeed = 9", "line 3: no decoder has a parameter 'speed'."),
+        ("parameters.window = 99", "line 2: window has to be from 1 to 64, not 99."),
+        ("parameters = {ngram = 3, window = 99}", "line 2: window has to be from 1 to 64, not 99."),
+        ("[parameters]\n'window' = 'five'", "line 3: window has to be a whole number, or true or false, not 'five'."),
+        (f"[parameters]\nwindow = {'9' * 400}", "line 3: window has to be a whole number, or true or false, not 99"),
+        (f"top_k = {'9' * 400}", "line 2: top_k has to be a whole number, 0 or more, not 9999"),
+        (f"top_k = 0x{'f' * 5000}", "line 2: top_k has to be a whole number, 0 or more, not a number of thousands"),
+        ("panels = [\n 1,\n 2,\n]", "line 2: panels has to be true or false, not [1, 2]."),
+        ('system = """\nlook = 5\n"""\n\'look\' = \'blue\'', "line 5: look has to be hues or demo, not 'blue'."),
+        ("[colour]\nlook = 5", "line 2: there is no setting 'colour'."),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line_and_the_rest_holds(path: Path, line: str, named: str) -> None:
     path.parent.mkdir()
     path.write_text(f'theme = "nord"\n{line}\n')
     file = SettingsFile(path)
-    assert file.preferences == Preferences(theme="nord")
+    assert msgspec.structs.replace(file.preferences, system="", parameters={}) == Preferences(theme="nord")
     assert len(file.problems) == 1 and named in file.problems[0]
 
 
-@pytest.mark.parametrize("content", [b"theme = ", b"\xff\xfe", b"#" * 70_000])
-def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"theme = ", "line 1"),
+        (b"a = 1\n\xff\xfe", "line 2"),
+        (b"#" * 70_000, "larger than 64 KiB"),
+        (b"\n\nseed = " + b"9" * 5000, "line 3"),
+        (b'system = """\n"""\nseed = ' + b"[" * 9000, "line 3"),
+        (b"theme = 'a'\rlook = 'demo'\r", "line 1"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content: bytes, line: str) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
     file = SettingsFile(path)
     assert file.preferences == Preferences() and len(file.problems) == 1
+    assert line in file.problems[0] and str(path) in file.problems[0]
     with pytest.raises(SettingsRefused):
         file.keep({"theme": "nord"})
     assert path.read_bytes() == content
 
 
-def test_a_line_that_is_not_understood_is_not_written_over(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("look = 'blue'\n", {"look": "demo"}),
+        ("parameters = 5\n", {"parameters": {"window": 7}}),
+        ("[parameters]\nwindow = 99\n", {"parameters": {"window": 7}}),
+        ("parameters.window = 'five'\n", {"parameters": {"window": 7, "ngram": 3}}),
+    ],
+)
+def test_a_line_that_is_not_understood_is_not_written_over(path: Path, line: str, changes: dict[str, Any]) -> None:
     path.parent.mkdir()
-    path.write_text("look = 'blue'\n")
-    with pytest.raises(SettingsRefused):
-        SettingsFile(path).keep({"look": "demo"})
-    assert path.read_text() == "look = 'blue'\n"
+    path.write_text(line)
+    with pytest.raises(SettingsRefused, match="mend it there"):
+        SettingsFile(path).keep(changes)
+    assert path.read_text() == line
+
+
+def test_a_line_that_became_wrong_meanwhile_is_not_written_over(path: Path) -> None:
+    file = SettingsFile(path)
+    file.keep({"parameters": {"window": 7}})
+    path.write_text("[parameters]\nwindow = 99\n")
+    with pytest.raises(SettingsRefused, match="window"):
+        file.keep({"parameters": {"window": 7}})
+    assert path.read_text() == "[parameters]\nwindow = 99\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"\xef\xbb\xbflook = 'demo'\n", b"\xef\xbb\xbflook = 'demo'\ntheme = \"nord\"\n"),
+        (b"look = 'demo'\r\n", b"look = 'demo'\r\ntheme = \"nord\"\r\n"),
+        (b"look = 'demo' # mine", b"look = 'demo' # mine\ntheme = \"nord\"\n"),
+        (b"x.y.z = 1", b'x.y.z = 1\ntheme = "nord"\n'),
+        (b"top_p = nan\n", b'top_p = nan\ntheme = "nord"\n'),
+        (b"theme = 'a'\r\nlook = 'demo'\n", b"theme = \"nord\"\r\nlook = 'demo'\n"),
+        (b'system = """\r\n a\r\n"""\r\n', b'system = """\r\n a\r\n"""\r\ntheme = "nord"\r\n'),
+    ],
+)
+def test_what_the_file_was_written_in_stays(path: Path, before: bytes, after: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(before)
+    file = SettingsFile(path)
+    assert b"nan" in before or b"x.y" in before or file.problems == []
+    file.keep({"theme": "nord"})
+    assert path.read_bytes() == after
+    assert SettingsFile(path).preferences.theme == "nord"
+
+
+def test_what_would_say_something_else_than_it_has_to_is_not_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.parent.mkdir()
+    path.write_text("look = 'demo'\n")
+    for wrong in ('look = 1theme = "nord"\n', 'theme = "nord"\n'):
+        monkeypatch.setattr(tomlkit, "dumps", lambda _, wrong=wrong: wrong)
+        with pytest.raises(SettingsRefused, match="by hand"):
+            SettingsFile(path).keep({"theme": "nord"})
+    assert path.read_text() == "look = 'demo'\n"
+
+
+def test_a_text_that_would_make_the_file_too_large_to_be_read_is_not_written(path: Path) -> None:
+    with pytest.raises(SettingsRefused, match="64 KiB"):
+        SettingsFile(path).keep({"system": "x" * 70_000})
+    assert not path.exists()
+
+
+def test_a_link_stays_one(path: Path) -> None:
+    path.parent.mkdir()
+    path.symlink_to("mine.toml")
+    SettingsFile(path).keep({"theme": "nord"})
+    assert path.is_symlink() and "nord" in path.with_name("mine.toml").read_text()
+
+
+LINES = st.lists(
+    st.sampled_from(["# a", "x.y.z = 1", "look = 'demo'", "[parameters]", "window = 7", "[[z]]", "a = [\n1,\n]", ""]),
+    max_size=6,
+)
+
+
+@given(LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
+def test_any_file_says_the_same_after_a_change_but_for_what_was_changed(
+    lines: list[str], end: str, whole: bool, marked: bool
+) -> None:
+    before = ("\ufeff" if marked else "") + end.join(lines) + (end if whole else "")
+    changes = {"theme": "nord", "seed": None, "parameters": {"ngram": 3}}
+    try:
+        says = parsed(before)
+        changed = edited(before, changes)
+    except NotToml:
+        return
+    parameters = {**says.get("parameters", {}), "ngram": 3}
+    assert parsed(changed) == {**says, "theme": "nord", "parameters": parameters}
 
 
 def test_dotted_keys_are_changed_in_their_place(path: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from ladechat.decoder.drafters.drafter import EARLIER
 from ladechat.decoder.drafters.ngram_pool import NGramPool
+from ladechat.files import read_file
 
 FORMAT = "ladechat pool"
 VERSION = 1
@@ -44,11 +45,7 @@ def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
     if tokenizer == UNKNOWN:
         raise PoolFileError("The model's tokenizer cannot be told from others, so no file is sure to be its own pool.")
     try:
-        if path.exists() and not path.is_dir() and not path.is_file():  # some devices have no end, and a pipe waits
-            raise PoolFileError(f"{path} is a device or a pipe, not a file; give --pool another name.")
-        if path.stat().st_size > MAX_BYTES:
-            raise PoolFileError(f"{path} is larger than any pool; give --pool another name.")
-        content = msgspec.msgpack.decode(path.read_bytes(), type=_Content)
+        content = msgspec.msgpack.decode(read_file(path, MAX_BYTES), type=_Content)
     except FileNotFoundError:
         return 0
     except OSError as error:

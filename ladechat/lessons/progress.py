@@ -2,19 +2,16 @@
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
 from platformdirs import user_data_path
 
-from ladechat.files import read_file, replace_file
+from ladechat.files import read_saved, replace_file
 from ladechat.lessons.scenes import SCENES
-
-Count = Annotated[int, msgspec.Meta(ge=0)]
+from ladechat.protocol.values import Count
 
 PRIVATE = 0o600
-DAMAGED = "The file that says how far you were cannot be read, so the lessons begin anew."
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -62,13 +59,9 @@ class ProgressFile:
         self._path = path or user_data_path("ladechat") / "learn.json"
 
     def read(self) -> tuple[Progress, str]:
-        """How far one is, and what is the matter with the file, in a sentence; "" if nothing is."""
-        try:
-            return msgspec.json.decode(read_file(self._path), type=Progress), ""
-        except FileNotFoundError:
-            return Progress(), ""
-        except (OSError, msgspec.DecodeError, ValueError, RecursionError):
-            return Progress(), DAMAGED
+        """Return how far one is, and what is wrong with the file, in a sentence; "" if nothing is."""
+        progress, problem = read_saved(self._path, msgspec.json.Decoder(Progress).decode)
+        return progress or Progress(), problem
 
     def write(self, progress: Progress) -> None:
         """Keep it."""

@@ -21,7 +21,7 @@ from safetensors.torch import save
 from ladechat.decoder.drafters.heads import RANKS
 from ladechat.decoder.drafters.medusa import MedusaHeads
 from ladechat.decoder.hidden import TransferMaps
-from ladechat.files import replace_file
+from ladechat.files import DAMAGE, replace_file
 from ladechat.model.checkpoint.files import LoadError, is_gguf, weight_files
 
 FORMAT = "ladechat-trained-1"
@@ -206,7 +206,7 @@ def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
     try:
         layers, chances = _layers(json.loads(says["layers"]), kind), _chances(json.loads(says["chances"]))
         return _Header(kind, says["base"], says["base_name"], layers, chances, int(says["steps"]))
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+    except DAMAGE as error:
         raise _refused(f"{path} has a damaged header.", "Copy it again, or train anew") from error
 
 

@@ -115,7 +115,10 @@ class ChatScreen(
         self.view.presenter.begin(self._session.wished)
         self._show_recording()
         if self._history is not None:
-            self._prompt.remember(self._history.read())
+            questions, problem = self._history.read()
+            self._prompt.remember(questions)
+            if problem:
+                self.notify(problem, severity="warning", timeout=10)
         if self._open(self._opened) and self._instructed is not None:
             self._session.instruct(self._instructed)
         self._frames.due()

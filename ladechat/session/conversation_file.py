@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ladechat.files import read_file
 from ladechat.protocol import MAX_LINE_BYTES, Exchange
 
 SUFFIX = ".jsonl"
@@ -156,9 +157,7 @@ def read(path: Path) -> Kept | None:
     Raises:
         OSError: it cannot be read.
     """
-    if not path.is_file() or path.stat().st_size > MOST_BYTES:  # opening a pipe may wait for ever
-        return None
-    lines = path.read_bytes().split(b"\n")
+    lines = read_file(path, MOST_BYTES).split(b"\n")
     try:
         if _decode_first(lines[0]).version > VERSION:
             return None

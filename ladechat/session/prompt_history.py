@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_data_path
 
+from ladechat.files import read_saved
 from ladechat.session.appending import PRIVATE, append_line
 
 MOST_QUESTIONS = 1000
@@ -16,7 +17,7 @@ MOST_CHARACTERS = 20_000
 
 
 class PromptHistory:
-    """Reads and adds. A history that cannot be read is empty, and one that cannot be written is not missed.
+    """Reads and adds. A history that cannot be read is begun anew, and one that cannot be written is not missed.
 
     Several programs may add at once. A question that is added in the moment in which another program shortens the file
     may be lost.
@@ -28,21 +29,17 @@ class PromptHistory:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or user_data_path("ladechat") / "questions.jsonl"
 
-    def read(self) -> list[str]:
-        """The latest questions, oldest first; of several alike in a row, one. A file twice as long is shortened."""
-        try:
-            lines = self._path.read_bytes().split(b"\n") if self._path.is_file() else []
-        except OSError:
-            return []
-        questions: list[str] = []
-        for line in lines:
-            with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
-                question = msgspec.json.decode(line, type=str)
-                if questions[-1:] != [question]:
-                    questions.append(question)
-        if len(lines) > 2 * MOST_QUESTIONS:
+    def read(self) -> tuple[list[str], str]:
+        """Return the latest questions, oldest first, and what is wrong with the file, in a sentence; "" if nothing is.
+
+        Of several alike in a row there is one, and a line that cannot be read is left out. A file twice as long as it
+        may be is shortened.
+        """
+        found, problem = read_saved(self._path, _lines_and_questions)
+        lines, questions = found or (0, [])
+        if lines > 2 * MOST_QUESTIONS:
             self._replace(questions[-MOST_QUESTIONS:])
-        return questions[-MOST_QUESTIONS:]
+        return questions[-MOST_QUESTIONS:], problem
 
     def add(self, question: str) -> None:
         """Add a question."""
@@ -66,3 +63,21 @@ class PromptHistory:
 
 def _line(question: str) -> bytes:
     return msgspec.json.encode(question.encode("utf-8", "replace").decode()) + b"\n"
+
+
+def _lines_and_questions(content: bytes) -> tuple[int, list[str]]:
+    """How many lines there are, and the questions in those that can be read.
+
+    Raises:
+        ValueError: none of them can be.
+    """
+    lines = content.splitlines()
+    questions: list[str] = []
+    for line in lines:
+        with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
+            question = msgspec.json.decode(line, type=str)
+            if questions[-1:] != [question]:
+                questions.append(question)
+    if lines and not questions:
+        raise ValueError("no line of it is a question")
+    return len(lines), questions

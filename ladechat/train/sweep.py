@@ -16,7 +16,7 @@ from rich.table import Table
 from torch.nn.functional import cosine_similarity
 
 from ladechat.bench.command import tables_console
-from ladechat.files import replace_file
+from ladechat.files import DAMAGE, read_file, replace_file
 from ladechat.terminal import say
 from ladechat.train.chunks import Batch, Chunks
 from ladechat.train.estimate import recipe_of
@@ -130,9 +130,9 @@ def _begun(options: Options, about: dict[str, Any]) -> dict[str, Any]:
     if not path.exists():
         return {"format": FORMAT, "about": about, "runs": []}
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_file(path))
         same = found["format"] == FORMAT and found["about"] == about and isinstance(found["runs"], list)
-    except (ValueError, LookupError, TypeError):
+    except (*DAMAGE, OSError):
         same = False
     if not same:
         raise Refused(f"{path} is of something else than this sweep; remove it, or give --out another name.")

@@ -17,6 +17,7 @@ from jinja2 import TemplateError
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
+from ladechat.files import DAMAGE
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks
 from ladechat.protocol import Message
@@ -270,7 +271,7 @@ def _object(path: Path, line: bytes) -> dict[str, Any]:
         found = json.loads(line)
         if isinstance(found, dict):
             return found
-    except ValueError:
+    except DAMAGE:
         pass
     raise Refused(f"{path} is damaged; remove it, or give another file.")
 
@@ -278,5 +279,5 @@ def _object(path: Path, line: bytes) -> dict[str, Any]:
 def _texts(path: Path, line: bytes) -> list[Text]:
     try:
         return [Text([int(token) for token in tokens], int(answer)) for answer, tokens in _object(path, line)["texts"]]
-    except (LookupError, TypeError, ValueError) as error:
+    except DAMAGE as error:
         raise Refused(f"{path} is damaged; remove it, or give another file.") from error

@@ -3,17 +3,24 @@
 import contextlib
 import hashlib
 import json
-import os
+import logging
 import platform
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from platformdirs import user_cache_path
 
-from ladechat.files import read_file
+from ladechat.files import read_saved, replace_file
+
+Value = TypeVar("Value")
 
 FILES_KEPT = 64
 """So many files of a kind stay; those that were written the longest ago make room."""
+MOST_BYTES = 1024 * 1024
+"""Of such a file."""
+
+logger = logging.getLogger(__name__)
 
 
 def kept_file(kind: str, **about: object) -> Path:
@@ -36,20 +43,23 @@ def processor() -> str:
     return platform.processor()
 
 
-def read_kept(file: Path, name: str) -> Any:
-    """What was kept under a name; None if nothing can be read."""
-    try:
-        return json.loads(read_file(file))[name]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
+def read_kept(file: Path, understand: Callable[[Any], Value]) -> Value | None:
+    """Return what was saved; None if nothing usable was. A damaged file is set aside.
+
+    Args:
+        file: see `kept_file`.
+        understand: makes a value of what stands in the file, which was JSON; whatever it raises, it makes no sense.
+    """
+    value, problem = read_saved(file, lambda content: understand(json.loads(content)), MOST_BYTES)
+    if problem:
+        logger.warning("%s", problem)
+    return value
 
 
-def write_kept(file: Path, name: str, value: object) -> None:
-    """Keep a value under a name. Where nothing can be written, it has to be found out again the next time."""
+def write_kept(file: Path, value: object) -> None:
+    """Save a value, as JSON. Where nothing can be written, it has to be found out again the next time."""
     with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(f".{os.getpid()}.partial")
-        partial.write_text(json.dumps({name: value}), encoding="utf-8")
-        partial.replace(file)
-        for old in sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime)[:-FILES_KEPT]:
+        replace_file(file, json.dumps(value).encode())
+        files = [one for one in file.parent.glob("*.json*") if one.is_file()]  # also those that were set aside
+        for old in sorted(files, key=lambda one: one.stat().st_mtime)[:-FILES_KEPT]:
             old.unlink()

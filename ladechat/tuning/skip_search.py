@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ladechat.decoder.draft_model import DraftModel
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter, default_skipped
@@ -161,14 +161,17 @@ def skip_file(**about: object) -> Path:
 
 
 def read_skipped(file: Path, layers: int) -> frozenset[int] | None:
-    """The set that is kept for a model of so many layers; None if nothing usable is."""
-    kept = read_kept(file, "skipped")
-    if not isinstance(kept, list) or not all(type(layer) is int for layer in kept):
-        return None
-    skipped = frozenset(kept)
-    return skipped if skipped < frozenset(range(layers)) else None
+    """Return the set that is saved for a model of so many layers; None if nothing usable is."""
+
+    def usable(saved: Any) -> frozenset[int]:
+        skipped = frozenset(saved["skipped"])
+        if any(type(layer) is not int for layer in skipped) or not skipped < frozenset(range(layers)):
+            raise ValueError("these are no layers of the model, or all of them")
+        return skipped
+
+    return read_kept(file, usable)
 
 
 def write_skipped(file: Path, skipped: frozenset[int]) -> None:
-    """Keep a set. Where nothing can be written it is searched for again the next time."""
-    write_kept(file, "skipped", sorted(skipped))
+    """Save a set. Where nothing can be written it is searched for again the next time."""
+    write_kept(file, {"skipped": sorted(skipped)})

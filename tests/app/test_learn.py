@@ -9,7 +9,7 @@ from ladechat import cli
 from ladechat.app import LadechatApp
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import MISSED, Phase
-from ladechat.lessons.progress import DAMAGED, Progress, ProgressFile
+from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import WINDOW
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Look
@@ -239,7 +239,8 @@ async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
 
 
 async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> None:
-    room = Room(FakeEngine(), progress=Progress("window", 1), notice=DAMAGED)
+    problem = "learn.json is damaged: it is called learn.json.damaged now, and a new one is begun."
+    room = Room(FakeEngine(), progress=Progress("window", 1), notice=problem)
     async with room.app.run_test(size=(80, 24)) as pilot:
         await room.ready(pilot)
         await until(lambda: room.at("window", 1), pilot)
@@ -249,7 +250,7 @@ async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> N
 
         assert shown() == {WINDOW}
         written = " ".join(line.text for line in room.screen.query_one(Transcript).lines)
-        assert DAMAGED in " ".join(written.split())
+        assert problem in " ".join(written.split())
         for width, height in ((120, 40), (200, 60)):
             async with brings(lambda: room.box.region.width and room.app.size.width == width, pilot):
                 await pilot.resize_terminal(width, height)

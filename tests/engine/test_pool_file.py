@@ -141,5 +141,5 @@ def test_a_tokenizer_without_a_fingerprint_has_no_pool_of_its_own(tmp_path: Path
 def test_a_device_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(PoolFileError, match="a device or a pipe"):
+        with pytest.raises(PoolFileError, match="a named pipe or a device"):
             read(path, NGramPool(), "here", vocabulary=9)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.learn import SCENES as COUNTED_SCENES
-from ladechat.lessons.progress import DAMAGED, Progress, ProgressFile, Score
+from ladechat.lessons.progress import Progress, ProgressFile, Score
 from ladechat.lessons.scenes import SCENES
 
 PROGRESS = Progress("pool", 3, [1], {"one_token": Score(1, 1), "jacobi": Score(0, 1)})
@@ -30,7 +30,9 @@ def test_without_a_file_one_begins_with_the_first_scene(tmp_path: Path) -> None:
 def test_a_damaged_file_begins_anew_and_says_so(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("learn") / "learn.json"
     path.write_bytes(content)
-    assert ProgressFile(path).read() == (Progress(), DAMAGED)
+    progress, problem = ProgressFile(path).read()
+    assert progress == Progress() and str(path) in problem and not path.exists()
+    assert path.with_name("learn.json.damaged").read_bytes() == content
 
 
 def test_what_cannot_be_written_is_not_missed(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_what_was_asked_comes_back_in_order_also_from_two_writers(
     for place, question in enumerate(questions):
         writers[place % 2].add(question)
     alike = [one for place, one in enumerate(questions) if place == 0 or questions[place - 1] != one]
-    assert PromptHistory(path).read() == alike
+    assert PromptHistory(path).read() == (alike, "")
 
 
 def test_only_its_user_can_read_it(tmp_path: Path) -> None:
@@ -33,27 +33,28 @@ def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "questions.jsonl"
     for number in range(8):
         PromptHistory(path).add(f"{number}?")
-    assert PromptHistory(path).read() == ["5?", "6?", "7?"]
+    assert PromptHistory(path).read() == (["5?", "6?", "7?"], "")
     assert path.read_bytes().count(b"\n") == 3 and path.stat().st_mode & 0o777 == 0o600
     PromptHistory(path).add("x" * (prompt_history.MOST_CHARACTERS + 1))
-    assert PromptHistory(path).read()[-1] == "7?"
+    assert PromptHistory(path).read()[0][-1] == "7?"
 
 
 @pytest.mark.parametrize("damage", [b"\xff\n", b"{}\n", b"[" * 100_000 + b"\n", b'"half'])
 def test_damage_costs_nothing_else(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "questions.jsonl"
     path.write_bytes(b'"One?"\n' + damage)
-    assert PromptHistory(path).read() == ["One?"]
+    assert PromptHistory(path).read() == (["One?"], "")
 
 
 def test_a_last_line_without_its_end_swallows_no_question(tmp_path: Path) -> None:
     path = tmp_path / "questions.jsonl"
     path.write_bytes(b'"One?"')
     PromptHistory(path).add("Two?")
-    assert PromptHistory(path).read() == ["One?", "Two?"]
+    assert PromptHistory(path).read() == (["One?", "Two?"], "")
 
 
 def test_a_history_that_cannot_be_written_or_read_is_empty(tmp_path: Path) -> None:
-    history = PromptHistory(tmp_path)
+    (tmp_path / "taken").write_text("")
+    history = PromptHistory(tmp_path / "taken" / "questions.jsonl")
     history.add("One?")
-    assert history.read() == []
+    assert history.read() == ([], "")

@@ -180,7 +180,7 @@ def test_what_was_found_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [None, 3, "1", {"1": 2}, [1, "2"], [True], [1.0], [-1], [LAYERS], [*range(LAYERS)]])
 def test_what_does_not_fit_the_model_is_as_good_as_nothing(tmp_path: Path, kept: object) -> None:
     file = tmp_path / "skipped.json"
-    write_kept(file, "skipped", kept)
+    write_kept(file, {"skipped": kept})
     assert read_skipped(file, LAYERS) is None
 
 

@@ -1,0 +1,134 @@
+"""TOML that a user wrote: what it says, in which line, and how a setting is changed in it and nothing else."""
+
+import codecs
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tomlkit
+
+BOM = codecs.BOM_UTF8.decode()
+"""What some editors write before the first line."""
+MAY_END = re.compile(r"\"\"\"|'''|[\]}]")
+"""What stands in the line that ends a value of several lines."""
+
+
+class NotToml(ValueError):
+    """Why a text is no TOML, with the line, as the end of a sentence."""
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return what a text says.
+
+    Raises:
+        NotToml: it cannot be read.
+    """
+    text = text.removeprefix(BOM)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise NotToml(str(error).replace("at end of document", f"at line {_unreadable(text)}")) from error
+    except RecursionError as error:
+        raise NotToml(f"a value is nested too deeply (at line {_unreadable(text)})") from error
+    except ValueError as error:
+        raise NotToml(f"a number has too many digits (at line {_unreadable(text)})") from error
+
+
+def _unreadable(text: str) -> int:
+    """The line that begins the first statement that cannot be read."""
+    return next((line for line, says in _statements(text) if says is None), 1)
+
+
+def line_of(text: str, *path: str) -> int | None:
+    """Return the line in which the statement begins that gives a key its value, from 1; None where there is none.
+
+    Args:
+        text: what `parsed` takes.
+        path: the key, behind the tables that it stands in.
+    """
+    for line, says in _statements(text.removeprefix(BOM)):
+        value: Any = says
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            return line
+    return None
+
+
+def edited(text: str, changes: Mapping[str, Any]) -> str:
+    """Return a text with these settings changed; None takes one out, and a mapping changes what a table has of it.
+
+    All else stays to the letter: comments, order, line ends, a byte order mark.
+
+    Raises:
+        NotToml: what would come out of it is no TOML, or says something else.
+    """
+    clean = {name: _clean(value) for name, value in changes.items()}
+    content = text.removeprefix(BOM)
+    if content and not content.endswith("\n"):
+        content += "\n"
+    windows = "\r\n" in content and not re.search(r"(?<!\r)\n", content)
+    try:
+        document = tomlkit.parse(content)
+        for name, value in clean.items():
+            if isinstance(value, Mapping):
+                document.setdefault(name, tomlkit.table()).update(value)
+            elif value is None:
+                document.pop(name, None)
+            else:
+                document[name] = value
+        content = tomlkit.dumps(document)
+    except Exception as error:  # it takes less than `tomllib`, and says so in many types
+        raise NotToml(f"it cannot be changed without changing more: {error}") from error
+    if windows:
+        content = re.sub(r"(?<!\r)\n", "\r\n", content)
+    if not _same(parsed(content), _changed(parsed(text), clean)):
+        raise NotToml("it cannot be changed without changing more")
+    return (BOM if text.startswith(BOM) else "") + content
+
+
+def _changed(says: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a text has to say after these changes."""
+    tables = {name: {**says.get(name, {}), **value} for name, value in changes.items() if isinstance(value, Mapping)}
+    return {name: value for name, value in {**says, **changes, **tables}.items() if value is not None}
+
+
+def _clean(value: Any) -> Any:
+    """A value as a file in UTF-8 can hold it."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; here NaN equals itself."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other or (one != one and other != other))
+
+
+def _statements(text: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """Yield the first line of each statement, from 1, and what it says below its table; None if it cannot be read.
+
+    A statement is a line `key = value` or `[table]`, or several lines where its value goes on.
+    """
+    header = statement = ""
+    began = 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        began = began if statement else number
+        statement += line + "\n"
+        if number > began and not MAY_END.search(line):
+            continue
+        is_header = statement.lstrip().startswith("[")
+        says = None
+        try:
+            says = tomllib.loads(statement if is_header else header + statement)
+        except tomllib.TOMLDecodeError:
+            continue  # its value goes on in the next line
+        except (ValueError, RecursionError):
+            pass
+        yield began, says
+        header, statement = statement if is_header else header, ""
+    if statement:
+        yield began, None
