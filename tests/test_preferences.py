@@ -78,9 +78,19 @@ def test_whatever_value_is_written_is_read_again(changes: dict[str, Any]) -> Non
         ("parameters.window = 99", "line 2: window has to be from 1 to 64, not 99."),
         ("parameters = {ngram = 3, window = 99}", "line 2: window has to be from 1 to 64, not 99."),
         ("[parameters]\n'window' = 'five'", "line 3: window has to be a whole number, or true or false, not 'five'."),
-        (f"[parameters]\nwindow = {'9' * 400}", "line 3: window has to be a whole number, or true or false, not 99"),
-        (f"top_k = {'9' * 400}", "line 2: top_k has to be a whole number, 0 or more, not 9999"),
-        (f"top_k = 0x{'f' * 5000}", "line 2: top_k has to be a whole number, 0 or more, not a number of thousands"),
+        pytest.param(
+            f"[parameters]\nwindow = {'9' * 400}",
+            "line 3: window has to be a whole number, or true or false, not 99",
+            id="parameter of 400 digits",
+        ),
+        pytest.param(
+            f"top_k = {'9' * 400}", "line 2: top_k has to be a whole number, 0 or more, not 9999", id="400 digits"
+        ),
+        pytest.param(
+            f"top_k = 0x{'f' * 5000}",
+            "line 2: top_k has to be a whole number, 0 or more, not a number of thousands",
+            id="5000 hexadecimal digits",
+        ),
         ("panels = [\n 1,\n 2,\n]", "line 2: panels has to be true or false, not [1, 2]."),
         ('system = """\nlook = 5\n"""\n\'look\' = \'blue\'', "line 5: look has to be hues or demo, not 'blue'."),
         ("[colour]\nlook = 5", "line 2: there is no setting 'colour'."),
@@ -99,9 +109,9 @@ def test_what_is_wrong_is_named_with_its_line_and_the_rest_holds(path: Path, lin
     [
         (b"theme = ", "line 1"),
         (b"a = 1\n\xff\xfe", "line 2"),
-        (b"#" * 70_000, "larger than 64 KiB"),
-        (b"\n\nseed = " + b"9" * 5000, "line 3"),
-        (b'system = """\n"""\nseed = ' + b"[" * 9000, "line 3"),
+        pytest.param(b"#" * 70_000, "larger than 64 KiB", id="too large"),
+        pytest.param(b"\n\nseed = " + b"9" * 5000, "line 3", id="5000 digits"),
+        pytest.param(b'system = """\n"""\nseed = ' + b"[" * 9000, "line 3", id="nesting"),
         (b"theme = 'a'\rlook = 'demo'\r", "line 1"),
     ],
 )

@@ -30,7 +30,7 @@ def _bytes(content: bytes) -> Damage:
 
 def _too_large(path: Path) -> None:
     with path.open("wb") as file:
-        file.truncate(2**40)
+        file.truncate(2**30)
 
 
 DAMAGES: dict[str, Damage] = {
