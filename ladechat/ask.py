@@ -28,6 +28,7 @@ from ladechat.protocol import (
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.race import PLAIN
+from ladechat.session.source import and_last_line
 from ladechat.terminal import PROGRESS_LINES, shown
 from ladechat.widgets.formatting import REASONS, SYSTEM_FOLDED, announced, describe_settings, figures, is_own
 from ladechat.word_wrap import WordWrap
@@ -87,7 +88,9 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
                 break
         else:
             if not failed and not interrupted.is_set():
-                to_stderr(f"ladechat: The engine ended before the answer did; its log is {engine.log}.")
+                await engine.close()
+                sentence = f"The engine ended before the answer did; its log is {engine.log}."
+                to_stderr(f"ladechat: {and_last_line(sentence, engine)}")
     finally:
         await engine.close()
         printer.end()

@@ -1,12 +1,19 @@
 """What a command needs of how it was started: a terminal to draw on, open streams, options and words in place."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
 
 import typer
 
 from ladechat import catalog
 from ladechat.options import USAGE_ERROR, fail
-from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams
+from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams, say
+
+SECONDS_OF_SILENCE = 1.0
+"""Of a program that waits for standard input, until it says so."""
 
 
 def in_terminal() -> bool:
@@ -33,6 +40,31 @@ def check_streams(*needed: int) -> None:
         if number in missing_streams():
             name, mark = ("input", "<&-") if number == STANDARD_INPUT else ("output", ">&-")
             fail(f"Standard {name} is closed, and this command needs it; start it without {mark}.")
+
+
+def check_working_directory() -> None:
+    """Refuse to start in a folder that was removed: no relative name can be found, and libraries end the process."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        fail("The working directory was removed; go to a folder that is there (cd), then start again.")
+
+
+@contextmanager
+def silence_explained() -> Iterator[None]:
+    """Say on a terminal, after a second of waiting for standard input, that it is read, and how to end it."""
+    if sys.stdin.isatty():
+        sentence = "The question is read from here; Ctrl+D in an empty line ends it."
+    else:
+        sentence = "Standard input is read until it ends, as a part of the question; with </dev/null there is none."
+    timer = Timer(SECONDS_OF_SILENCE, say, [sentence])
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def refuse_misplaced_options(context: typer.Context) -> None:

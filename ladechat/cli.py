@@ -1,16 +1,13 @@
 """The commands. Thin: each says what it takes, checks it, and hands over."""
 
-import contextlib
 import errno
 import gc
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from ladechat import __version__
 from ladechat.bench.options import (
@@ -27,10 +24,13 @@ from ladechat.checks import (
     MORE_WORDS,
     check_screen,
     check_streams,
+    check_working_directory,
     in_terminal,
     refuse_misplaced_options,
     refuse_more_words,
+    silence_explained,
 )
+from ladechat.command_line import RECORD, Commands
 from ladechat.export.commands import export
 from ladechat.learn import learn
 from ladechat.options import (
@@ -58,49 +58,15 @@ from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, replace_missing_streams, shown
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, replace_missing_streams
 from ladechat.train.commands import app as train_commands
 
-RECORD = "--record"
-
-
-class Commands(TyperGroup):
-    """The commands, with an option that may stand without its value, which typer does not know."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        following = [*args, "-"][1:]
-        given = [
-            f"{RECORD}=" if arg == RECORD and after.startswith("-") else arg
-            for arg, after in zip(args, following, strict=True)
-        ]
-        return super().parse_args(ctx, given)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if any(map(str.isspace, args[0])) and not ctx.resilient_parsing:
-            fail('A question comes behind a command: ladechat ask "What is the n-gram pool?".')
-        return super().resolve_command(ctx, args)
-
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        with _refusals_made_visible():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _refusals_made_visible():
-            return super().invoke(ctx)
-
-
-@contextlib.contextmanager
-def _refusals_made_visible() -> Iterator[None]:
-    """What typer refuses, it repeats as it was given: nothing of that shall steer a terminal."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(message := getattr(error, "message", None), str):
-            error.message = shown(message)  # type: ignore[attr-defined]  # looked at just now
-        raise
-
-
-app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Commands,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 app.add_typer(train_commands, name="train")
 app.command(context_settings=MORE_WORDS)(race)
 app.command()(learn)
@@ -145,10 +111,11 @@ def chat(
     go_on: Annotated[bool, typer.Option("--continue", help="Go on with the latest conversation.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Keep no conversation and no question.")] = False,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Chat through lookahead decoding, and watch it work."""
+    check_working_directory()
     if context.invoked_subcommand is not None:
         refuse_misplaced_options(context)
         return
@@ -193,7 +160,9 @@ def ask(
     settings_file: SettingsFile,
     question: Annotated[
         str | None,
-        typer.Argument(help="What to ask; what comes through a pipe follows it. - or nothing: it is all in the pipe."),
+        typer.Argument(
+            help="What to ask; what comes through a pipe follows it, unless it is </dev/null. - or nothing: it is all there."
+        ),
     ] = None,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
@@ -222,7 +191,8 @@ def _with_pipe(question: str | None) -> str | None:
     if sys.stdin.isatty() and question != "-":
         return given
     try:
-        piped = sys.stdin.read(MOST_TEXT + 1)
+        with silence_explained():
+            piped = sys.stdin.read(MOST_TEXT + 1)
     except UnicodeDecodeError:
         fail("What comes through the pipe is no text in UTF-8; a question has to be text.")
     if given is None:

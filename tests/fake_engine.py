@@ -78,6 +78,7 @@ class FakeEngine:
         closed: whether it was ended by the app.
         stack_dumps: how often it was asked for its thread stacks.
         pace: steps a second that it was told; it takes none at 0, and as many as it can at any other.
+        last_line: of its log, as if it had one.
         watched: whether it was told that somebody looks at pseudo states.
         fail_next: what the next question fails with, instead of an answer.
         notices: what it says of its checkpoint.
@@ -104,6 +105,7 @@ class FakeEngine:
         self.watched = False
         self.fail_next: protocol.FailureCode | None = None
         self.notices: list[str] = []
+        self.last_line = ""
         self.trim_next = self.prompt_cached = self.folds_system = False
         self.hold_end = False
         self.single_token: str | None = None

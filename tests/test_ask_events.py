@@ -36,6 +36,7 @@ class Scripted:
 
     said: tuple[Event, ...] = ()
     log = Path("engine.log")
+    last_line = ""
 
     def __init__(self, command: list[str]) -> None:
         pass
@@ -157,3 +158,12 @@ def test_an_engine_that_dies_is_said_with_its_log(
 ) -> None:
     assert ask_scripted(monkeypatch, BEGUN, step(0, "par")) == 1
     assert "engine.log" in capsys.readouterr().err
+
+
+def test_an_engine_that_ends_without_a_word_is_told_of_with_its_log_and_the_last_line_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Scripted, "last_line", "ImportError: \x1b[31mlibtorch_cpu.so")
+    assert ask_scripted(monkeypatch, protocol.Loading(stage=1, stages=2, doing="starting")) == 1
+    said = capsys.readouterr().err
+    assert "its log is engine.log. Its log ends: ImportError: \\x1b[31mlibtorch_cpu.so\n" in said

@@ -13,6 +13,7 @@ from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
+from ladechat.model.libraries import import_libraries
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 
@@ -113,6 +114,7 @@ def load_model(
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     keep_torch_caches_private()
     progress.begin("starting PyTorch and transformers")
+    import_libraries()
     import torch
 
     from ladechat.model.load import choose_device, load, slower_on_cpu

@@ -92,7 +92,7 @@ def show(seconds: dict[int, float], expectation: "Expectation", console: Console
         expectation: of the policy, after some text.
         console: where it goes.
     """
-    columns = ("slots", "ms", "× plain", "tokens", "tok/s", "× plain")
+    columns = ("slots", "ms", "cost, × plain", "tokens", "tok/s", "speed, × plain")
     table = Table(*columns, title="What a pass costs, and the tokens expected of it", title_justify="left")
     for column in table.columns:
         column.justify = "right"

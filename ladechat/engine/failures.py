@@ -112,6 +112,8 @@ def or_say_why_not(work: Callable[[], int], emit: Callable[[Failed], None]) -> i
     try:
         return work()
     except LoadError as error:
+        if error.__cause__ is not None:
+            traceback.print_exc()
         emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
     except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
         if ends_the_process(error):

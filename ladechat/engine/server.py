@@ -31,6 +31,7 @@ from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
+from ladechat.model.libraries import import_libraries
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop, Watch
@@ -334,6 +335,7 @@ def _load(
     folder = fetch(model, report.bytes_done)
     keep_torch_caches_private()
     report.begin("starting PyTorch and transformers")
+    import_libraries()
     from ladechat.model.load import load
     from ladechat.model.loading.threads import leave_a_core_free
     from ladechat.model.runners.recording import use_graphs

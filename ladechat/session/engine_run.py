@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 
 from ladechat.protocol import Command, Event, Failed
 from ladechat.session.silence import Silence
-from ladechat.session.source import EngineSource
+from ladechat.session.source import EngineSource, and_last_line
 
 
 class EngineRun:
@@ -98,7 +98,7 @@ class EngineRun:
                 self._silence.end()
                 self.came(last)
             await self._engine.close()
-            why = "The engine has ended."
+            why = and_last_line("The engine has ended.", self._engine)
         except OSError as error:
             why = f"The engine could not be run: {error}."
         has_said_why = isinstance(last, Failed) and last.fatal

@@ -30,6 +30,8 @@ from ladechat.session.order import Order
 SECONDS_TO_LEAVE = 3.0
 """How long an engine may take to end after `shutdown` before it is killed."""
 BYTES_OF_A_LOG = 1_000_000
+MOST_OF_A_LINE = 500
+"""Characters of the last line of a log that are shown."""
 LOGS_KEPT = 10
 """Each engine has a log of its own, so that two at once do not write into one file."""
 
@@ -55,6 +57,7 @@ class LiveEngine:
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._spoke = False
+        self._end_of_log = ""
         self._handler: logging.Handler = logging.NullHandler()
         self.left_out = 0
 
@@ -62,6 +65,12 @@ class LiveEngine:
     def returncode(self) -> int | None:
         """The exit code; None while the engine runs, or before it was started."""
         return self._process.returncode if self._process else None
+
+    @property
+    def last_line(self) -> str:
+        """The last line that it has written on standard error; "" if there is none. No log has to be writable."""
+        lines = self._end_of_log.split("\n")
+        return next((line.strip()[:MOST_OF_A_LINE] for line in reversed(lines) if line.strip()), "")
 
     async def start(self) -> None:
         """Start the process. It is ready when it says so."""
@@ -166,7 +175,9 @@ class LiveEngine:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         with contextlib.closing(self._handler):
             while part := await self._process.stderr.read(1 << 16):
-                self._write_log(decoder.decode(part))
+                text = decoder.decode(part)
+                self._end_of_log = (self._end_of_log + text)[-2 * MOST_OF_A_LINE :]
+                self._write_log(text)
 
     def _write_log(self, text: str) -> None:
         self._handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, text, None, None))

@@ -17,7 +17,7 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.session.race import PLAIN, Lane, conclusions
-from ladechat.session.source import EngineSource
+from ladechat.session.source import EngineSource, and_last_line
 
 DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
 FEWEST, MOST = 2, 4
@@ -101,7 +101,8 @@ class Measuring:
                     break
             else:
                 if not self._stopped:
-                    self.failure = "The engine ended before the race did; its log may say why."
+                    await self._engine.close()
+                    self.failure = and_last_line("The engine ended before the race did.", self._engine)
         except OSError as error:
             self.failure = f"The engine could not be run: {error}."
         finally:

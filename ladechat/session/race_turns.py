@@ -46,6 +46,9 @@ class RaceTurns:
         self._began = False
         self._closed = False
 
+    last_line = ""
+    """The session says how its engine has ended."""
+
     # --- what the race calls ------------------------------------------------------------------------------------------
 
     async def start(self) -> None:

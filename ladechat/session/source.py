@@ -9,6 +9,11 @@ from ladechat.protocol import Command, Event
 class EngineSource(Protocol):
     """A source of events that takes commands."""
 
+    @property
+    def last_line(self) -> str:
+        """The last line of its log, which is whole after `close`; "" where there is none."""
+        ...
+
     async def start(self) -> None:
         """Begin. From now on events come, and commands are taken, also while the model loads."""
         ...
@@ -28,3 +33,8 @@ class EngineSource(Protocol):
     async def close(self) -> None:
         """End the engine, and wait until it has ended."""
         ...
+
+
+def and_last_line(sentence: str, engine: EngineSource) -> str:
+    """Return what is said of the end of an engine that has said nothing of it itself, with the last line of its log."""
+    return f"{sentence} Its log ends: {engine.last_line}" if engine.last_line else sentence

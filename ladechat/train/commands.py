@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ladechat.command_line import CommandList
 from ladechat.options import Device, Dtype, Model, fail
 from ladechat.train.options import (
     DEFAULT_AHEAD,
@@ -21,6 +22,7 @@ from ladechat.train.options import (
 )
 
 app = typer.Typer(
+    cls=CommandList,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -35,6 +35,8 @@ def test_costs_and_choices_are_those_of_the_model_as_it_is_asked_for(
     assert f"{as_what} " in result.stdout.replace("\n", " ")
     for part in ("What a pass costs", "tok/s", "Chosen lately: passes of"):
         assert part in result.stdout
+    headings = next(line for line in result.stdout.splitlines() if "tok/s" in line).strip("┃ ").split("┃")
+    assert len({heading.strip() for heading in headings}) == len(headings) == 6
 
 
 @pytest.mark.usefixtures("few_questions")

@@ -36,6 +36,16 @@ async def test_its_events_come_in_order_and_its_end_is_told_once() -> None:
     assert heard.ends == ["The engine has ended."] and heard.began == 1
 
 
+async def test_an_end_without_a_word_has_the_last_line_of_the_log() -> None:
+    heard, engine = Heard(), FakeEngine()
+    engine.last_line = "ImportError: libtorch_cpu.so"
+    run = heard.run(engine)
+    run.start()
+    engine.die()
+    await until(lambda: bool(heard.ends))
+    assert heard.ends == ["The engine has ended. Its log ends: ImportError: libtorch_cpu.so"]
+
+
 async def test_what_an_engine_says_of_its_end_is_not_said_again() -> None:
     heard, engine = Heard(), FakeEngine(hold_loading=True)
     run = heard.run(engine)

@@ -56,6 +56,19 @@ async def test_a_line_that_is_no_event_is_left_out_and_that_is_said_once(engine_
     assert engine.log.read_text().count("was left out") == engine.left_out
 
 
+@pytest.mark.parametrize("writable", [True, False])
+async def test_the_last_line_of_the_log_is_known_also_where_none_can_be_written(
+    engine_that: Start, writable: bool, tmp_path: Path
+) -> None:
+    engine = engine_that(r"""os.write(2, b"Traceback\n" * 1000 + "ImportError: \u00e9\n\n  ".encode())""")
+    if not writable:
+        (tmp_path / "logs").write_text("")
+    await engine.start()
+    assert await all_events(engine) == [] and engine.last_line in ("", "ImportError: \u00e9")
+    await engine.close()
+    assert engine.last_line == "ImportError: \u00e9"
+
+
 async def test_what_comes_before_the_header_is_left_out(engine_that: Start) -> None:
     engine = engine_that(
         """say(b'{"event":"loading","stage":1,"stages":1,"doing":"x"}'); said.clear(); loading(b"a")"""

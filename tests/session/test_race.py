@@ -264,9 +264,10 @@ async def test_a_stop_keeps_what_was_measured() -> None:
 async def test_an_engine_that_ends_without_a_word_ends_the_race_in_a_sentence() -> None:
     engine = FakeEngine(hold_loading=True)
     engine.die()
+    engine.last_line = "ImportError: libtorch_cpu.so"
     race = measuring(engine)
     await race.run()
-    assert race.failure is not None and "ended before the race did" in race.failure
+    assert race.failure == "The engine ended before the race did. Its log ends: ImportError: libtorch_cpu.so"
 
 
 async def test_what_the_engine_says_of_its_failure_is_passed_on() -> None:

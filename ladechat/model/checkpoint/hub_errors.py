@@ -57,6 +57,8 @@ def hub_refusal(name: str, error: BaseException, missing: str | None = None) -> 
     if isinstance(error, OfflineModeIsEnabled):
         hint = "Unset HF_HUB_OFFLINE and start again, or give the folder of a checkpoint that you have."
         return _unreachable(name, "the hub is switched off by HF_HUB_OFFLINE", missing, hint)
+    if isinstance(error, httpx.ProxyError):
+        return _refused_by_proxy(name, str(error), missing)
     if isinstance(error, httpx.HTTPError | OSError):
         return _unreachable(name, f"the hub at {constants.ENDPOINT} cannot be reached", missing)
     return _unreachable(name, f"what answers at {constants.ENDPOINT} is no hub", missing)
@@ -97,7 +99,18 @@ def _http_refusal(name: str, error: HfHubHTTPError, missing: str | None) -> Load
     if status == httpx.codes.NOT_FOUND:
         message = f"The hub at {constants.ENDPOINT} does not find {name}, or a file of it."
         return LoadError("model_not_found", message, "Check the spelling (owner/name), and HF_ENDPOINT if it is set.")
+    if status == httpx.codes.PROXY_AUTHENTICATION_REQUIRED:
+        return _refused_by_proxy(name, f"{status} {error.response.reason_phrase}", missing)
     return _unreachable(name, f"the hub at {constants.ENDPOINT} answers with error {status}", missing)
+
+
+def _refused_by_proxy(name: str, said: str, missing: str | None) -> LoadError:
+    """The proxy that the environment names lets nothing through. What it says begins with the status."""
+    words = " ".join(said.split())[:200].rstrip(".")
+    hint = "Look at HTTPS_PROXY, or HTTP_PROXY and ALL_PROXY; NO_PROXY names hosts that are reached without it."
+    if words.startswith(str(int(httpx.codes.PROXY_AUTHENTICATION_REQUIRED))):
+        hint = "Put your name and password into HTTPS_PROXY (or HTTP_PROXY): http://NAME:PASSWORD@HOST:PORT."
+    return _unreachable(name, f"the proxy in front of {constants.ENDPOINT} refuses ({words})", missing, hint)
 
 
 def _unreachable(name: str, why: str, missing: str | None, hint: str = "") -> LoadError:

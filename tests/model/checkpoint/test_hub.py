@@ -1,11 +1,13 @@
 """What comes from a hub, and what is said when it does not, against a hub that speaks the protocol."""
 
 import shutil
+import socketserver
+import threading
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import close_session, constants
 
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
 from ladechat.model.checkpoint.hub import download
@@ -138,6 +140,7 @@ def test_a_gated_model_is_told_of_with_where_to_ask_before_any_weight_is_fetched
         (401, "Invalid credentials in Authorization header", "model_not_found", "did not accept the access token"),
         (403, "Your token may not read gated models.", "gated", "Your token may not read gated models"),
         (404, None, "model_not_found", "does not find owner/model"),
+        (407, None, "hub_unreachable", "the proxy in front of http"),
         (429, None, "hub_unreachable", "error 429"),
         (500, None, "hub_unreachable", "error 500"),
     ],
@@ -178,6 +181,32 @@ def test_a_hub_that_cannot_be_reached_is_told_of_with_its_address(
     nobody = "http://127.0.0.1:9"
     monkeypatch.setattr(constants, "ENDPOINT", nobody)
     assert_told(refusal(), "hub_unreachable", f"the hub at {nobody} cannot be reached")
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [("407 Proxy Authentication Required", "http://NAME:PASSWORD@HOST:PORT"), ("403 Forbidden", "NO_PROXY")],
+)
+def test_a_proxy_that_lets_nothing_through_is_told_of_with_what_it_wants(
+    hub: HubServer, answer: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Proxy(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n".encode())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{server.server_address[1]}")
+        monkeypatch.setenv("NO_PROXY", "")
+        close_session()  # its client has read the environment
+        error = refusal()
+        close_session()
+        server.shutdown()
+    assert_told(error, "hub_unreachable", f"the proxy in front of https://hub.invalid refuses ({answer})")
+    assert hint in error.hint
 
 
 @pytest.mark.parametrize("files", [FILES, SHARDED], ids=["one file", "shards"])

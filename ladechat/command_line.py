@@ -1,0 +1,60 @@
+"""How the command line is read and listed, beyond what typer does."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from typer.core import TyperGroup
+
+from ladechat.options import fail
+from ladechat.terminal import shown
+
+RECORD = "--record"
+
+
+class CommandList(TyperGroup):
+    """Commands that are listed with the whole first sentence of each: click cuts it at the width of the terminal."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.get_short_help_str(limit=sys.maxsize)) for name, one in commands if not one.hidden]
+            )
+
+
+class Commands(CommandList):
+    """The commands, with an option that may stand without its value, which typer does not know."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        following = [*args, "-"][1:]
+        given = [
+            f"{RECORD}=" if arg == RECORD and after.startswith("-") else arg
+            for arg, after in zip(args, following, strict=True)
+        ]
+        return super().parse_args(ctx, given)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if any(map(str.isspace, args[0])) and not ctx.resilient_parsing:
+            fail('A question comes behind a command: ladechat ask "What is the n-gram pool?".')
+        return super().resolve_command(ctx, args)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _refusals_made_visible():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _refusals_made_visible():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _refusals_made_visible() -> Iterator[None]:
+    """What typer refuses, it repeats as it was given: nothing of that shall steer a terminal."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = shown(message)  # type: ignore[attr-defined]  # looked at just now
+        raise
