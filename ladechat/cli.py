@@ -161,7 +161,8 @@ def ask(
     question: Annotated[
         str | None,
         typer.Argument(
-            help="What to ask; what comes through a pipe follows it, unless it is </dev/null. - or nothing: it is all there."
+            help="What to ask; what comes through a pipe follows it (nothing does with </dev/null). "
+            "- or nothing: it is all in the pipe."
         ),
     ] = None,
     max_new_tokens: MaxNewTokens = None,

@@ -12,6 +12,8 @@ BOM = codecs.BOM_UTF8.decode()
 """What some editors write before the first line."""
 MAY_END = re.compile(r"\"\"\"|'''|[\]}]")
 """What stands in the line that ends a value of several lines."""
+MOST_ENDS = 300
+"""How many such lines of one value are tried: each try reads the value anew."""
 
 
 class NotToml(ValueError):
@@ -114,12 +116,15 @@ def _statements(text: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
     A statement is a line `key = value` or `[table]`, or several lines where its value goes on.
     """
     header = statement = ""
-    began = 1
+    began, tried = 1, 0
     for number, line in enumerate(text.split("\n"), start=1):
-        began = began if statement else number
+        began, tried = (began, tried) if statement else (number, 0)
         statement += line + "\n"
         if number > began and not MAY_END.search(line):
             continue
+        tried += 1
+        if tried > MOST_ENDS:
+            break
         is_header = statement.lstrip().startswith("[")
         says = None
         try:

@@ -1,6 +1,5 @@
 """The questions that are asked: those that come with ladechat, and files of the same form."""
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ladechat.bench.options import KINDS, Refused
+from ladechat.toml_text import NotToml, parsed
 
 CHOICE = f"give --questions some of {', '.join(KINDS)}, or a file that ends in .toml"
 FORM = 'it has to hold prompts = ["…", ["…", "…"]]: questions, and lists of a conversation\'s questions'
@@ -58,11 +58,9 @@ def _read(source: str) -> list[Question]:
 
 def _parse(kind: str, source: str, text: str) -> list[Question]:
     try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Refused(f"{source} is no file of questions, for it is not TOML ({error}); {FORM}.") from error
-    except RecursionError:
-        raise Refused(f"{source} is no file of questions, for it is nested too deeply; {FORM}.") from None
+        content = parsed(text)
+    except NotToml as error:
+        raise Refused(f"{source} is no file of questions, for it is not TOML: {error}; {FORM}.") from error
     found = content.get("prompts")
     if not isinstance(found, list) or not found:
         raise Refused(f"{source} is no file of questions, for it has no list named prompts; {FORM}.")

@@ -44,6 +44,8 @@ def test_a_file_holds_questions_and_conversations_of_the_kind_that_it_is_named(t
         (b'prompts = ["a", ["b", " "]]', "Question 2"),
         (b"prompts = ['\xff']", "not UTF-8"),
         (b"prompts = " + b"[" * 100_000, "nested too deeply"),
+        (b"a = 1\nprompts = " + b"9" * 5000, "too many digits .at line 2"),
+        (b"prompts = [\n" + b"  [],\n" * 5_000, "not TOML.*at line 1"),
         (b"#" * 10_000_001, "larger than 10 MB"),
         (None, "No such file"),
     ],
@@ -57,6 +59,8 @@ def test_a_file_holds_questions_and_conversations_of_the_kind_that_it_is_named(t
         "blank turn",
         "bytes",
         "nested",
+        "long number",
+        "list without an end",
         "large",
         "none",
     ],
@@ -82,3 +86,8 @@ def test_a_device_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(Refused, match="a device or a pipe"):
         read_questions([str(tmp_path / "pipe.toml")])
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes(b'\xef\xbb\xbfprompts = ["Why?"]\r\n')
+    assert [question.turns for question in read_questions([str(tmp_path / "mine.toml")])] == [("Why?",)]

@@ -161,6 +161,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "layers in words": (lambda path: rewritten(path, layers='["one", "two"]'), "damaged header"),
     "a nest of lists": (lambda path: rewritten(path, layers="[" * 100_000), "damaged header"),
     "a layer too many": (lambda path: rewritten(path, layers="[0, 0, 1, 1]"), "do not fit 3 tokens ahead"),
+    "chances of 400 digits": (lambda path: rewritten(path, chances=f"[[{'9' * 400}]]"), "damaged header"),
     "no base": (lambda path: rewritten(path, base=None), "damaged header"),
     "no steps": (lambda path: rewritten(path, steps="many"), "damaged header"),
     "no chances": (lambda path: rewritten(path, chances="[]"), "damaged header"),

@@ -96,7 +96,10 @@ def test_text_of_another_model_or_seed_is_refused(tmp_path: Path) -> None:
     assert TextFile(path, MADE_BY).texts == [Text([1, 2, 3], 1)]
 
 
-@pytest.mark.parametrize("line", [b"garbage\n", b"[]\n", b'{"format": "other"}\n', b"\xff\xfe\n"])
+@pytest.mark.parametrize(
+    "line",
+    [b"garbage\n", b"[]\n", b'{"format": "other"}\n', b"\xff\xfe\n", b"[" * 100_000 + b"\n", b"9" * 5000 + b"\n"],
+)
 def test_a_file_of_something_else_is_refused(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "text"
     path.write_bytes(line)
