@@ -2,7 +2,6 @@
 
 import importlib
 
-from ladechat.installing import command_for
 from ladechat.model.checkpoint.files import LoadError
 
 LIBRARIES = ("torch", "transformers")
@@ -20,5 +19,5 @@ def import_libraries() -> None:
         except Exception as error:  # a library of the system that is missing is an OSError, and there are others
             reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             message = f"{name} cannot be imported: {reason.removesuffix('.')}."
-            hint = f"Install it anew (docs/installing.md), for instance: {command_for('--force-reinstall', name)}"
+            hint = "Install it anew, as docs/installing.md says; in a checkout: remove .venv, then make setup."
             raise LoadError("load_failed", message, hint) from error
