@@ -400,4 +400,4 @@ async def test_the_prompt_brings_back_questions_of_earlier_sessions(tmp_path: Pa
         await answered(pilot, stage, "Today?")
         async with brings(lambda: stage.prompt == "Yesterday?", pilot):
             await pilot.press("up", "up")
-    assert history.read() == ["Yesterday?", "Today?"]
+    assert history.read()[0] == ["Yesterday?", "Today?"]
