@@ -401,3 +401,13 @@ async def test_the_prompt_brings_back_questions_of_earlier_sessions(tmp_path: Pa
         async with brings(lambda: stage.prompt == "Yesterday?", pilot):
             await pilot.press("up", "up")
     assert history.read()[0] == ["Yesterday?", "Today?"]
+
+
+async def test_damaged_questions_of_earlier_sessions_are_set_aside_and_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text("garbage")
+    stage = Stage(FakeEngine(answers=ANSWERS), history=PromptHistory(path))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "Today?")
+        assert [notice for notice in stage.notices if "questions.jsonl.damaged" in notice]
+    assert PromptHistory(path).read() == (["Today?"], "")
