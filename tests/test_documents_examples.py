@@ -59,7 +59,9 @@ def test_code_for_other_programs_runs_and_writes_what_generate_writes() -> None:
     inputs = tokenizer(text, return_tensors="pt", add_special_tokens=False, return_token_type_ids=False)
     names: dict[str, Any] = {"model": model, "tokenizer": tokenizer, "inputs": inputs}
     pieces = pieces_of("in-your-own-code.md")
-    assert len(pieces) == 4
+    assert any("lookahead_generate(" in piece for piece in pieces) and any(
+        "lookahead_steps(" in piece for piece in pieces
+    )
     expected = model.generate(**inputs, max_new_tokens=64, do_sample=False)
     for piece in pieces:
         names.pop("output", None)
