@@ -111,8 +111,8 @@ class JsonPrinter:
     def show(self, event: Event) -> None:
         """Print one event."""
         self._last = event
-        sys.stdout.write(protocol.encode(event).decode())
-        sys.stdout.flush()
+        sys.stdout.buffer.write(protocol.encode(event))  # in UTF-8, whatever the encoding of the terminal
+        sys.stdout.buffer.flush()
 
     def end(self) -> None:
         """Say that this was all."""

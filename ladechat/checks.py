@@ -1,5 +1,7 @@
 """What a command needs of how it was started: a terminal to draw on, open streams, options and words in place."""
 
+import codecs
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +17,9 @@ from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams, say
 SECONDS_OF_SILENCE = 1.0
 """Of a program that waits for standard input, until it says so."""
 
+PLAIN_TERMINALS = ("dumb", "unknown")
+"""Kinds of terminal, by TERM, on which no cursor can be moved."""
+
 
 def in_terminal() -> bool:
     """Is there a screen to draw on, and a keyboard?"""
@@ -27,11 +32,27 @@ def drawn_in_terminal() -> bool:
 
 
 def check_screen() -> None:
-    """Textual draws on standard error. Where that goes elsewhere, the screen would stay blank and every key dead."""
-    if not drawn_in_terminal():
-        sentence = "The screen is drawn on standard error, which goes elsewhere; start without redirecting it."
+    """Refuse a terminal on which the app would not be seen, in a sentence."""
+    if (sentence := _why_unseen()) is not None:
         print(f"ladechat: {sentence}")  # where the user looks
         raise typer.Exit(USAGE_ERROR)
+
+
+def _why_unseen() -> str | None:
+    """Return why the app cannot be shown here. Textual draws on standard error, and takes keys for UTF-8."""
+    if in_page():
+        return None
+    if not drawn_in_terminal():
+        return "The screen is drawn on standard error, which goes elsewhere; start without redirecting it."
+    if (kind := os.environ.get("TERM", "")) in PLAIN_TERMINALS:
+        return f'This terminal (TERM={kind}) cannot show the app; take another, or use: ladechat ask "your question".'
+    encoding = sys.stderr.encoding
+    if codecs.lookup(encoding).name != "utf-8":
+        return (
+            f"The app is drawn in UTF-8, and this terminal's encoding is {encoding}; set LC_ALL=C.UTF-8 (and not "
+            'PYTHONIOENCODING), or use: ladechat ask "your question".'
+        )
+    return None
 
 
 def check_streams(*needed: int) -> None:

@@ -58,7 +58,7 @@ from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, replace_missing_streams
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, make_streams_safe
 from ladechat.train.commands import app as train_commands
 
 app = typer.Typer(
@@ -83,7 +83,7 @@ System = Annotated[str | None, typer.Option(help="A system message: how the mode
 
 def main() -> None:
     """Run the command line."""
-    replace_missing_streams()
+    make_streams_safe()
     os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
     try:
         app(prog_name="ladechat")
@@ -195,7 +195,7 @@ def _with_pipe(question: str | None) -> str | None:
         with silence_explained():
             piped = sys.stdin.read(MOST_TEXT + 1)
     except UnicodeDecodeError:
-        fail("What comes through the pipe is no text in UTF-8; a question has to be text.")
+        fail(f"What comes through the pipe is no text in {sys.stdin.encoding.upper()}; a question has to be text.")
     if given is None:
         return piped
     return f"{given}\n\n{piped}" if piped.strip() else given

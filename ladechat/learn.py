@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ladechat.checks import check_screen
 from ladechat.options import fail
 
 SCENES = 7
@@ -24,6 +25,7 @@ def learn(
         fail("--restart begins with the first scene, and --from with another; give one of them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         fail("The lessons need a terminal; run them in one, without a pipe.")
+    check_screen()
     gc.disable()  # until the first frame is shown, as in a chat
     from ladechat.app import run_lessons
     from ladechat.lessons.progress import Progress, ProgressFile

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ladechat.checks import check_streams, refuse_more_words
+from ladechat.checks import check_screen, check_streams, refuse_more_words
 from ladechat.export.command import Refused, check_painting, check_target, run_race
 from ladechat.export.commands import size_of
 from ladechat.formats import OF_A_RACE, ending
@@ -76,6 +76,7 @@ def race(
     _check_export(export, sized=size is not None, force=force)
     measuring = Measuring(LiveEngine(engine.command()), messages, names, max_new_tokens)
     if export is None and _in_terminal():
+        check_screen()
         raise typer.Exit(_on_screen(measuring))
     code = _in_pipe(measuring)
     if export is not None and not code:

@@ -1,5 +1,6 @@
 """What is written on a terminal outside of the app: text that steers nothing; and standard streams that are closed."""
 
+import io
 import os
 import sys
 
@@ -24,6 +25,11 @@ def shown(text: str) -> str:
     return text.translate(VISIBLE_CONTROLS)
 
 
+def writable(text: str, encoding: str) -> str:
+    """Return `text` with a question mark for each character that the encoding has not, to be measured as written."""
+    return text.encode(encoding, "replace").decode(encoding)
+
+
 def say(sentence: str) -> None:
     """Print a line of the program's on standard error; on standard output where the shell has closed that."""
     print(f"ladechat: {shown(sentence)}", file=sys.stdout if STANDARD_ERROR in missing_streams() else sys.stderr)
@@ -40,12 +46,20 @@ def missing_streams() -> frozenset[int]:
     return frozenset(number for number, stream in enumerate(streams) if stream is None)
 
 
-def replace_missing_streams() -> None:
-    """Put a null device in the place of standard streams that are closed.
+def make_streams_safe() -> None:
+    """Make standard streams so that every command can write all that it has to say.
 
-    Nobody looks whether there are any; and a file that is opened later would get the number of one, and with it what
-    any library prints.
+    A null device takes the place of those that are closed. Nobody looks whether there are any; and a file that is
+    opened later would get the number of one, and with it what any library prints. What the encoding of a terminal or a
+    pipe has no character for is written as a question mark.
     """
+    _replace_missing_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _replace_missing_streams() -> None:
     for number in sorted(missing_streams()):
         while os.open(os.devnull, os.O_RDWR) < number:  # the lowest number that is free
             pass

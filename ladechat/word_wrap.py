@@ -8,6 +8,9 @@ from rich.segment import ControlType
 from rich.style import Style
 from rich.text import Text
 
+from ladechat.terminal import writable
+from ladechat.widgets.cells import cell_len, drawn
+
 WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60\U0001f300-\U0001faff\U00020000-\U0003ffff"
 """Characters two cells wide (Chinese, Japanese, Korean, emoji): a line may be broken before and after each."""
 PARTS = re.compile(f"\n|[ \t]+|[{WIDE}]|[^ \n\t{WIDE}]+")
@@ -32,11 +35,11 @@ class WordWrap:
         if self._console.is_dumb_terminal or not self._console.file.isatty():  # FORCE_COLOR has colours in a pipe too
             self._console.print(Text(text, style), end="")
             return
-        for part in PARTS.findall(text):
+        for part in PARTS.findall(drawn(writable(text, self._console.encoding))):
             if part == "\n":
                 self._break_line()
             elif part[0] in " \t":
-                place = self._column + self._gap.cell_len
+                place = self._column + cell_len(self._gap.plain)
                 self._gap.append((" " * place + part).expandtabs()[place:], style)
             else:
                 self._add(Text(part, style))
@@ -46,16 +49,18 @@ class WordWrap:
             self._word, self._before = Text(), self._column
         self._word.append_text(part)
         written = self._gap + part
+        cells = cell_len(written.plain)
         width = max(self._console.width, 1)
         # The last column stays free: terminals differ in where the cursor is behind it.
-        if self._before and self._column + written.cell_len >= width:
+        if self._before and self._column + cells >= width:
             if begun := self._column - self._before:
                 self._console.control(Control.move(-begun), Control((ControlType.ERASE_IN_LINE, 0)))
             self._break_line()
             written = self._word
+            cells = cell_len(written.plain)
         self._gap = Text()
         self._console.print(written, end="")
-        self._column = (self._column + written.cell_len - 1) % width + 1
+        self._column = (self._column + cells - 1) % width + 1
 
     def _break_line(self) -> None:
         self._console.print()

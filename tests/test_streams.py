@@ -61,9 +61,9 @@ REPLAY = ["replay", str(GOLDEN[-1])]
 
 SPEAKS = """
 import os
-from ladechat.terminal import missing_streams, replace_missing_streams, say
+from ladechat.terminal import make_streams_safe, missing_streams, say
 missing = sorted(missing_streams())
-replace_missing_streams()
+make_streams_safe()
 say(f"closed {missing}")
 print("an answer")
 raise SystemExit(3 if os.open(os.devnull, os.O_RDONLY) > 2 else 4)

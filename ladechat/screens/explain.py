@@ -15,6 +15,7 @@ from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.cells import printable
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
+from ladechat.widgets.too_small import TooSmall
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
 TOO_FAST = ("too fast?", "F6 slows an answer down to four passes a second, Space pauses it, → takes one pass.")
@@ -41,6 +42,7 @@ class ExplainScreen(StyledOnce[None], ModalScreen[None]):
                 yield Static(Content(printable(text)))
         yield MessageLine()
         yield KeyFooter()
+        yield TooSmall()
 
     def action_close(self) -> None:
         """Back to the screen below."""

@@ -20,6 +20,7 @@ from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
+from ladechat.widgets.too_small import TooSmall
 
 Rows = Sequence[tuple[str, str]]
 """Names, and what is said of them."""
@@ -68,6 +69,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
                 yield Static(_table(rows))
         yield MessageLine()
         yield KeyFooter()
+        yield TooSmall()
 
     def _sections(self) -> Iterable[tuple[str, Rows]]:
         """What explains the colours, in a few lines; then keys, for which most people come; then all the rest."""

@@ -4,12 +4,18 @@ from textual import events, messages
 from textual.driver import Driver
 from textual.drivers.web_driver import WebDriver
 
+from ladechat.widgets.cells import drawn
+
 
 class PageDriver(WebDriver):
     """A web driver whose app ends with its input, so that no app outlives the server, however that ends."""
 
     deliver_binary = Driver.deliver_binary
     """A picture of the screen is saved on this machine, as in a terminal; nothing is sent to the browser."""
+
+    def write(self, data: str) -> None:
+        """Write what every page draws in the same cells."""
+        super().write(drawn(data))
 
     def start_application_mode(self) -> None:
         """Begin with keys for the app, as a terminal does: the page says so before anybody listens."""

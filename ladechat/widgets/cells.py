@@ -3,8 +3,12 @@
 Everything returned from here consists of characters that terminals draw with the same width. Line breaks, tabs, control
 characters and the like become visible symbols; what only modifies its neighbour, and is drawn differently from terminal
 to terminal (joiners, variation selectors, skin tones, flag letters), is reduced to plain parts.
+
+`cell_size` is the one measure, of what `drawn` makes of a text on its way to the terminal. Rich and Textual, and with
+them the prompt, measure by it too (`measuring.py`).
 """
 
+import re
 import unicodedata
 from functools import lru_cache
 from itertools import accumulate
@@ -28,8 +32,7 @@ CONTROL_SYMBOLS: dict[int, str] = {
 }
 """What steers a terminal, and what is shown in its place."""
 
-_SYMBOLS: dict[int, str] = {
-    **CONTROL_SYMBOLS,
+PLAIN_PARTS: dict[int, str] = {
     0x200D: "",
     **dict.fromkeys(range(0xFE00, 0xFE10), ""),
     **dict.fromkeys(range(0x1F3FB, 0x1F400), ""),
@@ -37,23 +40,40 @@ _SYMBOLS: dict[int, str] = {
     # Letters by name that are nothing but room, and not the same room everywhere.
     **dict.fromkeys((0x115F, 0x1160, 0x3164, 0xFFA0), UNPRINTABLE),
 }
+"""What terminals draw in more ways than one, and what is drawn in its place."""
+
+_SYMBOLS = CONTROL_SYMBOLS | PLAIN_PARTS
+_HAS_PARTS = re.compile(f"[{''.join(map(chr, PLAIN_PARTS))}]")
 
 
 @lru_cache(maxsize=8192)
 def cell_size(character: str) -> int:
-    """Cells that a character takes: 0, 1 or 2.
+    """Return the cells that a character takes, as `drawn`: 0, 1 or 2.
 
     A spacing mark, such as most vowel signs of Devanagari, has a cell of its own in xterm, VTE, tmux and the C library.
     Rich counts it into the letter before; a line that is taken for shorter than it is would run into what stands right
     of it. Where a terminal does draw both in one cell, the line is only followed by a little more space.
     """
-    return 1 if unicodedata.category(character) == "Mc" else get_character_cell_size(character)
+    own = own_size(character)
+    return get_character_cell_size(character) if own is None else own
+
+
+def own_size(character: str) -> int | None:
+    """Return the cells of a character that rich counts otherwise; None for all others."""
+    if (part := PLAIN_PARTS.get(ord(character))) is not None:
+        return len(part)
+    return 1 if unicodedata.category(character) == "Mc" else None
 
 
 @lru_cache(maxsize=8192)
 def cell_len(text: str) -> int:
     """Cells that a printable text takes."""
     return len(text) if text.isascii() else sum(map(cell_size, text))
+
+
+def drawn(text: str) -> str:
+    """Return `text`, which may hold escape sequences, as every terminal draws it: in as many cells as are counted."""
+    return text.translate(PLAIN_PARTS) if _HAS_PARTS.search(text) else text
 
 
 @lru_cache(maxsize=8192)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import monotonic
 from typing import ClassVar
 from weakref import WeakSet
 
@@ -19,6 +18,7 @@ from ladechat.widgets.later import call_later
 
 _KEPT = "\n\r\t"
 _TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT}
+_TYPED |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # halves of characters, which no text may hold
 
 
 MOVES = {
@@ -48,6 +48,11 @@ class Prompt(TextArea):
         Binding("ctrl+j,shift+enter", "break_line", "New line", show=False, id="prompt.break_line"),
         Binding("up", "earlier", "Earlier question", show=False, id="prompt.earlier"),
         Binding("down", "later", "Later question", show=False, id="prompt.later"),
+        Binding("ctrl+a", "line_start_or_all", "Start of line, all", show=False, id="prompt.line_start_or_all"),
+        Binding("ctrl+home", "document_start(False)", "To the first line", show=False, id="prompt.document_start"),
+        Binding("ctrl+end", "document_end(False)", "To the last line", show=False, id="prompt.document_end"),
+        Binding("ctrl+shift+home", "document_start(True)", "Select", show=False, id="prompt.select_to_start"),
+        Binding("ctrl+shift+end", "document_end(True)", "Select", show=False, id="prompt.select_to_end"),
         Binding("end", "line_end", "End of line", show=False, id="prompt.line_end"),
         Binding("tab", "complete", "Complete", show=False, id="prompt.complete"),
         Binding("escape", "close_commands", "Close the list", show=False, id="prompt.close_commands"),
@@ -122,14 +127,15 @@ class Prompt(TextArea):
         app, and a letter typed behind Backspace would overtake it.
 
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
-        and inserted at once: with each insertion, all of the line is wrapped anew.
+        and inserted at once: with each insertion, all of the line is wrapped anew. What counts is when they were read:
+        where an insertion takes long, the next key is handled that much later.
         """
         self.seen.add(event)
         if self.passes_on(event.key):
             event.prevent_default()
             return
         character = event.character if event.is_printable else None
-        fast, self._last_key_at = monotonic() - self._last_key_at < SECONDS_BETWEEN_KEYS, monotonic()
+        fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
         if character is not None and (fast or self._typed):
             event.prevent_default()
             event.stop()
@@ -249,6 +255,21 @@ class Prompt(TextArea):
         if not self.text:
             raise SkipAction
         self.action_cursor_line_end()
+
+    def action_line_start_or_all(self) -> None:
+        """To the start of the line; there already, select all lines, for Backspace or other text to replace."""
+        if self.cursor_at_start_of_line and self.selection.is_empty:
+            self.select_all()
+        else:
+            self.action_cursor_line_start()
+
+    def action_document_start(self, select: bool) -> None:
+        """To the first line, or select as far as that."""
+        self.move_cursor((0, 0), select=select)
+
+    def action_document_end(self, select: bool) -> None:
+        """To the last line, or select as far as that."""
+        self.move_cursor(self.document.end, select=select)
 
     def action_cursor_page_up(self) -> None:
         """The prompt has no pages: the key is left to the conversation."""

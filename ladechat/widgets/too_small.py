@@ -7,12 +7,18 @@ LEAST_COLUMNS, LEAST_ROWS = 40, 10
 
 
 class TooSmall(Widget):
-    """One sentence, over everything, while the terminal is smaller than ladechat needs (by the app's breakpoints)."""
+    """One sentence, over everything, while the terminal is smaller than ladechat needs (by the app's breakpoints).
+
+    What is below it is never laid out narrower than that: no widget has to know how to be drawn in one column.
+    """
 
     SCOPED_CSS = False
-    DEFAULT_CSS = """
-    TooSmall { layer: too-small; dock: top; width: 100%; height: 100%; display: none; background: $background; }
-    .-too-narrow TooSmall, .-too-low TooSmall { display: block; }
+    DEFAULT_CSS = f"""
+    TooSmall {{ layer: too-small; dock: top; width: 100%; height: 100%; display: none; background: $background; }}
+    .-too-narrow TooSmall, .-too-low TooSmall {{ display: block; }}
+    Screen {{ overflow: hidden; }}
+    Screen > *, CommandList {{ min-width: {LEAST_COLUMNS}; }}
+    Screen > TooSmall, Screen > Tooltip {{ min-width: 1; }}
     """
 
     def render(self) -> RenderResult:

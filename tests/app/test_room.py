@@ -54,7 +54,12 @@ async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None
             await pilot.press("f2")
 
 
-TINY = [(39, 40), (1, 1), *(pytest.param(size, marks=pytest.mark.full) for size in ((30, 8), (100, 9), (5, 3)))]
+TINY = [
+    (39, 40),
+    (1, 1),
+    (2, 24),
+    *(pytest.param(size, marks=pytest.mark.full) for size in ((30, 8), (100, 9), (5, 3))),
+]
 
 
 @pytest.mark.parametrize("size", TINY)

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 PROGRAM = """
 import asyncio, sys, time
 from ladechat.session import signals
@@ -18,8 +20,10 @@ async def main():
         if sys.argv[1] == "hangs":
             time.sleep(3600)
         gone.set()
-    signals.leave_on_signals(leave)
+    signals.leave_on_signals(leave, lambda: print("gave up", flush=True))
     print("ready", flush=True)
+    while sys.argv[1] == "is busy":
+        pass
     await gone.wait()
     return 7
 
@@ -28,10 +32,15 @@ raise SystemExit(asyncio.run(main()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-@pytest.mark.parametrize("manner", ["leaves", "hangs"])
-def test_who_is_asked_to_leave_does_and_one_that_hangs_is_ended(number: signal.Signals, manner: str) -> None:
+@pytest.mark.parametrize(
+    ("manner", "says", "code"),
+    [("leaves", "{}\n", 7), ("hangs", "{}\ngave up\n", None), ("is busy", "gave up\n", None)],
+)
+def test_who_is_asked_to_leave_does_and_one_that_hangs_or_is_busy_is_ended(
+    number: signal.Signals, manner: str, says: str, code: int | None
+) -> None:
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, manner], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    assert process.stdout.readline() == f"{128 + number}\n"
-    assert process.wait(timeout=60) == (7 if manner == "leaves" else 128 + number)
+    assert process.stdout.read() == says.format(128 + number)
+    assert process.wait(PATIENCE_SECONDS) == (code or 128 + number)

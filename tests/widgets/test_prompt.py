@@ -1,9 +1,12 @@
 """The prompt: what is typed arrives, however fast it comes."""
 
+import asyncio
+import time
+
 from textual import events
 from textual.widgets.text_area import Edit, EditResult
 
-from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.prompt import SECONDS_BETWEEN_KEYS, Prompt
 from tests.app.stage import Stage
 from tests.waiting import brings, until
 
@@ -29,6 +32,54 @@ async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_
         await until(lambda: len(prompt.text) == len(LONG), pilot)
         assert prompt.text == "".join(inserted) == LONG
         assert len(inserted) < len(LONG) / 10
+
+
+async def test_keys_that_were_read_together_are_no_typing_however_late_they_are_handled() -> None:
+    """In a full prompt each insertion takes longer than the gap between two keys that somebody types."""
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        prompt = stage.app.query_one(Prompt)
+        await until(lambda: prompt.has_focus, pilot)
+        inserted: list[str] = []
+        edit_prompt = prompt.edit
+
+        def slow(edit: Edit) -> EditResult:
+            inserted.append(edit.text)
+            time.sleep(2 * SECONDS_BETWEEN_KEYS)  # the work of a full prompt
+            return edit_prompt(edit)
+
+        prompt.edit = slow  # type: ignore[method-assign]
+        keys = [events.Key(character, character) for character in "x" * 60]
+        for key in keys:
+            key.time = keys[0].time  # as the driver sets it: when their bytes were read
+            stage.app.post_message(key)
+            await asyncio.sleep(2 * SECONDS_BETWEEN_KEYS)  # handled one by one
+        await until(lambda: len(prompt.text) == len(keys), pilot)
+        assert len(inserted) < len(keys) / 3
+
+
+async def test_two_hundred_lines_are_cleared_and_selected_by_keys() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        prompt = stage.app.query_one(Prompt)
+        await until(lambda: prompt.has_focus, pilot)
+        lines = "\n".join(f"line {number}" for number in range(200))
+        prompt.load_text(lines)
+        prompt.move_cursor((150, 3))
+        async with brings(lambda: prompt.selected_text == lines, pilot):
+            await pilot.press("ctrl+a", "ctrl+a")
+        async with brings(lambda: prompt.text == "", pilot):
+            await pilot.press("backspace")
+
+        prompt.load_text(lines)
+        async with brings(lambda: prompt.cursor_location == prompt.document.end, pilot):
+            await pilot.press("ctrl+end")
+        async with brings(lambda: prompt.selected_text == lines, pilot):
+            await pilot.press("ctrl+shift+home")
+        async with brings(lambda: prompt.cursor_location == (0, 0) and not prompt.selected_text, pilot):
+            await pilot.press("ctrl+home")
+        async with brings(lambda: prompt.selected_text == lines, pilot):
+            await pilot.press("ctrl+shift+end")
 
 
 async def test_keys_that_steer_act_behind_the_characters_before_them() -> None:

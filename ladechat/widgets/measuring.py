@@ -1,0 +1,57 @@
+"""Rich, and Textual with it, measure texts as ladechat does: a cursor stands where the terminal draws it.
+
+Neither can be given a measure, so the three functions of rich that count cells are replaced, here and nowhere else. By
+rich's own a vowel sign of Hindi takes no cell, and an emoji joined of three as many as one of them; terminals differ in
+both. Ours counts what `cells.drawn` sends to the terminal, which all of them draw alike.
+"""
+
+from functools import cache
+
+from rich import cells as rich_cells
+from rich._unicode_data import load
+from rich.cells import CellTable
+
+from ladechat.widgets.cells import PLAIN_PARTS, cell_size, own_size
+
+TAGS = 0xE0000
+"""From here on no character has a measure of its own."""
+
+
+@cache
+def measure_alike() -> None:
+    """Have rich and Textual measure by `cells.cell_size` from now on."""
+    table = _table(load())
+    vars(rich_cells).update(
+        load_cell_table=lambda _="auto": table, _cell_len=lambda text, _: _cells(text), split_graphemes=_characters
+    )
+    rich_cells.cached_cell_len.cache_clear()
+    rich_cells.get_character_cell_size.cache_clear()
+
+
+def _table(of_rich: CellTable) -> CellTable:
+    """Return rich's ranges of characters with their cells, with ours for marks and for what is drawn as its parts."""
+    widths: list[tuple[int, int, int]] = []
+    for first, last, cells in of_rich.widths:
+        if first >= TAGS or (cells and not any(first <= part <= last for part in PLAIN_PARTS)):
+            widths.append((first, last, cells))
+            continue
+        codes = ((code, own_size(chr(code))) for code in range(first, last + 1))
+        widths += [(code, code, cells if own is None else own) for code, own in codes]
+    return of_rich._replace(widths=widths, narrow_to_wide=frozenset())
+
+
+def _cells(text: str) -> int:
+    return sum(map(cell_size, text))
+
+
+def _characters(text: str, _: str = "auto") -> tuple[list[tuple[int, int, int]], int]:
+    """Return where each character begins and ends, with the marks after it, and its cells; and the cells of all."""
+    spans: list[tuple[int, int, int]] = []
+    for place, character in enumerate(text):
+        cells = cell_size(character)
+        if cells or not spans:
+            spans.append((place, place + 1, cells))
+        else:
+            first, _end, before = spans[-1]
+            spans[-1] = (first, place + 1, before)
+    return spans, _cells(text)
