@@ -20,6 +20,7 @@ from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
 
 from ladechat.clipboard import keep
+from ladechat.contrast import readable_variables
 from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
@@ -95,6 +96,10 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
         for cells, breakpoints in zip(self.size, (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), strict=True):
             self._opening.add_class([name for least, name in breakpoints if cells >= least][-1])
         return self._opening
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The colours of the theme, those of text as far from their backgrounds as they have to be."""
+        return readable_variables(super().get_css_variables())
 
     def on_mount(self) -> None:
         if self._settings_file is not None:

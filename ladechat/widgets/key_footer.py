@@ -57,7 +57,7 @@ class KeyFooter(Widget):
         color: $footer-description-foreground; background: $footer-description-background;
     }
     KeyFooter > .key-footer--border { color: $foreground 20%; }
-    KeyFooter > .key-footer--pointed { color: $footer-key-foreground; background: $block-hover-background; }
+    KeyFooter > .key-footer--pointed { color: $footer-background; background: $footer-key-foreground; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "key-footer--key",
@@ -137,11 +137,10 @@ class KeyFooter(Widget):
     def _segment(self, piece: _Piece, blank: Style) -> Segment:
         if not piece.part:
             return Segment(piece.text, blank)
-        style = blank + self.get_component_rich_style(f"key-footer--{piece.part}")
+        off = piece.key is not None and not piece.key.enabled  # drawn like what is no key
+        style = blank + self.get_component_rich_style(f"key-footer--{'description' if off else piece.part}")
         if piece.key is not None and piece.key == self._pointed:
             style += self.get_component_rich_style("key-footer--pointed")
-        if piece.key is not None and not piece.key.enabled:
-            style += Style(dim=True)
         return Segment(piece.text, style)
 
     # --- the mouse ----------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class Transcript(MessageLines):
     Transcript > .transcript--mark { color: $text-muted; }
     Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
     Transcript > .transcript--alert { color: $text-error; }
-    Transcript > .transcript--marked { background: $primary; color: $background; }
+    Transcript > .transcript--marked { background: $block-cursor-background; color: $block-cursor-foreground; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "alert", "marked")
