@@ -60,7 +60,7 @@ async def everywhere_unreadable(scene: Scene, themes: Iterable[str]) -> dict[str
         await scene.prepare(pilot)
         for theme in themes:
             background = Color.parse(BUILTIN_THEMES[theme].to_color_system().generate()["background"])
-            async with brings(lambda: app.screen_stack[0].styles.background == background, pilot):  # noqa: B023
+            async with brings(lambda: app.screen_stack[0].styles.background == background, pilot):
                 app.theme = theme
             if texts := unreadable(app):
                 found[theme] = texts

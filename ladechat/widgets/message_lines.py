@@ -42,7 +42,9 @@ class MessageLines(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     MessageLines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
     MessageLines > .lines--selected { background: $foreground; color: $background; }
-    MessageLines > .lines--below { background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold; }
+    MessageLines > .lines--below {
+        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+    }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--selected", "lines--below"}
     ALLOW_SELECT = True
