@@ -11,12 +11,13 @@ from typing import ClassVar
 from rich.style import Style
 from textual import on
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import BindingType
+from textual.binding import ActiveBinding, BindingType
 from textual.geometry import Size
 
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
+from ladechat.screens.footer import leave_out, relabel
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import commands, copied_selection
 from ladechat.session.comparing import Comparison
@@ -35,6 +36,8 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
 USAGE_ERROR = 2
+PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "faster", "slower", "to_start", "to_end")
+"""What can be done with a race that was measured."""
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 LOADING = f"The same question goes to several decoders. First the model is loaded. {MEASURING} Esc stops."
@@ -90,6 +93,7 @@ class RaceScreen(StyledOnce[None]):
         self._remarks = Remarks(id="race-remarks")
         self._transport = Transport(id="transport")
         self._lanes: list[LaneView] = []
+        self._offered: tuple[bool, bool] | None = None
         self._measured: asyncio.Task[None] | None = None
         self._stop: asyncio.Task[None] | None = None
         self._frames = Frames(self, self.frame)
@@ -218,6 +222,9 @@ class RaceScreen(StyledOnce[None]):
         return "▲ 1st" if tokens[number] == max(tokens) > min(tokens) else ""
 
     def _show_place(self, track: Track) -> None:
+        if (offered := (track.playing, track.at_end)) != self._offered:
+            self._offered = offered
+            self.refresh_bindings()
         mark = "▶" if track.playing else "■" if track.at_end else "‖"
         if track.clock is Clock.PASSES:
             place = f"pass {int(track.at):,} of {int(track.end):,}"
@@ -237,6 +244,22 @@ class RaceScreen(StyledOnce[None]):
             self._remarks.say(CLOCKS[track.clock][1])
 
     # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While decoders are measured nothing can be played yet."""
+        return action not in PLAYER_ACTIONS or bool(self.track is not None and self.race.lanes)
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """Space goes on where it pauses nothing, and at the end begins again."""
+        bindings = super().active_bindings
+        if self.track is not None and not self.track.playing:
+            relabel(bindings, "pause", "Again" if self.track.at_end else "Go on")
+            if self.track.at_end:
+                leave_out(bindings, ("again",))
+        if self.track is None:
+            relabel(bindings, "leave", "Stop")
+        return bindings
 
     @property
     def _alone(self) -> bool:

@@ -130,7 +130,7 @@ def test_drafts_from_the_answer_itself_are_not_called_an_earlier_ones_when_it_go
     sources, text = [], parts.steps[0].token_ids
     for step in parts.steps[1:]:
         if step.index >= 12 and step.pool is not None:
-            guesses = [(tuple([text[-1], *one.token_ids[:2]]), one.source) for one in step.pool.candidates]
+            guesses = [((text[-1], *one.token_ids[:2]), one.source) for one in step.pool.candidates]
             sources += [source for trigram, source in guesses if trigram in trigrams]
         text = [*text, *step.token_ids]
     assert sources and "earlier" not in sources

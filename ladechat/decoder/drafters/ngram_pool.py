@@ -54,8 +54,9 @@ class NGramPool:
     matches both tokens, and "cat sat down" lengthens what follows. To add an n-gram again makes it the latest.
 
     N-grams of any length live side by side, so nothing is lost when N changes. Each remembers the source that first
-    brought it; those of earlier runs have the source `EARLIER`, until the text of this run has them too. All are indexed by their first token, those of three
-    tokens or more also by their first two; matches of more tokens are searched for among these.
+    brought it; those of earlier runs have the source `EARLIER`, until the text of this run has them too. All are
+    indexed by their first token, those of three tokens or more also by their first two; matches of more tokens are
+    searched for among these.
 
     Args:
         capacity_bytes: the most memory that it takes.
