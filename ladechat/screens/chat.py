@@ -171,8 +171,10 @@ class ChatScreen(
             self.view.presenter.show(events)
             for event in events:
                 if isinstance(event, Ready):
+                    self._note_loaded(True)
                     self._learn_limits(event)
                 elif isinstance(event, Failed) and event.fatal:
+                    self._note_loaded(False)
                     self._show_ended(event)
                 elif isinstance(event, ENDS_EDITING):
                     self._leave_editing()

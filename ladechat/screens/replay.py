@@ -22,7 +22,7 @@ from ladechat.protocol import (
     ExchangeRemoved,
     TurnStarted,
 )
-from ladechat.screens.footer import leave_out, relabel
+from ladechat.screens.footer import leave_out, relabel_pause
 from ladechat.screens.reading_on import read_on
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView, commands, copied_selection, welcome
@@ -186,7 +186,7 @@ class ReplayScreen(StyledOnce[None]):
         self._transport.facts = (
             f"{now} of {whole}{more}",
             f"pass {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
-            f"turn {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
+            f"question {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
         )
         self._transport.fraction, self._transport.known = player.fraction, self.recording.share
         self.view.show_pace(None, paused=not player.playing and not player.at_end, waiting=0)
@@ -216,8 +216,7 @@ class ReplayScreen(StyledOnce[None]):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         """What can be left out of a narrow footer makes room for the key that leads out."""
         bindings = super().active_bindings
-        if not self.player.playing:
-            relabel(bindings, "pause", "Again" if self.player.at_end else "Go on")
+        relabel_pause(bindings, self.player.playing, self.player.at_end)
         if self.size.width < WHOLE_FOOTER_CELLS:
             leave_out(bindings, ("search",))
         return bindings
@@ -349,7 +348,7 @@ class ReplayScreen(StyledOnce[None]):
         for turn in self.recording.turns:
             question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
             jump = partial(self._jump, turn.position + 1)
-            yield SystemCommand(f"Turn {turn.number}: {escape(question)}", "Jump there.", jump)
+            yield SystemCommand(f"Question {turn.number}: {escape(question)}", "Jump there.", jump)
 
 
 def _clock(seconds: float) -> str:
