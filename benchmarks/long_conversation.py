@@ -96,18 +96,17 @@ async def laid_out(conversation: Iterator[Exchange]) -> dict[str, float]:
     collect_what_is_new()  # as the app does
     app, late = Alone(), list[float]()
     async with app.run_test(size=(100, 30)):
-        transcript, done = app.query_one(Transcript), asyncio.Event()
+        transcript = app.query_one(Transcript)
         messages: list[tuple[Kind, str, str, Ink]] = [message for one in conversation for message in said(one)]
         began = time.perf_counter()
         transcript.open(messages)
         opened = time.perf_counter() - began
-        transcript.when_laid_out(done.set)
         seconds = 0.0
-        while not done.is_set() or time.perf_counter() - began < 1:
+        while not transcript.laid_out or time.perf_counter() - began < 1:
             before = time.perf_counter()
             await asyncio.sleep(LOOK_SECONDS)
             late.append(time.perf_counter() - before - LOOK_SECONDS)
-            seconds = seconds if done.is_set() else time.perf_counter() - began
+            seconds = seconds if transcript.laid_out else time.perf_counter() - began
     return {
         "opened_ms": round(1000 * opened, 1),
         "seconds": round(seconds, 2),

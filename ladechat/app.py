@@ -24,6 +24,7 @@ from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
 
 from ladechat.clipboard import keep
+from ladechat.contrast import readable_variables
 from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
@@ -124,6 +125,10 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
             fitting = [name for least, name in breakpoints if cells >= least][-1]
             for _, name in breakpoints:
                 screen.set_class(name == fitting, name)
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The colours of the theme, those of text as far from their backgrounds as they have to be."""
+        return readable_variables(super().get_css_variables())
 
     def on_mount(self) -> None:
         if self._settings_file is not None:

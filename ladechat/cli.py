@@ -148,7 +148,7 @@ def chat(
 
 
 app.command()(replay)
-app.command()(export)
+app.command(context_settings=MORE_WORDS)(export)
 app.command()(serve)
 
 

@@ -7,6 +7,7 @@ FORMATS = ("cast", "cast2", "gif", "html", "svg", "md", "json")
 FILMS = ("cast", "cast2", "gif")
 OF_A_RACE = ("cast", "gif", "svg")
 ENDINGS = "in .cast, .gif, .html, .svg, .md or .json"
+ONE_FILE = 'One file is made: put a name with spaces between quotation marks, as in "a b.html".'
 SIZE = (120, 36)
 """Columns and rows of the screen, unless another is asked for."""
 

@@ -72,12 +72,12 @@ def _name(key: str) -> str:
 
 
 EXPLAIN_KEYS = (
-    Binding(f"escape,{EXPLAIN_KEY}", "close", "Close", id="close", tooltip="Back."),
+    Binding(f"escape,{EXPLAIN_KEY}", "close", "Close", id="close", tooltip="To the screen below."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
 HELP_KEYS = (
-    Binding("escape,f1", "close", "Close", id="close", tooltip="Back."),
+    Binding("escape,f1", "close", "Close", id="close", tooltip="To the screen below."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
@@ -220,7 +220,7 @@ CONVERSATIONS_KEYS = (
     Binding("f2", "rename", "Rename", id="rename", tooltip="Give it a title."),
     Binding("f8", "delete", "Delete", id="delete", tooltip="Delete it; this can be undone until you quit."),
     Binding("ctrl+z", "undo", "Undo", id="undo", tooltip="Bring back what was deleted."),
-    Binding("escape", "leave", "Close", id="leave", tooltip="Back to the chat."),
+    Binding("escape", "leave", "Close", id="leave", tooltip="To the chat."),
     Binding("escape", "leave_title", "Leave title", id="leave_title", tooltip="Leave the title as it was."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
@@ -230,7 +230,7 @@ _LIST_KEYS = (
     Binding("down", "move('cursor_down')", "Down", show=False, id="down", tooltip="The one below."),
     Binding("pageup", "move('page_up')", "Page up", show=False, id="page_up", tooltip="A page up."),
     Binding("pagedown", "move('page_down')", "Page down", show=False, id="page_down", tooltip="A page down."),
-    Binding("escape", "leave", "Close", id="leave", tooltip="Back to the chat."),
+    Binding("escape", "leave", "Close", id="leave", tooltip="To the chat."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
 )
 
@@ -253,14 +253,21 @@ SYSTEM_KEYS = (
 
 _PASS = Binding.Group("Pass", compact=True)
 _SPEED = Binding.Group("Speed", compact=True)
-_TURN = Binding.Group("Turn", compact=True)
+_QUESTION = Binding.Group("Question", compact=True)
 
 REPLAY_KEYS = (
     Binding("space", "pause", "Pause", id="pause", tooltip="Pause, or go on."),
     Binding("right", "step_forward", "One pass", group=_PASS, id="step_forward", tooltip="One pass on."),
     Binding("left", "step_back", "Back", group=_PASS, id="step_back", tooltip="One pass back."),
-    Binding("n", "next_turn", "Next turn", group=_TURN, id="next_turn", tooltip="To the next question."),
-    Binding("p", "previous_turn", "Previous turn", group=_TURN, id="previous_turn", tooltip="To the question before."),
+    Binding("n", "next_turn", "Next question", group=_QUESTION, id="next_turn", tooltip="To the next question."),
+    Binding(
+        "p",
+        "previous_turn",
+        "Previous question",
+        group=_QUESTION,
+        id="previous_turn",
+        tooltip="To the question before.",
+    ),
     Binding("plus,up", "faster", "Faster", group=_SPEED, key_display="+", id="faster", tooltip="Faster."),
     Binding("minus,down", "slower", "Slower", group=_SPEED, key_display="-", id="slower", tooltip="Slower."),
     Binding("home", "to_start", "To the beginning", show=False, id="to_start", tooltip="To the beginning."),
@@ -277,8 +284,8 @@ REPLAY_KEYS = (
     SHARED_KEYS[1],
     *(replace(key, show=False) for key in SHARED_KEYS[2:]),
     Binding("ctrl+c", "interrupt", "Copy or quit", show=False, priority=True, id="interrupt", tooltip="Copy or quit."),
-    Binding("q", "leave", "Leave", id="leave", tooltip="Leave; back to the chat, if there is one behind it."),
-    Binding("escape", "back", "Back to the chat", show=False, id="back", tooltip="Back to the chat."),
+    Binding("q", "leave", "Leave", id="leave", tooltip="Leave; to the chat, if there is one behind it."),
+    Binding("escape", "back", "To the chat", show=False, id="back", tooltip="To the chat."),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
@@ -315,8 +322,8 @@ LEARN_KEYS = (
         id="move_slider",
         tooltip="Move the slider of a task.",
     ),
-    Binding("left", "back", "Back", id="back", tooltip="To the card before."),
-    Binding("backspace", "back", "Back", id="back_from_slider", tooltip="To the card before."),
+    Binding("left", "back", "Earlier", id="back", tooltip="To the card before."),
+    Binding("backspace", "back", "Earlier", id="back_from_slider", tooltip="To the card before."),
     Binding("1", "answer(0)", "Predict", group=_PREDICT, id="answer_1", tooltip="Predict the first."),
     Binding("2", "answer(1)", "Predict", group=_PREDICT, id="answer_2", tooltip="Predict the second."),
     Binding("3", "answer(2)", "Predict", group=_PREDICT, id="answer_3", tooltip="Predict the third."),

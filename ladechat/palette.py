@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.style import Style
 
 VERDICT_MARKS = {"accepted": "✓", "rejected": "✗", "untested": "–"}
-_VERDICTS = {"accepted": Style(bold=True), "untested": Style(dim=True)}
+_VERDICTS = {"accepted": Style(bold=True)}
 
 
 class Depth(StrEnum):
@@ -34,7 +34,7 @@ class Depth(StrEnum):
 # At least 4.5:1 on the darkest and the lightest surface of the app's themes (WCAG 2 AA), and in an order in which
 # neighbours lie far apart for people with red-green blindness too: blue and amber first.
 HUES = {
-    True: ("#6cb6ff", "#e3b341", "#5fd08a", "#ff95a8", "#56d4dd", "#c9a4ff"),
+    True: ("#72b9ff", "#e3b341", "#5fd08a", "#ff95a8", "#56d4dd", "#c9a4ff"),
     False: ("#0a4f9e", "#7a4a00", "#155c2d", "#a01d42", "#085a63", "#5f33ad"),
 }
 _DARK = HUES[True]

@@ -7,11 +7,12 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from ladechat.app import LadechatApp
-from ladechat.screens.race import RaceScreen, Remarks
+from ladechat.screens.race import RaceScreen
 from ladechat.session.comparing import Comparison
 from ladechat.session.race import Clock
 from ladechat.session.replay import Recording
 from ladechat.widgets.lane import LaneView
+from ladechat.widgets.remarks import Remarks
 from tests.session.streams import recorded, turn
 from tests.waiting import brings, until
 

@@ -125,12 +125,12 @@ class Decoders:
     @contextmanager
     def fresh(self) -> Iterator[None]:
         """Decoders that have learnt nothing from any text. Behind it, those from before are back as they were."""
-        shared, made = self._shared, self._made
+        shared, made, sampler = self._shared, self._made, self._sampler
         self._shared, self._made = Shared(shared.costs, trained=shared.trained, skipped=shared.skipped), {}
         try:
             yield
         finally:
-            self._shared, self._made = shared, made
+            self._shared, self._made, self._sampler = shared, made, sampler
             if (name := self.settings.decoder) in made:  # settings may have changed meanwhile
                 made[name].configure(self.settings.parameters)
             self.watch(self._lens)
@@ -154,13 +154,17 @@ class Decoders:
     def begin(self, prompt: list[int], seed: int, answer: Sequence[int] = ()) -> Sampler:
         """What chooses the tokens of an answer. What the pool has learnt before it was learnt earlier.
 
+        That of an answer which goes on was not, unless another one came in between.
+
         Args:
             prompt: the tokens before the answer.
             seed: of the answer's random numbers.
             answer: the tokens that it has already, where it goes on.
         """
-        self._shared.pool.begin_run()
-        self._sampler = Sampler([*prompt, *answer], self._sampling(), seed, answered=len(answer))
+        text = [*prompt, *answer]
+        if not answer or self._sampler is None or self._sampler.text[: len(text)] != text:
+            self._shared.pool.begin_run()
+        self._sampler = Sampler(text, self._sampling(), seed, answered=len(answer))
         return self._sampler
 
     def chosen(self) -> Decoder:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ladechat.formats import ENDINGS, FILMS, FORMATS, SIZE, ending
+from ladechat.formats import ENDINGS, FILMS, FORMATS, ONE_FILE, SIZE, ending
 from ladechat.options import fail, in_short
 from ladechat.session.replay import IDLE_SECONDS
 from ladechat.terminal import say
@@ -19,6 +19,7 @@ ONLY_FOR = {"--size": (*FILMS, "svg"), "--speed": FILMS, "--idle": FILMS, "--ste
 
 
 def export(
+    ctx: typer.Context,
     recording: Annotated[Path, typer.Argument(help="A recording.", show_default=False)],
     out: Annotated[
         Path,
@@ -45,6 +46,8 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
 ) -> None:
     """Make a file of a recorded session for people without ladechat: film, page, picture, text or data."""
+    if ctx.args:
+        fail(ONE_FILE)
     chosen = _format(out, format)
     given = {"--size": size, "--speed": speed, "--idle": idle, "--step": step}
     _check_belongs(chosen, {option for option, value in given.items() if value is not None})

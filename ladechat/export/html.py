@@ -16,7 +16,7 @@ from ladechat.palette import HUES, Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import visible
 from ladechat.widgets.draft_sources import source_of
-from ladechat.widgets.flow import safe
+from ladechat.widgets.flow import safe, safe_with_tabs
 from ladechat.widgets.formatting import is_own
 
 SURFACES = {
@@ -155,7 +155,7 @@ def _notice(text: str) -> str:
 
 def _text(text: str) -> str:
     """Text of several lines."""
-    return escape(safe(text))
+    return escape(safe_with_tabs(text))
 
 
 def _inline(text: str) -> str:

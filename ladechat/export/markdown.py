@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ladechat.export.conversation import SYSTEM, Talk, Turn
-from ladechat.widgets.flow import safe
+from ladechat.widgets.flow import safe, safe_with_tabs
 
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+#.-]*)[^`]*$")
 _MEANT = re.compile(r"([\\`*_{}\[\]<>#&|~$])")
@@ -55,7 +55,7 @@ def as_text(text: str) -> str:
     """What was said, escaped; code between fences stays code, and ends where the text does."""
     lines: list[str] = []
     fence: str | None = None
-    for line in safe(text.strip()).split("\n"):
+    for line in safe_with_tabs(text.strip()).split("\n"):
         mark = FENCE.match(line)
         if fence is None and mark:
             fence = mark[1]
@@ -64,7 +64,7 @@ def as_text(text: str) -> str:
             lines.append(fence)
             fence = None
         else:
-            lines.append(line if fence else f"{_escaped(line)}  ")
+            lines.append(line if fence else f"{_escaped(safe(line))}  ")
     return "\n".join([*lines, fence] if fence else lines).rstrip()
 
 

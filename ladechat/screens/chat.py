@@ -171,8 +171,10 @@ class ChatScreen(
             self.view.presenter.show(events)
             for event in events:
                 if isinstance(event, Ready):
+                    self._note_loaded(True)
                     self._learn_limits(event)
                 elif isinstance(event, Failed) and event.fatal:
+                    self._note_loaded(False)
                     self._show_ended(event)
                 elif isinstance(event, ENDS_EDITING):
                     self._leave_editing()
@@ -259,13 +261,15 @@ class ChatScreen(
     def _why_no_race(self) -> str | None:
         """What has the engine now, or will have it first."""
         session = self._session
+        if session.state is State.ENDED:
+            return f"The engine has ended. {self._way_on}."
         if session.asking or session.waiting:
             return STOP_FIRST
         if session.racing:
             return "The race before is not at its end yet: its last pass is under way."
         if session.looking_for:
             return f"{name_of(session.looking_for)} is being looked for: race when it answers, or stop that (Esc)."
-        return f"The engine has ended. {self._way_on}." if session.state is State.ENDED else None
+        return None
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

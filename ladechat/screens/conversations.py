@@ -12,16 +12,18 @@ from textual.widgets import Input, Label, OptionList
 from ladechat.keys import CONVERSATIONS_KEYS
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_search import ConversationSearch, Place
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
 from ladechat.widgets.field import Field
 from ladechat.widgets.formatting import counted, name_of
 from ladechat.widgets.key_footer import KeyFooter
+from ladechat.widgets.long_list import LongList
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
-NONE_FOUND = "Nothing has these words, neither a title nor a text."
+NONE_FOUND = "Nothing has all of these words, neither a title nor a text."
 DELETED = "Deleted; Ctrl+Z brings it back: {}"
 RENAMING = "A title for it; an empty one is the first question again."
 RENAMING_ACTIONS = ("take_title", "leave_title")
@@ -35,11 +37,11 @@ class Chosen(NamedTuple):
 
     Attributes:
         kept: the conversation.
-        word: what it was found by: the first word that was searched for and is in its text; "" without one.
+        place: where what was searched for is written; None where nothing was, or the title has it.
     """
 
     kept: Kept
-    word: str = ""
+    place: Place | None = None
 
 
 class ConversationsScreen(StyledOnce[Chosen | None]):
@@ -57,13 +59,16 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         super().__init__()
         self._store = store
         self._all: list[Kept] = []
+        self._index = ConversationSearch(())
         self._found: list[Kept] = []
         self._shown_for: str | None = None  # the search whose finds are listed
         self._loaded = asyncio.Event()
         self._renamed: Kept | None = None
-        self._search = Field(self._settle, placeholder="Type to search titles and texts.", id="search")
+        self._search = Field(
+            self._settle, placeholder="Type words or a phrase to search titles and texts.", id="search"
+        )
         self._title = Field(self._settle, id="title")
-        self._list = OptionList(compact=True, markup=False)
+        self._list = LongList()
         self._head = Label("Conversations", id="head")
         self._said = Label("", markup=False, id="said")
 
@@ -88,11 +93,18 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
 
     async def _read(self, chosen: Kept | None = None) -> None:
         """Read all files anew, in a thread; then point at the conversation that was chosen before."""
-        self._all = await asyncio.to_thread(self._store.conversations)
-        self._show()
-        for place, kept in enumerate(self._found):
-            if chosen is not None and kept.path == chosen.path:
-                self._list.highlighted = place
+        self._all = await asyncio.to_thread(self._folded)
+        self._index = ConversationSearch(self._all)
+        found = self._index.find(self._search.value)
+        places = (place for place, kept in enumerate(found) if chosen is not None and kept.path == chosen.path)
+        self._show(next(places, 0))
+
+    def _folded(self) -> list[Kept]:
+        """All conversations, ready to be searched."""
+        conversations = self._store.conversations()
+        for kept in conversations:
+            kept.folded  # noqa: B018 - worked out here, and not at the first letter
+        return conversations
 
     # --- the list -----------------------------------------------------------------------------------------------------
 
@@ -115,16 +127,13 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     def _show(self, place: int = 0) -> None:
         """Show what the search finds, and point at the one in this place."""
         self._shown_for = self._search.value
-        words = self._shown_for.split()
-        self._found = [kept for kept in self._all if kept.has(words)]
-        self._list.clear_options()
-        self._list.add_options([self._row(kept, words) for kept in self._found])
-        self._list.highlighted = min(max(place, 0), len(self._found) - 1) if self._found else None
+        self._found = self._index.find(self._shown_for)
+        self._list.show(len(self._found), lambda number: self._row(self._found[number]), place)
         self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
         self._say("" if self._found else NONE_FOUND if self._all else NONE_YET)
         self.refresh_bindings()
 
-    def _row(self, kept: Kept, words: list[str]) -> Content:
+    def _row(self, kept: Kept) -> Content:
         facts = [
             f"{kept.when:%d %b %Y, %H:%M}",
             counted(len(kept.answers), "question"),
@@ -132,8 +141,8 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         ]
         if kept.path == self._store.path:
             facts.append("open")
-        passages = [passage for word in words if (passage := kept.passage(word))]
-        facts += [f"… {printable(passages[0])} …"] if passages else []
+        place = self._index.place(kept, self._search.value)
+        facts += [f"… {printable(place.excerpt)} …"] if place else []
         return Content.assemble((printable(kept.title), "bold"), "\n", " · ".join(facts))
 
     def _say(self, text: str) -> None:
@@ -156,9 +165,8 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     def action_open(self) -> None:
         """Go on with the conversation, in the chat."""
         kept = self._chosen
-        words = self._search.value.split()
         if kept is not None:
-            self.dismiss(Chosen(kept, next((word for word in words if kept.says(word)), "")))
+            self.dismiss(Chosen(kept, self._index.place(kept, self._search.value)))
 
     def action_leave(self) -> None:
         """Back to the chat."""
@@ -212,6 +220,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         else:
             place = self._found.index(kept)
             self._all.remove(kept)
+            self._index = ConversationSearch(self._all)
             self._show(place)
             self._say(DELETED.format(kept.title))
 

@@ -17,6 +17,12 @@ def relabel(bindings: dict[str, ActiveBinding], id: str, description: str) -> No
     _change(bindings, (id,), description=description)
 
 
+def relabel_pause(bindings: dict[str, ActiveBinding], playing: bool, at_end: bool) -> None:
+    """Say what Space does in a replay or a race: it pauses, goes on, or at the end begins again."""
+    if not playing:
+        relabel(bindings, "pause", "Again" if at_end else "Go on")
+
+
 def _change(bindings: dict[str, ActiveBinding], ids: Collection[str], **changes: Any) -> None:
     for key, active in bindings.items():
         if active.binding.id in ids:

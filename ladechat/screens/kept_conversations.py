@@ -1,6 +1,5 @@
 """The conversations that are kept: begin one, open one, have its last question answered again, or its answer go on."""
 
-from functools import partial
 from typing import Any
 
 from ladechat.screens.conversations import Chosen, ConversationsScreen
@@ -10,7 +9,6 @@ from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.state import State
 from ladechat.widgets.formatting import name_of
-from ladechat.widgets.transcript import ROWS_ABOVE_MARK
 
 REMOVED = "The conversation is not kept: its file has been removed."
 NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
@@ -60,21 +58,10 @@ class KeptConversations(SessionScreen):
             self.app.push_screen(ConversationsScreen(self._store), self._open_chosen)
 
     def _open_chosen(self, chosen: Chosen | None) -> None:
-        """Go on with a conversation, where the word stands that it was found by."""
-        if chosen is None or not self._open(chosen.kept):
-            return
-        self._session.frame()  # draw the opened conversation first, so that the word can be found
-        self.view.transcript.when_laid_out(partial(self._show_word, chosen.word))
-
-    def _show_word(self, word: str) -> None:
-        transcript = self.view.transcript
-        place = transcript.found(word, anywhere=True) if word else None
-        if place is not None and place.start is not None:
-            transcript.anchor(False)
-            transcript.scroll_to(y=max(place.start.y - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
-            self.selections = {transcript: place}
-            if transcript.follows_end:
-                transcript.anchor()
+        """Go on with a conversation, at the place that it was found by."""
+        if chosen is not None and self._open(chosen.kept) and chosen.place is not None:
+            self._session.frame()  # draw the opened conversation first, so that the place is there
+            self.view.presenter.show_place(chosen.place.message, chosen.place.text)
 
     def _open(self, kept: Kept | None) -> bool:
         """Go on with a conversation, unless another is under way; is it there then?"""
@@ -126,4 +113,5 @@ class KeptConversations(SessionScreen):
             except CannotContinue as refused:
                 self.notify(str(refused), severity="warning")
             else:
+                self.view.presenter.expect_answer()
                 self.view.transcript.anchor()

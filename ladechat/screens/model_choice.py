@@ -36,7 +36,8 @@ class ModelChoice(SessionScreen):
         super().__init__(*args, **kwargs)
         self._model = model
         self._engines = engines
-        self._used = [model]
+        self._used: list[str] = []
+        self._failed: set[str] = set()
         self._typed = False
 
     def action_model(self, name: str = "") -> None:
@@ -45,11 +46,16 @@ class ModelChoice(SessionScreen):
         if name:
             self._use_model(name)
         else:
-            list_models = partial(known_models, self._store, tuple(self._used))
-            self.app.push_screen(ModelsScreen(list_models, self._model), self._use_model)
+            list_models = partial(known_models, self._store, tuple(self._used), tuple(self._failed))
+            current = "" if self._session.state is State.ENDED else self._model
+            self.app.push_screen(ModelsScreen(list_models, current), self._use_model)
 
     def _use_model(self, name: str | None) -> None:
-        if name is None or name == self._model:
+        if name is None:
+            return
+        if name == self._model:
+            if self._session.state is State.ENDED and self._session.restart():
+                self.view.presenter.say(STARTING)
             return
         if self._engines is None:
             self.notify("This session has one model only.", severity="warning")
@@ -65,15 +71,23 @@ class ModelChoice(SessionScreen):
     def model_taken(self, model: str, replaced: str) -> None:
         """Another model is loaded, or the one before it again."""
         self._model = model
-        self._used.insert(0, model)
         if self.is_running:
             self.view.presenter.say(STARTING)
             if replaced:
                 decoder = self._session.wished.decoder
                 self.notify(f"{name_of(model)} is decoded with {decoder} from now on, in the place of {replaced}.")
 
+    def _note_loaded(self, loaded: bool) -> None:
+        """Note of the model that it is there now, or that it could not be loaded."""
+        if loaded:
+            self._failed.discard(self._model)
+            self._used.insert(0, self._model)
+        elif self._model not in self._used:
+            self._failed.add(self._model)
+
     def model_refused(self, model: str, why: Failed) -> None:
         """Say why a model cannot be had; a name that was typed in the prompt is back there, to be mended."""
+        self._failed.add(model)
         if not self.is_running:
             return
         if self._typed:

@@ -65,7 +65,7 @@ class ModelsScreen(PickScreen[str | None]):
 
     def _row(self, one: KnownModel) -> Content:
         about = f"{one.about} · now" if one.name == self._current else one.about
-        return Content.assemble((printable(one.name), "bold"), (f"  {printable(about)}", "dim"))
+        return Content.assemble((printable(one.name), "bold"), f"  {printable(about)}")
 
     @on(OptionList.OptionSelected)
     def action_take(self) -> None:

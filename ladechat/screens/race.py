@@ -3,38 +3,37 @@
 import asyncio
 import contextlib
 import gc
-import textwrap
 import time
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from rich.style import Style
 from textual import on
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import BindingType
-from textual.geometry import Size
+from textual.binding import ActiveBinding, BindingType
 
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
+from ladechat.screens.footer import leave_out, relabel, relabel_pause
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import commands, copied_selection
 from ladechat.session.comparing import Comparison
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Lane, Track
-from ladechat.widgets.cells import shorten
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.lane import LaneHead, Lanes, LaneView, Standing
 from ladechat.widgets.later import Frames
 from ladechat.widgets.message_line import MessageLine
-from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.remarks import Remarks
 from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transport import Transport
 
 USAGE_ERROR = 2
+PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "faster", "slower", "to_start", "to_end")
+"""What can be done with a race that was measured."""
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 LOADING = f"The same question goes to several decoders. First the model is loaded. {MEASURING} Esc stops."
@@ -43,30 +42,6 @@ CLOCKS = {
     Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
 }
 """What each clock is called, and what it shows."""
-
-
-class Remarks(Panel):
-    """Sentences, the first of them more important than the others; wrapped, as far as there is room."""
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self.sentences: tuple[str, ...] = ()
-
-    def say(self, *sentences: str) -> None:
-        """Put these in the place of those before."""
-        if sentences != self.sentences:
-            self.sentences = sentences
-            self.refresh(layout=True)
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.rows(width, 0))
-
-    def rows(self, width: int, height: int) -> list[Row]:
-        return [
-            [(line, Style(bold=True) if number == 0 else self.muted)]
-            for number, sentence in enumerate(self.sentences)
-            for line in textwrap.wrap(shorten(sentence, 4 * width), max(width, 1))
-        ]
 
 
 class RaceScreen(StyledOnce[None]):
@@ -90,6 +65,7 @@ class RaceScreen(StyledOnce[None]):
         self._remarks = Remarks(id="race-remarks")
         self._transport = Transport(id="transport")
         self._lanes: list[LaneView] = []
+        self._offered: tuple[bool, bool] | None = None
         self._measured: asyncio.Task[None] | None = None
         self._stop: asyncio.Task[None] | None = None
         self._frames = Frames(self, self.frame)
@@ -218,6 +194,9 @@ class RaceScreen(StyledOnce[None]):
         return "▲ 1st" if tokens[number] == max(tokens) > min(tokens) else ""
 
     def _show_place(self, track: Track) -> None:
+        if (offered := (track.playing, track.at_end)) != self._offered:
+            self._offered = offered
+            self.refresh_bindings()
         mark = "▶" if track.playing else "■" if track.at_end else "‖"
         if track.clock is Clock.PASSES:
             place = f"pass {int(track.at):,} of {int(track.end):,}"
@@ -237,6 +216,21 @@ class RaceScreen(StyledOnce[None]):
             self._remarks.say(CLOCKS[track.clock][1])
 
     # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While decoders are measured nothing can be played yet."""
+        return action not in PLAYER_ACTIONS or bool(self.track is not None and self.race.lanes)
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """Space goes on where it pauses nothing, and at the end begins again."""
+        bindings = super().active_bindings
+        if self.track is None:
+            relabel(bindings, "leave", "Stop")
+        else:
+            relabel_pause(bindings, self.track.playing, self.track.at_end)
+            leave_out(bindings, ("again",) if self.track.at_end else ())
+        return bindings
 
     @property
     def _alone(self) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ladechat.formats import ENDINGS, FORMATS, ending
+from ladechat.formats import ENDINGS, FORMATS, ONE_FILE, ending
 from ladechat.protocol import Event
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.session_screen import SessionScreen
@@ -122,6 +122,8 @@ class Recordings(SessionScreen):
             self.notify("In a browser /export takes nothing behind it: it writes a page into the server's folder.")
         elif self._exporting is not None:
             self.notify("Another export is under way; it says when it has ended.", severity="warning")
+        elif named and words[1:] and not words[1].startswith("-"):
+            self._refuse_export(argument, ONE_FILE)
         elif named and not words[1:] and ending(Path(words[0])) not in FORMATS:
             self._refuse_export(argument, f"A file to export to has to end {ENDINGS}.")
         elif not events:

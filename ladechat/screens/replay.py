@@ -22,7 +22,7 @@ from ladechat.protocol import (
     ExchangeRemoved,
     TurnStarted,
 )
-from ladechat.screens.footer import leave_out
+from ladechat.screens.footer import leave_out, relabel_pause
 from ladechat.screens.reading_on import read_on
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView, commands, copied_selection, welcome
@@ -42,6 +42,7 @@ QUESTION_CELLS = 60
 PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
 """What the keys of the replay alone do: letters, and keys that move the cursor of a text."""
 WHOLE_FOOTER_CELLS = 88
+BROKEN_OFF = "the recording ends in the middle of this answer"
 BEGINNING = "the beginning of the recording"
 TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """What takes messages from the screen: no bookmark from before brings them back."""
@@ -72,6 +73,7 @@ class ReplayScreen(StyledOnce[None]):
         self._bookmarks: dict[int, Bookmark] = {}
         self._wanted: Callable[[], None] | None = None
         self._notices_shown = 0
+        self._offered: tuple[bool, bool] | None = None
         self._reading: Worker[None] | None = None
         self._frames = Frames(self, self.show_due)
 
@@ -184,11 +186,15 @@ class ReplayScreen(StyledOnce[None]):
         self._transport.facts = (
             f"{now} of {whole}{more}",
             f"pass {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
-            f"turn {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
+            f"question {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
         )
         self._transport.fraction, self._transport.known = player.fraction, self.recording.share
-        ended = player.at_end and self.recording.closed
-        self.view.show_pace(None, paused=not player.playing and not ended, waiting=0)
+        self.view.show_pace(None, paused=not player.playing and not player.at_end, waiting=0)
+        cut = BROKEN_OFF if player.at_end and self.view.presenter.answering else ""
+        self.view.presenter.warn(cut)
+        if (offered := (player.playing, player.at_end)) != self._offered:
+            self._offered = offered
+            self.refresh_bindings()
         if player.playing:
             self._frames.go_on()
 
@@ -210,6 +216,7 @@ class ReplayScreen(StyledOnce[None]):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         """What can be left out of a narrow footer makes room for the key that leads out."""
         bindings = super().active_bindings
+        relabel_pause(bindings, self.player.playing, self.player.at_end)
         if self.size.width < WHOLE_FOOTER_CELLS:
             leave_out(bindings, ("search",))
         return bindings
@@ -341,7 +348,7 @@ class ReplayScreen(StyledOnce[None]):
         for turn in self.recording.turns:
             question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
             jump = partial(self._jump, turn.position + 1)
-            yield SystemCommand(f"Turn {turn.number}: {escape(question)}", "Jump there.", jump)
+            yield SystemCommand(f"Question {turn.number}: {escape(question)}", "Jump there.", jump)
 
 
 def _clock(seconds: float) -> str:

@@ -10,6 +10,7 @@ from ladechat.protocol import DecoderInfo, Failed
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
+from ladechat.session.state import State
 from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.prompt_size import PromptSize
@@ -52,7 +53,9 @@ class SessionScreen(StyledOnce[None]):
 
     def _show_ended(self, why: Failed) -> None:
         """Say what can be done about an engine that has ended."""
-        self._way_on = OTHER_MODEL if why.code in OF_THE_MODEL else START_AGAIN
+        loading = self._session.state in (State.STARTING, State.LOADING, State.DOWNLOADING)
+        both = f"{START_AGAIN}, {OTHER_MODEL}" if loading else START_AGAIN
+        self._way_on = OTHER_MODEL if why.code in OF_THE_MODEL else both
         self.view.presenter.say(f"{ENDED} · {self._way_on}")
 
     def _refuse_without_engine(self) -> None:

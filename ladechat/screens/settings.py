@@ -89,4 +89,4 @@ class SettingsScreen(PickScreen[None]):
 
 def _row(one: Adjustable) -> Content:
     name, value = fit(printable(one.name), NAME_CELLS), fit(printable(one.value), VALUE_CELLS)
-    return Content.assemble((f"{name} ", "bold"), f"{value} ", (printable(one.help), "dim"))
+    return Content.assemble((f"{name} ", "bold"), f"{value} · {printable(one.help)}")

@@ -1,11 +1,9 @@
 """A kept conversation as a file: JSON lines, only ever appended, and how they are read (docs/conversations.md)."""
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -20,8 +18,9 @@ VERSION = 1
 MOST_BYTES = MAX_LINE_BYTES
 """Of a file: a conversation is sent to the engine in one line."""
 TITLE_CHARACTERS = 80
-CHARACTERS_AROUND = 24
-"""Of a text, before and behind a word that was searched for."""
+BETWEEN = "\0"
+"""Stands between two messages that are searched: nobody types it, so nothing is found across them."""
+_SPACES = str.maketrans("\n\r\t", "   ")
 
 
 class Line(Struct, frozen=True, kw_only=True, tag_field="line"):
@@ -103,40 +102,18 @@ class Kept:
         except (ValueError, OverflowError):  # written by another program
             return datetime.fromtimestamp(0).astimezone()
 
-    def passage(self, word: str) -> str:
-        """Where a word stands first in the text, in one line; "" if it is in the title, or nowhere."""
-        if word.casefold() in self.title.casefold():
-            return ""
-        for text in self._said:
-            place = text.casefold().find(word.casefold())
-            if place >= 0:
-                start = _unfolded(text, place)
-                end = start + len(word) + CHARACTERS_AROUND
-                return " ".join(text[max(start - CHARACTERS_AROUND, 0) : end].split())
-        return ""
-
-    def says(self, word: str) -> bool:
-        """Is this in a question or an answer, whatever the title is? Capitals make no difference."""
-        return any(word.casefold() in text.casefold() for text in self._said)
-
     @property
-    def _said(self) -> Iterator[str]:
+    def messages(self) -> list[str]:
         """Questions and answers in turn, oldest first."""
-        return (text for exchange in self.exchanges for text in (exchange.question, exchange.answer))
+        return [text for exchange in self.exchanges for text in (exchange.question, exchange.answer)]
 
     @cached_property
-    def _text(self) -> str:
-        return "\n".join((self.title, *self._said)).casefold()
-
-    def has(self, words: Sequence[str]) -> bool:
-        """Are all of these in its title or its text? Capitals make no difference."""
-        return all(word.casefold() in self._text for word in words)
-
-
-def _unfolded(text: str, place: int) -> int:
-    """Where the character at a place of the casefolded text is in the text: "ß" becomes two."""
-    ends = list(accumulate(len(character.casefold()) for character in text))
-    return bisect_right(ends, place)
+    def folded(self) -> str:
+        """The title and all messages with `BETWEEN` after each but the last, without capitals and line breaks: what a
+        search goes through.
+        """
+        texts = (text.replace(BETWEEN, " ") for text in (self.title, *self.messages))
+        return BETWEEN.join(texts).translate(_SPACES).casefold()
 
 
 def shortened(text: str) -> str:

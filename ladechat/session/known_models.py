@@ -26,17 +26,21 @@ def hub_cache() -> Path:
     return Path(os.environ.get("HF_HOME") or f"{cache}/huggingface").expanduser() / "hub"
 
 
-def known_models(store: ConversationStore | None, used: Iterable[str] = ()) -> list[KnownModel]:
+def known_models(
+    store: ConversationStore | None, used: Iterable[str] = (), failed: Iterable[str] = ()
+) -> list[KnownModel]:
     """Each model once: the bundled one first, then those used before, latest first, then the others of the cache.
 
     Args:
         store: the conversations that are kept; None knows of none.
-        used: the models of this session.
+        used: the models of this session that have answered, or can.
+        failed: those that could not be loaded.
     """
     asked = [kept.model for kept in store.conversations()] if store is not None else []
     before = [KnownModel(name, "used before") for name in (*used, *asked) if name]
     found: dict[str, KnownModel] = {}
-    for one in (KnownModel("demo", "comes with ladechat"), *before, *sorted(_cached(hub_cache()))):
+    not_loaded = (KnownModel(name, "could not be loaded") for name in failed)
+    for one in (KnownModel("demo", "comes with ladechat"), *not_loaded, *before, *sorted(_cached(hub_cache()))):
         found.setdefault(one.name, one)
     return list(found.values())
 

@@ -97,6 +97,10 @@ class Block:
         """Is it a question so long that it is folded?"""
         return self.kind == "user" and len(self._flow.lines) > LINES_BEFORE_FOLDING
 
+    def says(self, text: str) -> bool:
+        """Is this in a question or an answer, whatever its capitals and line breaks?"""
+        return self.kind != "notice" and folded(text) in folded(self.written)
+
     def append(self, parts: Sequence[tuple[str, Ink]]) -> int:
         """Add texts at the end, in one go. A message begins with its first visible character.
 
@@ -155,6 +159,11 @@ class Block:
         start, end = 0 if before else formatted[0][0], len(source) if beyond < len(chosen) else formatted[-1][1]
         middle = source[start:end] + ("\n" if chosen[beyond - 1][2] == -1 else "")
         return "".join([*(_plain(*one) for one in chosen[:before]), middle, *(_plain(*one) for one in chosen[beyond:])])
+
+
+def folded(text: str) -> str:
+    """Return a text as it is searched: without capitals, and with spaces for line breaks and the like."""
+    return "".join(" " if character.isspace() else character for character in text).casefold()
 
 
 def folded_at(blocks: Iterable[Block], place: int) -> Block | None:

@@ -17,18 +17,23 @@ class Blocks:
 
     Attributes:
         waiting: how many of the first ones wait to be laid out, and have no lines until then.
+        gap: those in the middle that wait too, where an earlier place than the end was laid out first.
     """
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
         self._starts: list[int] = []
         self.waiting = 0
+        self.gap = range(0)
 
     def __len__(self) -> int:
         return len(self._blocks)
 
     def __iter__(self) -> Iterator[Block]:
         return iter(self._blocks)
+
+    def __getitem__(self, number: int) -> Block:
+        return self._blocks[number]
 
     @property
     def last(self) -> Block:
@@ -80,12 +85,14 @@ class Blocks:
         """Forget all but the first so many messages."""
         del self._blocks[count:], self._starts[count:]
         self.waiting = min(self.waiting, count)
+        self.gap = range(self.gap.start, min(self.gap.stop, count))
 
-    def wait(self) -> None:
-        """Have all messages laid out anew, by `lay_out`."""
+    def wait(self, first: int | None = None) -> None:
+        """Have all messages laid out anew: by `lay_out`, and those from the message `first` on by `lay_out_gap`."""
         for block in self._blocks:
             block.wait()
-        self.waiting = len(self._blocks)
+        self.waiting = len(self._blocks) if first is None else first
+        self.gap = range(self.waiting, len(self._blocks))
 
     def lay_out(self, width: int, formatted: bool, enough: Callable[[int], bool]) -> int:
         """Lay out messages that wait, the last one first; return the number of lines that they have.
@@ -103,6 +110,16 @@ class Blocks:
             lines += len(block.lines)
         self.count_anew()
         return lines
+
+    def lay_out_gap(self, width: int, formatted: bool, enough: Callable[[int], bool]) -> None:
+        """Lay out messages in the gap, the first one first; with the arguments of `lay_out`."""
+        lines = 0
+        while self.gap and not enough(lines):
+            block = self._blocks[self.gap.start]
+            self.gap = self.gap[1:]
+            block.lay_out(width, formatted)
+            lines += len(block.lines)
+        self.count_anew()
 
     def count_anew(self) -> None:
         """Take over that messages above the last may have other lines than before."""

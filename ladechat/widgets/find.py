@@ -1,12 +1,18 @@
 """Where a text stands in the lines of the conversation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from ladechat.widgets.block import INDENT, Block
+from ladechat.widgets.block import INDENT, Block, folded
 from ladechat.widgets.flow import Line
+
+
+def first_in(block: Block, first: int, text: str) -> Selection | None:
+    """The first place of a text in a message whose first line is the `first` of the conversation."""
+    named = bool(block.name)
+    return _place(block.lines[named:], first + named, text, str.find)
 
 
 def last_said(blocks: Sequence[Block], end: int, text: str) -> Selection | None:
@@ -21,24 +27,24 @@ def last_said(blocks: Sequence[Block], end: int, text: str) -> Selection | None:
     for block in reversed(blocks):
         first -= len(block.lines)
         named = bool(block.name)
-        if block.kind != "notice" and (place := _last_place(block.lines[named:], first + named, text)):
+        if block.kind != "notice" and (place := _place(block.lines[named:], first + named, text, str.rfind)):
             return place
     return None
 
 
-def _last_place(lines: Sequence[Line], first: int, text: str) -> Selection | None:
-    """The last place of a text, however it is wrapped. Case does not matter. `first` is the number of the first line in
-    the conversation.
+def _place(lines: Sequence[Line], first: int, text: str, find: Callable[[str, str], int]) -> Selection | None:
+    """The first place of a text, or by `str.rfind` the last, however it is wrapped. Case does not matter, nor whether
+    words have a space or a line break between them. `first` is the number of the first line in the conversation.
     """
     written, places = "", []
     for y, line in enumerate(lines, start=first):
         indent = INDENT if line.text.startswith(" " * INDENT) else 0
         for x, character in enumerate(line.text[indent:] + line.joint, start=indent):
-            folded = character.casefold()  # which may be longer: ß is ss
-            written += folded
-            places += [Offset(x, y)] * len(folded)
-    wanted = text.casefold()
-    start = written.rfind(wanted)
+            searched = folded(character)  # which may be longer: ß is ss
+            written += searched
+            places += [Offset(x, y)] * len(searched)
+    wanted = folded(text)
+    start = find(written, wanted)
     if start < 0:
         return None
     return Selection(places[start], places[start + len(wanted) - 1] + Offset(1, 0))

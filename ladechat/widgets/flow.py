@@ -165,6 +165,11 @@ def safe(text: str) -> str:
     return "\n".join(printable("x" + line)[1:] for line in text.split("\n"))
 
 
+def safe_with_tabs(text: str) -> str:
+    """`text` in the same way for a file, where a tab is a tab: in a Makefile spaces are none."""
+    return "\t".join(map(safe, text.split("\t")))
+
+
 def _line_end(characters: list[tuple[str, Ink]], start: int, width: int, words: bool) -> tuple[int, int]:
     """Where the line that begins at `start` ends, and where the next one begins."""
     cells = 0

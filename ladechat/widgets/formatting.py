@@ -98,10 +98,11 @@ def duration(seconds: float) -> str:
 
 def describe_trimming(event: HistoryTrimmed) -> str:
     """What is missing from the prompt, and why."""
-    turns = "the oldest turn was" if event.dropped_turns == 1 else f"the oldest {event.dropped_turns} turns were"
+    number = event.dropped_turns
+    oldest, its = ("question was", "its answer") if number == 1 else (f"{number} questions were", "their answers")
     return (
-        f"The conversation outgrew the context of {event.context_length:,} tokens: {turns} left out of this prompt "
-        f"({event.tokens_before:,} → {event.tokens_after:,} tokens)."
+        f"The conversation outgrew the context of {event.context_length:,} tokens: the oldest {oldest} left out of this "
+        f"prompt, with {its} ({event.tokens_before:,} → {event.tokens_after:,} tokens)."
     )
 
 

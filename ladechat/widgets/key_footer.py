@@ -57,7 +57,7 @@ class KeyFooter(Widget):
         color: $footer-description-foreground; background: $footer-description-background;
     }
     KeyFooter > .key-footer--border { color: $foreground 20%; }
-    KeyFooter > .key-footer--pointed { color: $footer-key-foreground; background: $block-hover-background; }
+    KeyFooter > .key-footer--pointed { color: $footer-background; background: $footer-key-foreground; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "key-footer--key",
@@ -111,21 +111,27 @@ class KeyFooter(Widget):
         blank = Style(bgcolor=base.bgcolor)
         right = [] if self.palette is None or self.screen.has_class("-tiny") else list(self._palette(self.palette))
         room = max(width - _cells(right), 0)
-        line = strip_of((self._segment(piece, blank) for piece in self._left()), room, blank)
+        line = strip_of((self._segment(piece, blank) for piece in self._left(room)), room, blank)
         return Strip([*line, *(self._segment(piece, blank) for piece in right)], width)
 
-    def _left(self) -> Iterator[_Piece]:
-        """All but the palette."""
+    def _left(self, room: int) -> Iterator[_Piece]:
+        """All but the palette: of the keys, and of those in a group, as many as have room to be read."""
+        for pieces in self._groups():
+            room -= _cells(pieces)
+            if room < -_cells([self._gap]):  # nothing needs the gap at the end
+                return
+            yield from pieces
+
+    def _groups(self) -> Iterator[list[_Piece]]:
+        """The pieces of each key, or of several that are one group."""
         for group, members in groupby(self.keys, lambda key: key.group):
             several = list(members)
             if group and len(several) > 1:
-                yield _Piece(" ")
-                for key in several:
-                    yield from (_Piece(key.shown, "key", key), _Piece(" "))
-                yield from (_Piece(" "), _Piece(group, "description"), self._gap)
+                keys = [piece for key in several for piece in (_Piece(key.shown, "key", key), _Piece(" "))]
+                yield [_Piece(" "), *keys, _Piece(" "), _Piece(group, "description"), self._gap]
             else:
                 for key in several:
-                    yield from (*_alone(key), self._gap)
+                    yield [*_alone(key), self._gap]
 
     def _palette(self, key: FooterKey) -> Iterable[_Piece]:
         return (_Piece("▏", "border"), *_alone(key), self._gap)
@@ -137,11 +143,10 @@ class KeyFooter(Widget):
     def _segment(self, piece: _Piece, blank: Style) -> Segment:
         if not piece.part:
             return Segment(piece.text, blank)
-        style = blank + self.get_component_rich_style(f"key-footer--{piece.part}")
+        off = piece.key is not None and not piece.key.enabled  # drawn like what is no key
+        style = blank + self.get_component_rich_style(f"key-footer--{'description' if off else piece.part}")
         if piece.key is not None and piece.key == self._pointed:
             style += self.get_component_rich_style("key-footer--pointed")
-        if piece.key is not None and not piece.key.enabled:
-            style += Style(dim=True)
         return Segment(piece.text, style)
 
     # --- the mouse ----------------------------------------------------------------------------------------------------
@@ -150,7 +155,7 @@ class KeyFooter(Widget):
         """The key whose cells these are, from the left of the content."""
         right = [] if self.palette is None else list(self._palette(self.palette))
         start = self.content_size.width - _cells(right)
-        pieces: Iterable[_Piece] = self._left()
+        pieces: Iterable[_Piece] = self._left(max(start, 0))
         if x >= start:
             pieces, x = right, x - start
         for piece in pieces:

@@ -46,7 +46,7 @@ class LaneHead(Panel):
     """Name, place, figures and bar of a lane, in four rows where there is that much height, else in one."""
 
     DEFAULT_CSS = """
-    LaneHead > .lane-head--bar { color: $primary; }
+    LaneHead > .lane-head--bar { color: $text-primary; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lane-head--bar"}
 

@@ -110,7 +110,7 @@ class LensPanel(StepPanel):
         top = view.row_ids[-1]
         for column, token in enumerate(view.row_ids[index][:columns]):
             settled = token == top[column]
-            style = Style() if settled else self.faded(UNSETTLED_FADED)
+            style = Style() if settled else self.faded_text(UNSETTLED_FADED)
             if _verdict(step, column, token) == "accepted":
                 style = self.step_style(step, column)
             row += [(f" {SETTLED if settled else ' '}", self.muted), *self.cell(view.rows[index][column], cells, style)]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -16,7 +16,7 @@ from textual.widget import Widget
 from ladechat.widgets.block import INDENT
 from ladechat.widgets.blocks import Blocks
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.find import last_said
+from ladechat.widgets.find import first_in, last_said
 from ladechat.widgets.flow import Ink, Line
 from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import restyle, strip_of
@@ -28,6 +28,8 @@ PAGES = 2
 """So many pages are laid out at once, in any case."""
 PART_SECONDS = 0.005
 """Messages above the view are laid out for so long at a time, and as long again nothing is: keys come through."""
+ROWS_ABOVE_MARK = 3
+"""Lines that stay in view above what is scrolled to."""
 SECONDS_TO_REST = 0.1
 """While lines must stay where they are, messages above them wait so long for the next try."""
 
@@ -35,14 +37,16 @@ SECONDS_TO_REST = 0.1
 class MessageLines(ScrollView, can_focus=True):
     """Lines of messages. Each is rendered when it is seen, and cached until it changes.
 
-    Where all messages change at once, as when an earlier conversation is opened, those in view and below it are laid
-    out at once, and those above it part by part. The view stays where it is meanwhile.
+    Where all messages change at once, as when an earlier conversation is opened, those in view are laid out at once,
+    and the others part by part: those below it first. The view stays where it is meanwhile.
     """
 
     DEFAULT_CSS = """
     MessageLines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
     MessageLines > .lines--selected { background: $foreground; color: $background; }
-    MessageLines > .lines--below { background: $primary; color: $background; text-style: bold; }
+    MessageLines > .lines--below {
+        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+    }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--selected", "lines--below"}
     ALLOW_SELECT = True
@@ -54,7 +58,7 @@ class MessageLines(ScrollView, can_focus=True):
         self._wrapped_width = 0
         self._next_part: asyncio.TimerHandle | None = None
         self._to_start = False
-        self._when_laid_out: Callable[[], None] | None = None
+        self._found_at: Selection | None = None  # of what was searched for
 
     # --- for a subclass -----------------------------------------------------------------------------------------------
 
@@ -85,15 +89,38 @@ class MessageLines(ScrollView, can_focus=True):
         self._lay_out_rest()
         return self._blocks.lines
 
-    def found(self, text: str, *, anywhere: bool = False) -> Selection | None:
-        """The last place of a text in the last message, or in any question or answer that is laid out; None where it is
-        not shown.
+    def found(self, text: str) -> Selection | None:
+        """The last place of a text in the last message; None where it is not shown."""
+        return last_said(list(self._blocks)[-1:], self._blocks.height, text)
+
+    def show(self, messages: range, text: str) -> None:
+        """Show the first of these messages that has a text, and mark its first place there.
+
+        It is laid out before all others; then those below it, which nothing seen hangs on, and at last those above it.
         """
-        return last_said(list(self._blocks)[0 if anywhere else -1 :], self._blocks.height, text)
+        blocks = self._blocks
+        number = next((number for number in messages if blocks[number].says(text)), None)
+        if not self._text_width or number is None:
+            return
+        self.anchor(False)
+        self._lay_out_around(number)
+        place = first_in(blocks[number], blocks.start(number), text)
+        if place is None and blocks[number].foldable:
+            blocks[number].fold(False)
+            blocks.count_anew()
+            self._take_over_height()
+            place = first_in(blocks[number], blocks.start(number), text)
+        y = blocks.start(number) if place is None or place.start is None else place.start.y
+        self._move_to(max(y - ROWS_ABOVE_MARK, 0))
+        self._found_at = place
+        self.screen.selections = {} if place is None else {self: place}
+        if not blocks.gap and self.follows_end:
+            self.anchor()
+        self._go_on()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
-        if selection.start is None:
+        if None in selection:
             self._lay_out_rest()
         return self._blocks.selected(selection), "\n"
 
@@ -114,17 +141,31 @@ class MessageLines(ScrollView, can_focus=True):
             self._lay_out_anew()
 
     def _lay_out_anew(self) -> None:
-        """Lay out all messages anew: at once those in view and below it, and some pages in any case."""
-        blocks, width, pages = self._blocks, self._text_width, PAGES * self.size.height
-        if not blocks or not width:
+        """Lay out all messages anew, at once those in view."""
+        if not self._blocks or not self._text_width:
             return
-        at_end = self.follows_end
-        seen, place = (len(blocks) - 1, 0) if at_end else blocks.place(self.scroll_offset.y)
-        blocks.wait()
-        blocks.lay_out(width, self._shows_formatted, lambda lines: blocks.waiting <= seen and lines >= pages)
-        self._take_over_height()
-        self._move_to(blocks.height if at_end else blocks.start(seen) + place)
+        if self.follows_end:
+            self._lay_out_end()
+        else:
+            seen, place = self._blocks.place(self.scroll_offset.y)
+            self._lay_out_around(seen)
+            self._move_to(self._blocks.start(seen) + place)
         self._go_on()
+
+    def _lay_out_end(self) -> None:
+        """Lay out the last pages, and show the end of them."""
+        self._blocks.wait()
+        self._blocks.lay_out(self._text_width, self._shows_formatted, lambda lines: lines >= PAGES * self.size.height)
+        self._take_over_height()
+        self._move_to(self._blocks.height)
+
+    def _lay_out_around(self, number: int) -> None:
+        """Lay out the message of this number, with some pages below it and one above."""
+        height = self.size.height
+        self._blocks.wait(number)
+        self._blocks.lay_out_gap(self._text_width, self._shows_formatted, lambda lines: lines >= PAGES * height)
+        self._blocks.lay_out(self._text_width, self._shows_formatted, lambda lines: lines >= height)
+        self._take_over_height()
 
     def _take_over_height(self) -> None:
         """Draw all lines anew, and take over how many there are."""
@@ -132,17 +173,27 @@ class MessageLines(ScrollView, can_focus=True):
         self.virtual_size = Size(self._wrapped_width, self._blocks.height)
 
     def _lay_out_part(self) -> None:
-        """Lay out some of the messages above, the last ones first."""
+        """Lay out some of the messages that wait: below the view the first ones first, then those above, backwards."""
         self._next_part = None
-        if not self._lines_must_stay:
-            until = monotonic() + PART_SECONDS
+        until = monotonic() + PART_SECONDS
+        if self._blocks.gap:
+            self._lay_out_gap(lambda lines: lines > 0 and monotonic() >= until)
+        elif not self._lines_must_stay:
             self._lay_out_above(lambda lines: lines > 0 and monotonic() >= until)
         self._go_on()
 
     def _lay_out_rest(self) -> None:
         """Lay out all messages that wait."""
         if self._text_width:
+            self._lay_out_gap(lambda _: False)
             self._lay_out_above(lambda _: False)
+
+    def _lay_out_gap(self, enough: Callable[[int], bool]) -> None:
+        """Lay out messages that wait below the view, where no line that is seen moves."""
+        if self._blocks.gap:
+            self._blocks.lay_out_gap(self._text_width, self._shows_formatted, enough)
+            self._redraw()
+            self._grow()
 
     def _lay_out_above(self, enough: Callable[[int], bool]) -> None:
         """Lay out messages that wait above all others. The view stays where it is, unless it goes to the start."""
@@ -155,36 +206,44 @@ class MessageLines(ScrollView, can_focus=True):
         self._to_start = self._to_start and not top
         if not self._to_start:
             self._move_to(top + lines)
+        if self._found_at is not None and self.text_selection == self._found_at:
+            down = Offset(0, lines)
+            self._found_at = Selection(*(place if place is None else place + down for place in self._found_at))
+            self.screen.selections = {self: self._found_at}
 
     @property
     def _lines_must_stay(self) -> bool:
-        """Whether something goes by the numbers of lines now: a selection, or a scroll under way."""
+        """Whether something goes by the numbers of lines now: a selection by hand, or a scroll under way."""
         scrolls = self.app.animator.is_being_animated(self, "scroll_y") or self.is_vertical_scrollbar_grabbed
-        return scrolls or self.text_selection is not None
+        return scrolls or self.text_selection not in (None, self._found_at)
 
     def _go_on(self) -> None:
-        """Lay out the next part soon; after the last one do what waits for it."""
-        if self._blocks.waiting:
+        """Lay out the next part soon, if messages wait."""
+        if not self.laid_out:
             if self._next_part is None:
                 seconds = SECONDS_TO_REST if self._lines_must_stay else PART_SECONDS
                 self._next_part = call_later(self, seconds, self._lay_out_part)
-            return
-        self._to_start = False
-        action, self._when_laid_out = self._when_laid_out, None
-        if action is not None:
-            self.call_after_refresh(action)
+        else:
+            self._to_start = False
 
-    def when_laid_out(self, action: Callable[[], None]) -> None:
-        """Call `action` once all messages are laid out and can be scrolled to."""
-        self._when_laid_out = action
-        self._go_on()
+    @property
+    def laid_out(self) -> bool:
+        """Are all messages laid out?"""
+        return not self._blocks.waiting and not self._blocks.gap
 
     # --- scrolling ----------------------------------------------------------------------------------------------------
 
     @property
     def follows_end(self) -> bool:
         """Is the last line in view?"""
-        return self.scroll_offset.y >= self.max_scroll_y - 1
+        return self.scroll_offset.y >= self.max_scroll_y - 1 and not self._blocks.gap
+
+    def anchor(self, anchor: bool = True) -> None:
+        """Follow the end, also where that is not laid out yet, or do so no longer."""
+        if anchor and self._blocks.gap:
+            self._lay_out_end()
+            self._go_on()
+        super().anchor(anchor)
 
     def action_scroll_home(self) -> None:
         """Go to the first message, also where it is not laid out yet."""
@@ -198,7 +257,7 @@ class MessageLines(ScrollView, can_focus=True):
     def _update_last(self, place: int = 0) -> None:
         """Draw the last message anew, from its line `place` on, and take over how many lines there are."""
         # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
-        at_end = self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
+        at_end = self.follows_end and self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
         start, height = self._blocks.last_start + place, self.virtual_size.height
         for y in range(start, height):
             self._strips.pop(y, None)

@@ -16,6 +16,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ladechat.contrast import readable
 from ladechat.palette import Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import SPACE, cell_len, fit, shorten, visible
@@ -132,9 +133,14 @@ class Panel(Widget):
         return self.get_component_rich_style("panel--muted")
 
     def faded(self, amount: float) -> Style:
-        """The text colour, `amount` of the way to the background."""
+        """The text colour, `amount` of the way to the background: for shapes."""
         _, _, background, colour = self.colors
         return Style(color=colour.blend(background, amount, alpha=1.0).rich_color)
+
+    def faded_text(self, amount: float) -> Style:
+        """The same for words, no further than they can be read."""
+        _, _, background, colour = self.colors
+        return Style(color=readable(colour.blend(background, amount, alpha=1.0), background).rich_color)
 
     def step_style(self, step: Step, token: int) -> Style:
         """How one token of a step looks, wherever it stands."""

@@ -106,7 +106,7 @@ class Presenter:
         self._welcome = welcome
         self._limit_meant = limit_meant
         self._model = "model"
-        self._in_turn = self._continuing = False
+        self._in_turn = self._continuing = self._expecting = False
         self._system_said = False
         """Whether it was said that the system prompt stands in the first question."""
         self._first_part: TurnFinished | None = None
@@ -125,7 +125,7 @@ class Presenter:
 
     def begin(self, settings: Settings, doing: str = STARTING) -> None:
         """The screen before the first event, and what is being done."""
-        self._model, self._in_turn = "model", False
+        self._model, self._in_turn, self._expecting = "model", False, False
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
         self._transcript.clear()
@@ -159,6 +159,7 @@ class Presenter:
     def return_to(self, bookmark: Bookmark) -> None:
         """Restore the screen; the start of the turn has to be shown next."""
         self._model, self._in_turn, self._system_said = bookmark.model, False, bookmark.system_said
+        self._expecting = False
         self._keep(bookmark.blocks)
         self._asked_at, self._exchanges = bookmark.asked_at, list(bookmark.exchanges)
         self.decoders, self._parameters = bookmark.decoders, dict(bookmark.parameters)
@@ -167,6 +168,25 @@ class Presenter:
         for part, text in zip(STATUS_PARTS, bookmark.status, strict=True):
             setattr(self._status, part, text)
         self.say(bookmark.activity)
+
+    def show_place(self, message: int, text: str) -> None:
+        """Show where a text is written, in the question or answer of this number, from 0."""
+        exchange, answer = divmod(message, 2)
+        if exchange < len(self._exchanges):
+            question, *later = self._exchanges[exchange:]
+            end = later[0] if later else self._transcript.blocks
+            self._transcript.show(range(question + answer, end), text)
+
+    @property
+    def answering(self) -> bool:
+        """Is an answer under way, or its question being read?"""
+        return self._in_turn or self._expecting
+
+    def expect_answer(self) -> None:
+        """Show that a question, or the rest of an answer, was asked for: nothing is ready until its turn has begun."""
+        self._expecting = True
+        if self._activity == READY:  # else it waits for an engine that loads
+            self.say(PREPARING)
 
     def say(self, activity: str) -> None:
         """Show what is being done."""
@@ -203,8 +223,7 @@ class Presenter:
                 self._asked_at = self._transcript.blocks
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
-                if self._activity == READY:  # else it waits for an engine that loads
-                    self.say(PREPARING)
+                self.expect_answer()
             case Loading():
                 self.say(describe_loading(event))
             case Ready():
@@ -217,7 +236,7 @@ class Presenter:
                 self._system_said = True
                 self._transcript.notice(SYSTEM_FOLDED)
             case TurnStarted():
-                self._in_turn = True
+                self._in_turn, self._expecting = True, False
                 self._show_settings(event.settings)
                 self._continuing = event.goes_on
                 if self._continuing:
@@ -302,7 +321,7 @@ class Presenter:
             self._transcript.notice(introduce(event))
         for notice in event.notices:
             self._transcript.notice(notice)
-        self.say(READY)
+        self.say(PREPARING if self._expecting else READY)
 
     def _show_settings(self, settings: Settings) -> None:
         self._settings = settings
@@ -313,7 +332,8 @@ class Presenter:
     def _show_failure(self, event: Failed) -> None:
         self._transcript.notice(describe_failure(event), "alert")
         if event.fatal:
-            self._in_turn = False
+            self._in_turn = self._expecting = False
             self.say(ENDED)
         elif event.turn is not None and not self._in_turn:  # else the end of the turn follows
+            self._expecting = False
             self.say(READY)

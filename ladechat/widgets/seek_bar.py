@@ -24,7 +24,7 @@ class SeekBar(Widget):
 
     DEFAULT_CSS = """
     SeekBar { height: 1; width: 1fr; }
-    SeekBar > .seek-bar--done { color: $primary; }
+    SeekBar > .seek-bar--done { color: $text-primary; }
     SeekBar > .seek-bar--to-come { color: $text-muted; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"seek-bar--done", "seek-bar--to-come"}

@@ -45,12 +45,11 @@ class Slider(Widget, can_focus=True):
     Slider { height: 1; width: 1fr; }
     Slider > .slider--label { text-style: bold; }
     Slider > .slider--caption { color: $text-muted; }
-    Slider > .slider--filled, Slider > .slider--knob { color: $primary; }
+    Slider > .slider--filled, Slider > .slider--knob { color: $text-primary; }
     Slider > .slider--empty { color: $foreground 35%; }
     Slider:focus > .slider--label, Slider:focus > .slider--value { text-style: bold reverse; }
-    Slider:focus > .slider--knob, Slider:focus > .slider--filled { color: $accent; }
-    Slider > .slider--typed { color: $accent; text-style: bold underline; }
-    Slider:disabled { opacity: 60%; }
+    Slider:focus > .slider--knob, Slider:focus > .slider--filled { color: $text-accent; }
+    Slider > .slider--typed { color: $text-accent; text-style: bold underline; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "slider--label",

@@ -15,7 +15,7 @@ from ladechat.widgets.block import Block, Kind, answers_in, folded_at
 from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
 from ladechat.widgets.formatting import is_own
 from ladechat.widgets.later import Seldom
-from ladechat.widgets.message_lines import MessageLines
+from ladechat.widgets.message_lines import ROWS_ABOVE_MARK, MessageLines
 
 FORMATTING_SECONDS = 0.25
 """An answer that is being written is formatted anew at most this often."""
@@ -24,8 +24,6 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """While a step is marked, when the key means its last step."""
-ROWS_ABOVE_MARK = 3
-"""Lines that stay in view above a step that is scrolled to."""
 
 
 class Transcript(MessageLines):
@@ -41,7 +39,7 @@ class Transcript(MessageLines):
     Transcript > .transcript--mark { color: $text-muted; }
     Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
     Transcript > .transcript--alert { color: $text-error; }
-    Transcript > .transcript--marked { background: $primary; color: $background; }
+    Transcript > .transcript--marked { background: $block-cursor-background; color: $block-cursor-foreground; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "alert", "marked")
@@ -208,7 +206,7 @@ class Transcript(MessageLines):
             self.anchor(False)
         self._mark((turn, step))
         place = self._blocks.last_where(self._shows_marked)
-        if place is None and self._blocks.waiting:
+        if place is None and not self.laid_out:
             self._lay_out_rest()
             place = self._blocks.last_where(self._shows_marked)
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1

@@ -15,7 +15,7 @@ MIN_LINE_CELLS = 10
 
 
 class Transport(SeekBar, can_focus=True):
-    """``▶ 1× · turn 2 of 5 · pass 34 of 120 · 0:31 of 4:12  ━━━━━━●────────``"""
+    """``▶ 1× · question 2 of 5 · pass 34 of 120 · 0:31 of 4:12  ━━━━━━●────────``"""
 
     DEFAULT_CSS = """
     Transport > .transport--state { text-style: bold; }

@@ -147,7 +147,7 @@ class WindowPanel(StepPanel):
         for column, piece in enumerate(pieces[: shape.columns - start]):
             fixed = ids[column : column + 1] == before[column + 1 : column + 2]
             came_true = self._came_true(index + column, ids[column]) if age else None
-            style = came_true or self.faded(OLDEST_FADED * age / len(view.rows))
+            style = came_true or self.faded_text(OLDEST_FADED * age / len(view.rows))
             row += [(FIXED if fixed else " ", self.muted), *self.cell(piece, shape.cells, style)]
         return row
 

@@ -218,6 +218,8 @@ def test_known_models_are_each_there_once(tmp_path: Path, monkeypatch: pytest.Mo
         (folder / "config.json").touch()
         (folder / weights).touch()
     write(tmp_path, "a", exchange("One?"))
+    failed = known_models(ConversationStore(tmp_path), ["owner/small"], ["owner/torn"])[1]
+    assert failed == ("owner/torn", "could not be loaded")
     names = [one.name for one in known_models(ConversationStore(tmp_path), ["owner/small", "demo"])]
     assert names[0] == "demo" and names.count("demo") == 1
     assert names.count("owner/small") == 1 and "owner/none" not in names

@@ -32,6 +32,7 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
         for steps, text in ((3, "One?"), (6, "/continue")):
             async with brings(lambda: stage.asking, pilot):
                 await ask(pilot, text)
+            assert stage.activity != "ready", "what is asked is under way, and can be stopped"
             async with brings(lambda: engine.steps_done == steps, pilot):
                 engine.release(3)
             async with brings(lambda: not stage.asking, pilot):

@@ -194,6 +194,42 @@ async def test_a_conversation_that_was_found_by_a_word_opens_there_and_says_what
             await ask(pilot, "/edit")
 
 
+async def test_a_phrase_opens_the_conversation_where_its_excerpt_is(tmp_path: Path) -> None:
+    said = [exchange(f"Question {turn}?", f"Answer {turn}, in the\nwindow.") for turn in range(300)]
+    said[100] = exchange("A keeper?", "Of the light\nhouse, and of the lamp.")
+    said[200] = exchange("Lamp?", "The light of the lamp.")
+    write(tmp_path / "talks", "a", *said)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await show_list(pilot, stage, 1)
+        async with brings(lambda: "… Of the light house, and of the lamp. …" in rows(stage)[0], pilot):
+            await pilot.press(*"of", "space", *"the", "space", *"lamp")
+        async with leads_back(pilot, stage):
+            await pilot.press("enter")
+        await until(lambda: stage.screen.get_selected_text() == "of the lamp", pilot)
+        transcript = stage.app.query_one(Transcript)
+        assert "house, and of the lamp." in "".join(line.text for line in shown(transcript))
+
+
+async def test_rows_of_a_long_list_are_made_when_one_comes_near_them(tmp_path: Path) -> None:
+    for number in range(100):
+        write(
+            tmp_path / "talks", f"{number:03}", exchange(f"Question {number}?"), when=f"2020-01-01T12:{number % 60:02}"
+        )
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: "Conversations · 100" in str(stage.app.screen.query_one("#head", Label).content)):
+            await pilot.press("ctrl+o")
+            await until(lambda: isinstance(stage.app.screen, ConversationsScreen), pilot)
+        assert len(rows(stage)) < 50
+        listed = stage.app.screen.query_one(OptionList)
+        async with brings(lambda: listed.highlighted == 99, pilot):
+            await pilot.press(*["pagedown"] * 25)
+        assert len(set(rows(stage))) == 100
+
+
 async def test_a_list_without_conversations_says_so(tmp_path: Path) -> None:
     stage = new_stage(tmp_path)
     async with stage.app.run_test() as pilot:

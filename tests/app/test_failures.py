@@ -5,13 +5,15 @@ import re
 from functools import partialmethod
 
 import pytest
+from textual.widgets import OptionList
 
 from ladechat import protocol
 from ladechat.app import LadechatApp, run_chat
 from ladechat.protocol import Configure, Settings
+from ladechat.screens.models import ModelsScreen
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.state import State
-from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until
 
@@ -142,9 +144,14 @@ async def test_a_reason_for_the_end_is_told_and_told_once_with_the_key_or_comman
         async with brings(lambda: "The weights are torn. Mend them." in stage.text, pilot):
             stage.engine.fail_fatally()
         assert "The engine has ended." not in stage.text
-        assert stage.activity == "the engine has ended · F5 starts it again"
+        assert stage.activity == "the engine has ended · F5 starts it again, /model NAME takes another model"
+        async with opens(pilot, ModelsScreen):
+            await ask(pilot, "/model")
+        listed = stage.app.screen.query_one(OptionList)
+        await until(lambda: listed.option_count, pilot)
+        assert "demo" in str(listed.options[0].prompt) and "now" not in str(listed.options[0].prompt)
         async with brings(lambda: len(stage.started) == 2, pilot):
-            await pilot.press("f5")
+            await pilot.press("enter")
         async with brings(lambda: stage.activity == "the engine has ended · /model NAME takes another model", pilot):
             stage.engine.fail_fatally("model_not_found")
         async with brings(lambda: stage.notices == ["The engine has ended. /model NAME takes another model."], pilot):
@@ -242,7 +249,7 @@ async def test_a_trimmed_history_is_mentioned() -> None:
         await answered(pilot, stage, "One?")
         engine.trim_next = True
         await answered(pilot, stage, "Two?", times=2)
-        assert "the oldest turn was left out of this prompt (1,100 → 600 tokens)" in stage.text
+        assert "the oldest question was left out of this prompt, with its answer (1,100 → 600 tokens)" in stage.text
 
 
 async def test_a_system_prompt_that_the_chat_template_has_no_place_for_is_mentioned_once() -> None:

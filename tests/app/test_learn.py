@@ -89,7 +89,7 @@ async def test_a_scene_by_keys_alone() -> None:
             await pilot.press("enter")
         async with brings(lambda: room.acting == ["enter"], pilot):
             await pilot.press("1", "enter")
-        assert room.in_footer("left") == "Back" and "Not yet" not in room.box.hint
+        assert room.in_footer("left") == "Earlier" and "Not yet" not in room.box.hint
         page = room.screen.lesson.page
         assert (page.choice, page.outcome) == (0, 1) and "passes" in room.box.text
 
@@ -110,7 +110,7 @@ async def test_a_scene_by_keys_alone() -> None:
         ):
             await pilot.press("enter")
         assert len(room.engines[0].questions) == 1
-        assert (room.in_footer("left"), room.in_footer("backspace")) == ("Move", "Back")
+        assert (room.in_footer("left"), room.in_footer("backspace")) == ("Move", "Earlier")
         async with brings(lambda: slider.value == 1, pilot):
             await pilot.press("right")
         async with brings(lambda: slider.value == 0, pilot):

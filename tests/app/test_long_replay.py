@@ -92,11 +92,11 @@ async def test_the_beginning_is_shown_and_stepped_through_while_the_rest_is_held
             async with brings(lambda number=number: f"pass {number} of 3+" in room.shown, pilot):  # type: ignore[misc]
                 await pilot.press("right")
         assert room.screen.query_one(Transport).known == held.share < 1
-        async with brings(lambda: "turn 2 of 2+" in room.shown, pilot):
+        async with brings(lambda: "question 2 of 2+" in room.shown, pilot):
             await pilot.press("n")
         async with brings(lambda: held.complete, pilot):
             held.gate.set()
-        await until(lambda: f"turn 2 of {TURNS}" in room.shown, pilot)
+        await until(lambda: f"question 2 of {TURNS}" in room.shown, pilot)
         assert "+" not in room.shown and room.screen.query_one(Transport).known == 1
         assert [event.text for event in held.events if isinstance(event, Asked)] == [one.text for one in ASKED]
         assert any("line" in notice and "cannot be read" in notice for notice in room.notices)

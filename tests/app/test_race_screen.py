@@ -9,13 +9,14 @@ from ladechat.keys import RACE_KEYS
 from ladechat.palette import Look
 from ladechat.protocol import Message
 from ladechat.screens.help import HelpScreen
-from ladechat.screens.race import RaceScreen, Remarks
+from ladechat.screens.race import RaceScreen
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import PLAIN, Clock, Track
 from ladechat.widgets.lane import LaneHead, LaneView
+from ladechat.widgets.remarks import Remarks
 from ladechat.widgets.transcript import Transcript
 from ladechat.widgets.transport import Transport
-from tests.app.stage import Driver
+from tests.app.stage import Driver, footer_names
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, until
@@ -100,8 +101,10 @@ async def test_space_pauses_and_goes_on_and_at_the_end_begins_anew() -> None:
         await room.measured(pilot)
         async with brings(lambda: room.track.at > 0, pilot):
             await pilot.press("space")
+        await until(lambda: "Pause" in footer_names(room.app), pilot)
         async with brings(lambda: not room.playing, pilot):
             await pilot.press("space")
+        await until(lambda: "Go on" in footer_names(room.app), pilot)
         for again in ("space", "r"):
             async with brings(lambda: room.track.at_end and not room.playing, pilot):
                 await pilot.press("end")
@@ -231,6 +234,7 @@ async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
         assert places == ["measuring …", "waits", "waits", "waits"]
         assert room.screen.query_one(Transport).facts == ("2 passes so far", "1 of 4", "Esc stops")
         assert room.steps == [0, 0, 0, 0]
+        assert footer_names(room.app) == ["Stop", "palette"], "keys that would do nothing are not offered"
         await pilot.press("space", "right", "left", "c", "r", "plus", "home", "end")
         assert room.screen.track is None
     assert room.engine.closed

@@ -177,8 +177,10 @@ async def test_space_pauses_and_goes_on_and_the_speed_is_shown_and_bounded(recor
     async with app.run_test() as pilot:
         transport = app.query_one(Transport)
         await until(lambda: transport.state == "▶ 1×", pilot)
+        assert "Pause" in footer_names(app)
         async with brings(lambda: transport.state == "‖ 1×" and not screen.player.playing, pilot):
             await pilot.press("space")
+        await until(lambda: "Go on" in footer_names(app) and "Pause" not in footer_names(app), pilot)
         async with brings(lambda: transport.state == "▶ 1×" and screen.player.playing, pilot):
             await pilot.press("space")
         async with brings(lambda: "2×" in transport.state, pilot):
@@ -194,9 +196,25 @@ async def test_at_full_speed_it_comes_to_its_end_and_space_begins_anew(recording
         await until(lambda: screen.player.at_end, pilot)
         assert "First answer." in text_of(app) and "Second answer." in text_of(app)
         assert app.query_one(Transport).state.startswith("■")
+        await until(lambda: "Again" in footer_names(app), pilot)
         recording.times[:] = [second * 1e6 for second in recording.times]
         async with brings(lambda: screen.player.playing and "First answer." not in text_of(app), pilot):
             await pilot.press("space")
+
+
+async def test_the_end_of_a_recording_in_the_middle_of_an_answer_is_called_that(tmp_path: Path) -> None:
+    lines = GOLDEN[-1].read_bytes().splitlines(keepends=True)
+    steps = [number for number, line in enumerate(lines) if b'"event":"step"' in line]
+    (cut := tmp_path / "cut.ladechat.jsonl").write_bytes(b"".join(lines[: steps[len(steps) // 2]]))
+    app = LadechatApp(screen := held_at_start(Recording.read(cut)))
+    async with app.run_test() as pilot:
+        status = app.query_one(StatusLine)
+        async with brings(lambda: status.activity == "the recording ends in the middle of this answer", pilot):
+            await pilot.press("end")
+        assert "paused" not in status.render_line(0).text
+        async with brings(lambda: status.activity == "answering …", pilot):
+            await pilot.press("left")
+        assert screen.player.position < len(screen.recording.events)
 
 
 def held_at_start(recording: Recording) -> ReplayScreen:
@@ -213,12 +231,12 @@ async def test_questions_can_be_jumped_to(recording: Recording) -> None:
             await pilot.press("n")
         async with brings(lambda: "Two?" in text_of(app) and "Second" not in text_of(app), pilot):
             await pilot.press("n")
-        assert "turn 2 of 2" in app.query_one(Transport).facts
+        assert "question 2 of 2" in app.query_one(Transport).facts
         async with brings(lambda: "Two?" not in text_of(app), pilot):
             await pilot.press("p")
         commands = {command.title: command for command in app.get_system_commands(app.screen)}
-        assert "Turn 1: One?" in commands
-        commands["Turn 2: Two?"].callback()
+        assert "Question 1: One?" in commands
+        commands["Question 2: Two?"].callback()
         assert "Two?" in text_of(app) and "Second" not in text_of(app)
 
 
@@ -249,7 +267,7 @@ async def test_a_question_that_looks_like_markup_is_listed_as_it_is(recording: R
             await pilot.press("space", "ctrl+p")
         listed = app.screen.query_one(CommandList)
         async with brings(lambda: ["[/b] [red]? ␛[2J" in str(one.prompt) for one in listed.options] == [True], pilot):
-            await pilot.press(*"Turn 1")
+            await pilot.press(*"Question 1")
         assert "[/b] [red]? ␛[2J" in app.export_screenshot().replace("&#160;", " ")
 
 

@@ -46,6 +46,9 @@ async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_
         why = "A file to export to has to end in .cast, .gif, .html, .svg, .md or .json."
         assert await said(pilot, stage, "has to end") == why
         assert stage.prompt == "/export talk.xyz"
+        await ask(pilot, "/export a b.html")
+        await said(pilot, stage, 'put a name with spaces between quotation marks, as in "a b.html"')
+        assert stage.prompt == "/export a b.html"
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         page = tmp_path / "a page.html"

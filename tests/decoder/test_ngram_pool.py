@@ -157,6 +157,15 @@ def test_what_earlier_runs_taught_is_told_apart() -> None:
     assert tails_and_sources(pool.guesses([1], 1, 5)) == [((3,), "window"), ((2,), "earlier")]
 
 
+def test_what_the_answer_itself_has_said_by_now_is_no_longer_an_earlier_ones() -> None:
+    pool = NGramPool()
+    pool.add((1, 2), "window")
+    pool.begin_run()
+    assert tails_and_sources(pool.guesses([1], 1, 5)) == [((2,), "earlier")]
+    pool.add((1, 2), "accepted")
+    assert tails_and_sources(pool.guesses([1], 1, 5)) == [((2,), "accepted")]
+
+
 def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> None:
     pool = NGramPool()
     pool.add((7, 1, 2), "prompt")

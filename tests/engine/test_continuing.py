@@ -1,5 +1,6 @@
 """An answer that goes on, after a stop or its length limit, is the one that would have been without."""
 
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -68,7 +69,7 @@ class Answer:
         self.steps: list[Step] = []
         self.messages = [user("Are you there?")]
 
-    def go_on(self, stop: int | None = None) -> "Answer":
+    def go_on(self, stop: int | None = None, *, fresh: bool = True) -> "Answer":
         """Begin it, or have it go on, up to its end or a stop."""
         events: list[Event] = []
         said = Message(role="assistant", content=self.text, token_ids=self.token_ids)
@@ -79,7 +80,8 @@ class Answer:
             seed=self.started[0].seed if self.parts else 1,
             first_step=len(self.steps),
         )
-        with self.service.decoders.fresh():  # they would know the answer from the times before, and be done at once
+        # Decoders that know nothing: they would know the answer from the times before, and be done at once.
+        with self.service.decoders.fresh() if fresh else nullcontext():
             answer(self.service, command, lambda *new: events.extend(new), Stopping(stop))
         self.started += [event for event in events if isinstance(event, TurnStarted)]
         self.parts += [event for event in events if isinstance(event, TurnFinished)]
@@ -110,6 +112,28 @@ def test_stops_change_no_token_and_no_character(service: Service, decoder: str, 
             assert after.prompt_ids[: len(before.prompt_ids)] == before.prompt_ids
         for part in parts.started[1:]:  # the last token goes into the first step
             assert part.cached_tokens == len(part.prompt_ids) - 1 and part.continued_tokens
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["at once", "after another answer"])
+def test_drafts_from_the_answer_itself_are_not_called_an_earlier_ones_when_it_goes_on(
+    service: Service, other: bool
+) -> None:
+    service.decoders.apply(Settings(decoder="lookahead"))
+    with service.decoders.fresh():
+        parts = Answer(service).go_on(12, fresh=False)
+        trigrams = set(zip(*(parts.token_ids[place:] for place in range(3)), strict=False))
+        if other:
+            between = Answer(service, 1)
+            between.messages = [user("Who are you?")]
+            between.go_on(fresh=False)
+        parts.go_on(fresh=False)
+    sources, text = [], parts.steps[0].token_ids
+    for step in parts.steps[1:]:
+        if step.index >= 12 and step.pool is not None:
+            guesses = [((text[-1], *one.token_ids[:2]), one.source) for one in step.pool.candidates]
+            sources += [source for trigram, source in guesses if trigram in trigrams]
+        text = [*text, *step.token_ids]
+    assert sources and "earlier" not in sources
 
 
 def test_an_answer_that_begins_with_its_question_is_whole(tmp_path: Path) -> None:

@@ -311,20 +311,6 @@ def test_a_title_is_one_short_line(question: str) -> None:
     assert len(title) <= 80 and len(title.splitlines()) <= 1
 
 
-def test_words_are_found_in_title_and_text_whatever_their_capitals(tmp_path: Path) -> None:
-    kept = read(write(tmp_path, "a", exchange("What is W?", "The WIDTH of it."), title="On Windows"))
-    assert kept is not None
-    assert kept.has(["width", "windows"]) and kept.has([]) and not kept.has(["width", "pool"])
-    assert [kept.passage(word) for word in ("width", "windows", "pool")] == ["The WIDTH of it.", "", ""]
-
-
-def test_a_word_is_found_where_capitals_are_longer(tmp_path: Path) -> None:
-    kept = read(write(tmp_path, "a", exchange("?", f"{40 * 'ß'} In der Straße steht ein Haus.")))
-    assert kept is not None
-    assert kept.has(["STRASSE"]) and kept.says("STRASSE")
-    assert kept.passage("STRASSE").endswith("Straße steht ein Haus.")
-
-
 def test_a_deleted_conversation_can_be_brought_back_until_the_store_is_closed(tmp_path: Path) -> None:
     write(tmp_path, "a", exchange())
     store = ConversationStore(tmp_path)

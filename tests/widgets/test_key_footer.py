@@ -56,6 +56,20 @@ async def test_it_shows_the_keys_that_act_and_is_drawn_again_only_if_they_are_ot
         assert list(app.query("*")) == widgets, "no widget comes or goes, and nothing is laid out anew"
 
 
+async def test_a_key_that_has_no_room_is_left_out_and_none_is_cut() -> None:
+    app = Keys()
+    async with app.run_test() as pilot:
+        await until(lambda: app.line.startswith("a Act b Rest  c d  Pace "), pilot)
+        shown = {}
+        for width in range(80, 9, -1):
+            app.query_one(KeyFooter).styles.width = width
+            await until(lambda: app.query_one(KeyFooter).size.width == width, pilot)
+            shown[width] = app.line.partition("▏")[0].rstrip()
+        assert set(shown.values()) == {"", "a Act", "a Act b Rest", "a Act b Rest  c d  Pace"}
+        await pilot.click(KeyFooter, offset=(6, 0))
+        assert app.noted == [], "what is not shown is not pressed"
+
+
 async def test_a_click_presses_the_key_that_it_meets_and_pointing_at_one_says_more() -> None:
     app = Keys()
     async with app.run_test() as pilot:

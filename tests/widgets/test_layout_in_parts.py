@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from textual.geometry import Offset
-from textual.selection import Selection
 
 from ladechat.widgets.block import Kind
+from ladechat.widgets.find import first_in
 from ladechat.widgets.flow import UNKNOWN, Ink
 from ladechat.widgets.transcript import Transcript
 from tests.waiting import brings, until
@@ -111,7 +110,9 @@ async def test_what_is_selected_stays_selected_and_the_other_parts_come_after_it
     async with (host := Host(transcript, 40, 10)).run_test() as pilot:
         async with brings(lambda: transcript.max_scroll_y > 5, pilot):
             transcript.open(conversation())
-        place = transcript.found(f"Answer {TURNS - 2}", anywhere=True)
+        place = first_in(
+            transcript._blocks[2 * TURNS - 3], transcript._blocks.start(2 * TURNS - 3), f"Answer {TURNS - 2}"
+        )
         assert place is not None
         height = transcript.virtual_size.height
         host.screen.selections = {transcript: place}
@@ -132,15 +133,55 @@ async def test_copying_all_copies_what_waits_too(parts: Parts) -> None:
         assert all(f"Question {turn}?" in text and f"Answer {turn}," in text for turn in range(TURNS))
 
 
-async def test_what_asks_for_the_whole_is_called_after_the_last_part(parts: Parts) -> None:
-    transcript, found = Transcript(), list[Selection | None]()
+async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_every_part(parts: Parts) -> None:
+    transcript = Transcript()
+    async with (host := Host(transcript, 40, 10)).run_test() as pilot:
+        transcript.open(conversation())
+        transcript.show(range(20, 22), "answer 10,")
+        seen = lines(transcript)
+        assert "Answer 10," in "".join(seen) and host.screen.get_selected_text() == "Answer 10,"
+        assert transcript.virtual_size.height < 60, "the others wait"
+        while parts.next():
+            assert lines(transcript) == seen and host.screen.get_selected_text() == "Answer 10,"
+        assert read(transcript).count("Answer") == TURNS and transcript.laid_out
+        await until(lambda: transcript.max_scroll_y > 200, pilot)
+        async with brings(lambda: lines(transcript)[:-2] == seen[1:-1], pilot):
+            transcript.scroll_down(animate=False)
+
+
+async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: Parts) -> None:
+    transcript = Transcript()
     async with Host(transcript, 40, 10).run_test() as pilot:
         transcript.open(conversation())
-        transcript.when_laid_out(lambda: found.append(transcript.found("question 0?", anywhere=True)))
-        assert parts.next() and not found
-        async with brings(lambda: bool(found), pilot):
-            parts.all()
-        assert found == [Selection(Offset(2, 1), Offset(13, 1))]
+        transcript.show(range(20, 22), "Answer 10,")
+        transcript.anchor()
+        await until(lambda: f"Answer {TURNS - 1}," in "".join(lines(transcript)), pilot)
+        assert transcript.follows_end and not transcript.laid_out
+        transcript.notice("The end.")
+        await until(lambda: "The end." in "".join(lines(transcript)), pilot)
+        parts.all()
+        assert transcript.follows_end and read(transcript).count("Answer") == TURNS
+
+
+async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 10).run_test():
+        transcript.open(conversation())
+        transcript.show(range(20, 22), "Answer 10,")
+        seen = lines(transcript)
+        transcript.start("model", "m")
+        transcript.add_steps([step(["lighthouse"])])
+        parts.all()
+        assert lines(transcript) == seen and read(transcript).strip().endswith("lighthouse")
+
+
+async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
+    transcript = Transcript()
+    async with (host := Host(transcript, 40, 10)).run_test():
+        transcript.open([("user", "You", "line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])
+        transcript.show(range(1), "Lighthouse keeper")
+        assert host.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
+        assert "lighthouse" in "".join(lines(transcript))
 
 
 async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_in_view(parts: Parts) -> None:

@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from ladechat.protocol import Step
 from ladechat.widgets.block import LINES_BEFORE_FOLDING, Kind
+from ladechat.widgets.find import last_said
 from ladechat.widgets.flow import PLAIN
 from ladechat.widgets.transcript import Transcript
 from tests.widgets.sample_steps import step
@@ -184,7 +185,7 @@ class Stage:
 
     def _find(self, said: Said, *transcripts: Transcript) -> None:
         """Select the last place of what was searched for, in each of these."""
-        found = {one: one.found(said.found, anywhere=True) for one in transcripts if said.found}
+        found = {one: last_said(list(one._blocks), one._blocks.height, said.found) for one in transcripts if said.found}
         self._pilot.app.screen.selections = {one: place for one, place in found.items() if place is not None}
 
 

@@ -10,6 +10,8 @@ from ladechat.decoder.drafters.drafter import EARLIER
 Ngram = tuple[int, ...]
 Tail = tuple[int, ...]
 
+ACCEPTED = "accepted"
+"""The source of what the answer itself has."""
 CAPACITY_BYTES = 32 * 1024 * 1024
 SEARCHED = 64
 """Of the n-grams that begin with the same two tokens, how many of the latest are searched for a longer context."""
@@ -52,8 +54,9 @@ class NGramPool:
     matches both tokens, and "cat sat down" lengthens what follows. To add an n-gram again makes it the latest.
 
     N-grams of any length live side by side, so nothing is lost when N changes. Each remembers the source that first
-    brought it; those of earlier runs have the source `EARLIER`. All are indexed by their first token, those of three
-    tokens or more also by their first two; matches of more tokens are searched for among these.
+    brought it; those of earlier runs have the source `EARLIER`, until the text of this run has them too. All are
+    indexed by their first token, those of three tokens or more also by their first two; matches of more tokens are
+    searched for among these.
 
     Args:
         capacity_bytes: the most memory that it takes.
@@ -120,6 +123,8 @@ class NGramPool:
                 self._count += 1
                 self._bytes += _size(ngram)
                 self._longest = max(self._longest, len(ngram))
+            elif source == ACCEPTED and known.run != self._run:  # an earlier run's, until this one has said it too
+                entry = _Entry(source, self._run, self._additions)
             else:
                 entry = _Entry(known.source, known.run, self._additions)
             recent[ngram] = entry

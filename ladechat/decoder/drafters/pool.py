@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
-from ladechat.decoder.drafters.ngram_pool import LONGEST_CONTEXT, Guess, NGramPool
+from ladechat.decoder.drafters.ngram_pool import ACCEPTED, LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.step import PoolSnapshot
 
 SHOWN_UNTRIED = 8
@@ -94,7 +94,7 @@ class PoolDrafter(Drafter):
         if self.pool_prompt:
             self.pool.read(self._text, self._prompt_length, self.ngram, "prompt")
         if self.pool_accepted and self.pool_prompt:
-            self.pool.read(self._text, end, self.ngram, "accepted")
+            self.pool.read(self._text, end, self.ngram, ACCEPTED)
         elif self.pool_accepted and end > self._learnt:
-            self.pool.add_all(self._text[max(0, self._learnt - self.ngram + 1) :], self.ngram, "accepted")
+            self.pool.add_all(self._text[max(0, self._learnt - self.ngram + 1) :], self.ngram, ACCEPTED)
         self._learnt = end

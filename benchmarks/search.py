@@ -1,0 +1,112 @@
+"""What a letter takes, in processor time, that is typed to search in 500 conversations of 40 turns.
+
+The list of conversations that Ctrl+O opens runs without a terminal. Each phrase is typed letter by letter, and taken
+back again. The clock is that of the process, from a letter to the screen
+that shows what is found. Run it as
+
+    python -m benchmarks.search [--conversations 500] [--turns 40] [--words 60] [--json FILE]
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from benchmarks.long_conversation import WORDS
+from benchmarks.long_recording import spread
+from ladechat import app
+from ladechat.bench.machine import describe
+from ladechat.garbage import collect_what_is_new
+from ladechat.protocol import Exchange
+from ladechat.screens.app_messages import AppWithMessages
+from ladechat.screens.conversations import ConversationsScreen
+from ladechat.session.conversation_store import ConversationStore
+
+PHRASES = ("token draft pass", "the n-gram pool", "question 7", "nowhere to be found", "e")
+
+
+def main() -> None:
+    """Measure, print, and write the figures if asked to."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--conversations", type=int, default=500)
+    parser.add_argument("--turns", type=int, default=40)
+    parser.add_argument("--words", type=int, default=60, help="of an answer")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        store = ConversationStore(Path(folder))
+        for conversation in range(arguments.conversations):
+            for exchange in exchanges(conversation, arguments.turns, arguments.words):
+                store.add(exchange)
+            store.begin_new()
+        letters, opened = asyncio.run(typed(store))
+    report = {
+        "machine": describe(),
+        "conversations": arguments.conversations,
+        "turns": arguments.turns,
+        "words_of_an_answer": arguments.words,
+        "list_opened_ms": round(opened, 1),
+        "letter_ms": {phrase: spread([each / 1000 for each in taken]) for phrase, taken in letters.items()},
+        "slowest_letter_ms": round(max(each for taken in letters.values() for each in taken), 1),
+        "median_letter_ms": round(statistics.median(each for taken in letters.values() for each in taken), 1),
+    }
+    print(json.dumps(report, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def exchanges(conversation: int, turns: int, words: int) -> list[Exchange]:
+    """One conversation, of words that others have too."""
+    dice = random.Random(conversation)
+    return [
+        Exchange(
+            question=f"Question {turn} of {conversation}?",
+            answer=" ".join(dice.choices(WORDS, k=words)),
+            token_ids=[],
+            model="demo",
+            decoder="auto",
+        )
+        for turn in range(turns)
+    ]
+
+
+class Alone(AppWithMessages):
+    """The list, in the app's styles."""
+
+    CSS_PATH = Path(app.__file__).with_name("app.tcss")
+
+
+async def typed(store: ConversationStore) -> tuple[dict[str, list[float]], float]:
+    """Return the milliseconds of each letter, by phrase, and those until the list was there."""
+    collect_what_is_new()
+    host, screen = Alone(), ConversationsScreen(store)
+    taken: dict[str, list[float]] = {}
+    async with host.run_test(size=(100, 30)) as pilot:
+        before = time.process_time()
+        await host.push_screen(screen)
+        while not screen._found:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        opened = 1000 * (time.process_time() - before)
+        for phrase in PHRASES:
+            taken[phrase] = [await press(pilot, letter) for letter in phrase]
+            taken[phrase] += [await press(pilot, "backspace") for _ in phrase]
+    return taken, opened
+
+
+async def press(pilot: Pilot[Any], key: str) -> float:
+    """Press a key, and return the milliseconds of processor time until the screen shows what it brings."""
+    before = time.process_time()
+    await pilot.press({" ": "space", "-": "minus"}.get(key, key))
+    await pilot.pause()
+    return 1000 * (time.process_time() - before)
+
+
+if __name__ == "__main__":
+    main()
