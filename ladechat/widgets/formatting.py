@@ -101,8 +101,8 @@ def describe_trimming(event: HistoryTrimmed) -> str:
     number = event.dropped_turns
     oldest, its = ("question was", "its answer") if number == 1 else (f"{number} questions were", "their answers")
     return (
-        f"The conversation outgrew the context of {event.context_length:,} tokens: the oldest {oldest} left out of this "
-        f"prompt, with {its} ({event.tokens_before:,} → {event.tokens_after:,} tokens)."
+        f"The conversation outgrew the context of {event.context_length:,} tokens: the oldest {oldest} left out of "
+        f"this prompt, with {its} ({event.tokens_before:,} → {event.tokens_after:,} tokens)."
     )
 
 
