@@ -37,8 +37,8 @@ test-peers: dev ## run somebody's tests of generate in DIR=folder, every call ma
 	cd "$(DIR)" && PYTHONPATH=$(CURDIR)/tests/peers $(abspath $(IN_VENV))/python -P -m pytest -p generate_twice \
 		-c $(CURDIR)/tests/peers/peers.ini --rootdir . $(ARGS) .
 
-soak: dev ## chat for an hour, by seeded dice: memory, descriptors, exactness (LADECHAT_SOAK_MINUTES)
-	LADECHAT_SOAK_MINUTES=$${LADECHAT_SOAK_MINUTES:-55} $(IN_VENV)/python -m pytest -n 0 -s -m "" tests/engine/test_soak.py $(ARGS)
+soak: dev ## chat with the engine for an hour, then in the app: memory, open files, exactness (LADECHAT_SOAK_MINUTES)
+	LADECHAT_SOAK_MINUTES=$${LADECHAT_SOAK_MINUTES:-55} $(IN_VENV)/python -m pytest -n 0 -s -m "" tests/engine/test_soak.py tests/app/test_soak.py $(ARGS)
 
 check: dev ## lint, format, types and import contracts
 	$(IN_VENV)/ruff check

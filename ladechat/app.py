@@ -46,6 +46,7 @@ from ladechat.session.comparing import Comparison
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.engine_run import EngineRun
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.engines import WayBack
 from ladechat.session.launcher import EngineOptions
@@ -57,6 +58,7 @@ from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
 from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
+from ladechat.widgets.lasting import let_lasting_work_hold_the_app_alone
 from ladechat.widgets.later import call_later
 from ladechat.widgets.markdown_blocks import listings_of
 from ladechat.widgets.measuring import measure_alike
@@ -131,6 +133,7 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
         return readable_variables(super().get_css_variables())
 
     def on_mount(self) -> None:
+        let_lasting_work_hold_the_app_alone(EngineRun.run)
         if self._settings_file is not None:
             self._begin_with(self._settings_file)
         self._match_theme()

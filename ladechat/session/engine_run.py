@@ -38,7 +38,7 @@ class EngineRun:
         """
         if self._running is None:
             self._silence.end()
-            self._running = asyncio.create_task(self._run(after, began))
+            self._running = asyncio.create_task(self.run(after, began))
             if after is not None:
                 self._others.append(after)
 
@@ -86,7 +86,8 @@ class EngineRun:
         self._dumped_stacks = seconds is not None
         return seconds
 
-    async def _run(self, after: "EngineRun | None", began: Callable[[], None]) -> None:
+    async def run(self, after: "EngineRun | None", began: Callable[[], None]) -> None:
+        """Run the engine to its end; `start` does so in a task of its own."""
         if after is not None:
             await after.close()
         self._silence.end()

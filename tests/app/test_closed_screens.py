@@ -1,5 +1,6 @@
 """A screen that was closed is gone, with all that it showed, also where it was left out of the search for garbage."""
 
+import asyncio
 import gc
 import weakref
 from collections.abc import Callable
@@ -8,10 +9,12 @@ from typing import Any
 
 import pytest
 from textual.screen import Screen
+from textual.widget import Widget
 
 from ladechat.garbage import collect_what_is_new
 from ladechat.lessons.progress import Progress
 from ladechat.protocol import Asked, Message, Settings, encode
+from ladechat.screens.chat import ChatScreen
 from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay import ReplayScreen
@@ -20,6 +23,7 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.measuring import Measuring
 from ladechat.session.replay import Recording
 from ladechat.session.single_questions import SingleQuestions
+from ladechat.widgets.prompt import Prompt
 from tests.app.stage import Stage
 from tests.fake_engine import FakeEngine
 from tests.session.streams import stream, turn, write
@@ -69,3 +73,49 @@ async def test_what_was_opened_and_closed_is_gone(
         async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
             await pilot.press("q", "escape")
         await until(lambda: not any(screen() for screen in closed), pilot)
+
+
+def a_scroll_bar(chat: Screen[Any]) -> None:
+    assert chat.query_one(Prompt).horizontal_scrollbar.is_attached
+
+
+def a_widget(chat: Screen[Any]) -> None:
+    chat.mount(Widget())
+
+
+def a_timer(chat: Screen[Any]) -> None:
+    chat.set_interval(3600, chat.refresh)
+
+
+def a_worker(chat: Screen[Any]) -> None:
+    chat.run_worker(asyncio.Event().wait())
+
+
+def another_engine(chat: Screen[Any]) -> None:
+    assert isinstance(chat, ChatScreen)
+    chat.action_restart_engine()
+
+
+@pytest.mark.usefixtures("garbage_as_before")
+@pytest.mark.parametrize("begin", [a_scroll_bar, a_widget, a_timer, a_worker, another_engine])
+async def test_what_a_closed_screen_has_begun_in_the_one_below_does_not_hold_it(
+    recording: Recording, begin: Callable[[Screen[Any]], None]
+) -> None:
+    stage = Stage(FakeEngine(), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        collect_what_is_new()
+        screen = side_by_side(recording)
+        closed, begun = weakref.ref(screen), asyncio.Event()
+        async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
+            stage.app.push_screen(screen)
+
+        def handle() -> None:
+            begin(stage.screen)
+            begun.set()
+
+        async with brings(begun.is_set, pilot):
+            screen.call_later(handle)
+        del screen, handle
+        async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
+            await pilot.press("escape")
+        await until(lambda: closed() is None, pilot)

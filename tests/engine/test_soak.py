@@ -3,39 +3,22 @@
 `make test-full` chats for some minutes; `make soak` for an hour, or for as long as `LADECHAT_SOAK_MINUTES` says.
 """
 
-import os
 import random
-import statistics
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from ladechat import catalog
-from ladechat.protocol import Configure, Message, Step, Stop, TurnFinished, TurnStarted, Value
-from tests.engine.wire import Wire, started
+from ladechat.protocol import Configure, Message, Ready, Step, Stop, TurnFinished, TurnStarted, Value
+from tests.engine.wire import Wire
+from tests.growth import descriptors, growth_in_an_hour, most_growth_in_an_hour, private_bytes, said_of
 from tests.made_up_maps import save_made_up
+from tests.soaking import MINUTES, QUESTIONS, RUNS_LONG, is_warm
 from tests.tiny import DEMO
 
-MINUTES = float(os.environ.get("LADECHAT_SOAK_MINUTES", "2"))
-"""How long the engine is watched, after the warm-up."""
-WARM_UP_MINUTES = min(5.0, MINUTES)
-"""At least so long; and until the pool of n-grams is full, which grows up to a limit."""
-FLAT = 1.02
 CHECKED = 8
 """One turn of this many is asked again of plain decoding."""
-QUESTIONS = (
-    "What is the n-gram pool?",
-    "How do I choose W, N and G?",
-    "Write a Python function that reverses a string.",
-    "Count to twenty.",
-    "Tell me a story about a cat.",
-    "Why? Tell me more.",
-    "日本語 🙂 e\u0301 \u202e \x1b[31m",
-    "Repeat: the cat sat on the mat and the cat sat on the mat.",
-)
-pytestmark = pytest.mark.full
+pytestmark = RUNS_LONG
 
 
 @dataclass
@@ -46,7 +29,6 @@ class Chat:
     dice: random.Random
     messages: list[Message] = field(default_factory=list)
     checks: int = 0
-    pool_size: int = 0
 
     def turn(self) -> None:
         """One question and its answer, or a part of it; now and then the same of plain decoding."""
@@ -61,8 +43,6 @@ class Chat:
         if dice.random() < 0.3:
             self.disturb()
         _, end = self.wire.finish(number)
-        pools = [step.pool for step in self.wire.of_turn(Step, number) if step.pool is not None]
-        self.pool_size = pools[-1].ngrams if pools else self.pool_size
         if dice.randrange(CHECKED) == 0:
             self.check(begun, end, length)
         self.messages.append(Message(role="assistant", content=end.text, token_ids=end.token_ids))
@@ -98,37 +78,24 @@ class Chat:
         self.checks += 1
 
 
-def resident_bytes(process: int) -> int:
-    """The memory of a process, without what it shares with others."""
-    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Private"))
-
-
-def descriptors(process: int) -> int:
-    return sum(1 for _ in Path(f"/proc/{process}/fd").iterdir())
-
-
-@pytest.mark.timeout(60 * (MINUTES + WARM_UP_MINUTES) + 1800)
-@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from /proc")
 def test_hours_of_chatting_take_no_more_memory_and_change_no_token(tmp_path: Path) -> None:
     maps = [word for file in save_made_up(DEMO, tmp_path) for word in ("--maps", str(file))]
-    wire, _ = started("--model", "demo", "--auto", *maps)
+    wire = Wire("--model", "demo", "--auto", *maps, program=("-m", "tests.engine.small_memories", "engine"))
+    wire.until(Ready)
     try:
         chat = Chat(wire, random.Random(0))
-        began, largest = time.monotonic(), -1
-        while time.monotonic() - began < 60 * WARM_UP_MINUTES or chat.pool_size > 1.01 * largest:
-            largest = max(largest, chat.pool_size)
-            for _ in range(20):
-                chat.turn()
+        began, turns = time.monotonic(), 0
+        while not is_warm(began, turns):
+            chat.turn()
+            turns += 1
         memory, files = [], []
         began = time.monotonic()
         while time.monotonic() - began < 60 * MINUTES:
             chat.turn()
-            memory.append(resident_bytes(wire.process.pid))
+            memory.append((time.monotonic() - began, private_bytes(wire.process.pid)))
             files.append(descriptors(wire.process.pid))
-        tenth = max(1, len(memory) // 10)
-        print(f"{len(memory)} turns, {chat.checks} checked, {memory[0]:,} to {memory[-1]:,} bytes, {files[-1]} files")
-        assert statistics.median(memory[-tenth:]) <= FLAT * statistics.median(memory[:tenth])
+        print(f"engine: {len(memory)} turns, {chat.checks} checked, {said_of(memory)}, {files[-1]} files")
+        assert growth_in_an_hour(memory) <= most_growth_in_an_hour(memory), said_of(memory)
         assert set(files) == {files[0]}
         assert chat.checks
     finally:
