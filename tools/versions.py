@@ -2,8 +2,8 @@
 
     python -m tools.versions lowest newest     # each in build/versions/NAME, which is made
 
-lowest is the first version that pyproject.toml declares of everything that it names, newest the last that its ranges
-let in. `make test-versions` runs the pinned ones, too. Whoever widens a range runs it.
+lowest is the first version that pyproject.toml declares of all that the app and its extras name, newest the last that
+its ranges let in. `make test-versions` runs the pinned ones, too. Whoever widens a range runs it.
 """
 
 import argparse
@@ -28,11 +28,17 @@ def lowest_of(requirements: Iterable[str]) -> list[str]:
 
 
 def constraints_for(name: str) -> list[str]:
-    """What pip may choose from, beside the ranges: what the app needs at its lowest, or nothing."""
+    """What pip may choose from, beside the ranges: what the app and its extras need at its lowest, or nothing.
+
+    What only developers need (`dev`) is free: it is no part of what users install.
+    """
     if name == "newest":
         return []
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return lowest_of(declared["dependencies"])
+    needed = list(declared["dependencies"])
+    for extra, requirements in declared["optional-dependencies"].items():
+        needed += requirements if extra != "dev" else []
+    return lowest_of(dict.fromkeys(needed))
 
 
 def installed(name: str) -> Path:
@@ -43,8 +49,10 @@ def installed(name: str) -> Path:
         venv.create(folder, with_pip=True, clear=True)
     pins = FOLDER / f"{name}.txt"
     pins.write_text("".join(f"{line}\n" for line in constraints_for(name)), encoding="utf-8")
-    install: list[str | Path] = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--upgrade"]
-    install += ["--upgrade-strategy", "eager", "--constraint", pins, "--editable", f"{ROOT}[dev]"]
+    install: list[str | Path] = [python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet"]
+    # Most of what is installed is never imported, and compiling all of it takes minutes.
+    install += ["--no-compile", "--upgrade", "--upgrade-strategy", "eager", "--constraint", pins]
+    install += ["--editable", f"{ROOT}[dev]"]
     subprocess.run(install, check=True)
     return python
 

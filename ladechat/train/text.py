@@ -14,7 +14,16 @@ from typing import Any
 
 import torch
 from jinja2 import TemplateError
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from torch import Tensor
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+)
 
 from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
 from ladechat.files import DAMAGE
@@ -39,6 +48,22 @@ WASTED_BATCHES = 4
 """So many batches in a row without a usable text, and the model is not asked again."""
 
 
+class Draw(LogitsProcessor):
+    """Leaves each row the one token that it draws.
+
+    `generate` itself draws from torch's own generator. That has other users in this process, to whom seeding it and
+    putting it back afterwards would deal the same numbers twice.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator = generator
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # type: ignore[override]  # legacy tensor types
+        """The scores of the next tokens, (B, vocabulary): −inf but for one a row."""
+        drawn = torch.multinomial(scores.softmax(dim=-1), num_samples=1, generator=self._generator)
+        return torch.full_like(scores, -torch.inf).scatter(1, drawn, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Writer:
     """Writes conversations.
@@ -61,23 +86,22 @@ class Writer:
 
     def batch(self, number: int, together: int = TOGETHER) -> list[Text]:
         """The texts of one batch, the same for the same number. There may be fewer than `together`."""
-        with torch.random.fork_rng([self.model.device] if self.model.device.type == "cuda" else []):
-            torch.manual_seed(self.seed * 1_000_003 + number)
-            opening = self._opening()
-            if opening is None:
-                return self._written([[self._bos()]] * together)
-            before, ends, stop = opening
-            longest = min(LONGEST_MESSAGE, self.context_length // 4)
-            how = {"temperature": MESSAGE_TEMPERATURE, "top_k": MESSAGE_TOP_K, "do_sample": True}
-            sampled = self._sample([before] * together, longest, self.eos_ids | ends, stop, **how)
-            prompts = [prompt for ids in sampled if (prompt := self._prompt(ids, ends, stop))]
-            return self._written(prompts) if prompts else []
+        draw = Draw(torch.Generator(self.model.device).manual_seed(self.seed * 1_000_003 + number))
+        opening = self._opening()
+        if opening is None:
+            return self._written([[self._bos()]] * together, draw)
+        before, ends, stop = opening
+        longest = min(LONGEST_MESSAGE, self.context_length // 4)
+        how = [TemperatureLogitsWarper(MESSAGE_TEMPERATURE), TopKLogitsWarper(MESSAGE_TOP_K), draw]
+        sampled = self._continued([before] * together, longest, self.eos_ids | ends, stop, how)
+        prompts = [prompt for ids in sampled if (prompt := self._prompt(ids, ends, stop))]
+        return self._written(prompts, draw) if prompts else []
 
-    def _written(self, prompts: Sequence[list[int]]) -> list[Text]:
+    def _written(self, prompts: Sequence[list[int]], draw: Draw) -> list[Text]:
         """The prompts with their answers."""
-        how = {"temperature": self.temperature, "do_sample": True} if self.temperature else {"do_sample": False}
+        how = [TemperatureLogitsWarper(self.temperature), draw] if self.temperature else []
         room = self.context_length - max(map(len, prompts))
-        answers = self._sample(prompts, min(self.longest, room), self.eos_ids, None, **how)
+        answers = self._continued(prompts, min(self.longest, room), self.eos_ids, None, how)
         return [Text([*prompt, *ids], len(prompt)) for prompt, ids in zip(prompts, answers, strict=True) if ids]
 
     def _opening(self) -> tuple[list[int], frozenset[int], str | None] | None:
@@ -121,23 +145,33 @@ class Writer:
         return int(next(token for token in found if isinstance(token, int)))
 
     @torch.inference_mode()
-    def _sample(
-        self, prompts: Sequence[list[int]], most: int, ends: frozenset[int], stop: str | None, **how: Any
+    def _continued(
+        self,
+        prompts: Sequence[list[int]],
+        most: int,
+        ends: frozenset[int],
+        stop: str | None,
+        how: Sequence[LogitsProcessor],
     ) -> list[list[int]]:
-        """What `generate` writes after each prompt, the end included."""
+        """What `generate` writes after each prompt, the end included: the likeliest tokens of what `how` leaves."""
         longest, device = max(map(len, prompts)), self.model.device
         ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts], device=device)
         seen = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
-        if how.get("do_sample"):
-            how = {"top_k": 0, **how}
-        if stop:
-            how = {"stop_strings": [stop], **how}
-        padding = min(ends, default=0)
         config = GenerationConfig(
-            max_new_tokens=most, eos_token_id=sorted(ends) or None, pad_token_id=padding, use_cache=True, **how
+            max_new_tokens=most,
+            do_sample=False,
+            eos_token_id=sorted(ends) or None,
+            pad_token_id=min(ends, default=0),
+            use_cache=True,
+            stop_strings=[stop] if stop else None,
         )
-        options = {"tokenizer": self.tokenizer} if stop else {}
-        output = self.model.generate(ids, attention_mask=seen, generation_config=config, **options)  # type: ignore[operator]
+        output = self.model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
+            ids,
+            attention_mask=seen,
+            generation_config=config,
+            logits_processor=LogitsProcessorList(how),
+            **({"tokenizer": self.tokenizer} if stop else {}),
+        )
         return [_up_to_the_end(row, ends) for row in output[:, longest:].tolist()]
 
 

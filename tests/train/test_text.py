@@ -45,6 +45,29 @@ def test_a_batch_is_the_same_again_and_another_number_another(loaded: LoadedMode
     assert writer(loaded, seed=2).batch(3, 3) != batch
 
 
+def test_numbers_that_others_draw_while_a_batch_is_written_do_not_come_again(loaded: LoadedModel) -> None:
+    torch.manual_seed(0)
+    expected = torch.rand(1000).tolist()
+    torch.manual_seed(0)
+    drawn: list[float] = []
+    watching = loaded.model.register_forward_pre_hook(lambda *given: drawn.append(float(torch.rand(()))))
+    batch = writer(loaded).batch(3, 3)
+    watching.remove()
+    assert len(drawn) > 10
+    drawn += torch.rand(1000 - len(drawn)).tolist()
+    assert drawn == expected
+    assert batch == writer(loaded).batch(3, 3)
+
+
+def test_how_a_model_would_sample_by_itself_changes_nothing(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = writer(loaded).batch(3, 3)
+    for name, value in (("top_p", 0.01), ("top_k", 2), ("temperature", 0.1), ("do_sample", True)):
+        monkeypatch.setattr(loaded.model.generation_config, name, value)
+    assert writer(loaded).batch(3, 3) == batch
+
+
 def test_answers_without_temperature_are_those_of_plain_decoding(loaded: LoadedModel) -> None:
     for one in writer(loaded, temperature=0.0).batch(0, 3):
         prompt = torch.tensor([one.tokens[: one.answer]])
