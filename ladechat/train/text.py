@@ -58,7 +58,7 @@ class Draw(LogitsProcessor):
     def __init__(self, generator: torch.Generator) -> None:
         self._generator = generator
 
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # type: ignore[override]  # legacy tensor types
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """The scores of the next tokens, (B, vocabulary): −inf but for one a row."""
         drawn = torch.multinomial(scores.softmax(dim=-1), num_samples=1, generator=self._generator)
         return torch.full_like(scores, -torch.inf).scatter(1, drawn, 0.0)
