@@ -7,13 +7,14 @@ from ladechat.screen_driver import LEAVING_KEYS, Reader
 
 
 def keys(reader: Reader, *parts: bytes) -> list[str]:
-    """What parts that are read one after the other mean: keys by name, pastes as text."""
-    found = [message for part in parts for message in reader.read(part)]
-    return [
-        one.key if isinstance(one, events.Key) else one.text
-        for one in found
-        if isinstance(one, events.Key | events.Paste)
-    ]
+    """What parts that are read one after the other mean: keys by name or as they are typed, pastes as text."""
+    found: list[str] = []
+    for message in (message for part in parts for message in reader.read(part)):
+        if isinstance(message, events.Key):
+            found.append(message.character if message.is_printable and message.character else message.key)
+        elif isinstance(message, events.Paste):
+            found.append(message.text)
+    return found
 
 
 def test_a_byte_that_is_not_utf_8_is_replaced_and_the_next_keys_come() -> None:
@@ -34,8 +35,8 @@ def test_a_key_of_a_number_that_no_character_has_is_left_out(sequence: bytes) ->
     assert keys(reader, b"a") == ["a"]
 
 
-@pytest.mark.parametrize("key", LEAVING_KEYS)
-def test_a_paste_that_never_ends_lets_the_keys_through_that_leave(key: str) -> None:
+@pytest.mark.parametrize(("key", "name"), zip(LEAVING_KEYS, ["ctrl+c", "ctrl+q"] * 2, strict=True))
+def test_a_paste_that_never_ends_lets_the_keys_through_that_leave(key: str, name: str) -> None:
     reader = Reader()
     pasted, pressed = keys(reader, b"\x1b[20", b"0~lines\r", b"of a file", key.encode())
     assert (pasted, pressed) == (

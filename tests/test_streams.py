@@ -5,7 +5,8 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 from typer.testing import CliRunner
@@ -21,7 +22,11 @@ class OnTerminal:
     """A command on a terminal of its own, with redirections as a shell makes them."""
 
     def __init__(
-        self, arguments: Sequence[str], redirections: str, program: Sequence[str] = ("-m", "ladechat")
+        self,
+        arguments: Sequence[str],
+        redirections: str,
+        program: Sequence[str] = ("-m", "ladechat"),
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._terminal, child = pty.openpty()
         self.process = subprocess.Popen(
@@ -29,7 +34,7 @@ class OnTerminal:
             stdin=child,
             stdout=child,
             stderr=child,
-            env={**os.environ, "TERM": "xterm-256color", "HF_HUB_OFFLINE": "1"},
+            env={**os.environ, "TERM": "xterm-256color", "HF_HUB_OFFLINE": "1", **environment},
             start_new_session=True,
         )
         os.close(child)
@@ -133,6 +138,41 @@ def test_a_command_begins_nothing_without_the_streams_that_it_needs(
 def test_a_screen_that_would_be_drawn_elsewhere_is_refused_on_the_terminal(arguments: list[str], target: str) -> None:
     code, written = OnTerminal(arguments, target).end()
     assert (code, "drawn on standard error" in written, "\x1b[?1049h" in written) == (2, True, False)
+
+
+WRITES = """
+import sys
+from ladechat.terminal import make_streams_safe
+make_streams_safe()
+for stream in (sys.stdout, sys.stderr):
+    print("é – 你好 \\udcff", file=stream)
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"), [("ascii", "? ? ?? ?"), ("iso-8859-1", "é ? ?? ?"), ("utf-8", "é – 你好 ?")]
+)
+def test_what_an_encoding_has_no_character_for_is_replaced_and_all_else_written(encoding: str, written: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", WRITES], env=environment, capture_output=True, check=True)
+    assert done.stdout.decode(encoding) == done.stderr.decode(encoding) == f"{written}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "value", "named"),
+    [
+        (APP, "PYTHONIOENCODING", "ascii", "encoding is ascii"),
+        (REPLAY, "PYTHONIOENCODING", "iso-8859-1", "encoding is iso"),
+        (["learn"], "TERM", "dumb", "TERM=dumb"),
+        (["race", "What is it?"], "TERM", "unknown", "TERM=unknown"),
+    ],
+)
+def test_a_terminal_that_cannot_show_the_app_is_refused_in_a_sentence(
+    arguments: list[str], variable: str, value: str, named: str
+) -> None:
+    code, written = OnTerminal(arguments, "", environment={variable: value}).end()
+    assert (code, written.count("ladechat: "), named in written) == (2, 1, True)
+    assert "\x1b[?1049h" not in written and "Traceback" not in written
 
 
 @pytest.mark.full

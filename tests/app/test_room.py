@@ -80,6 +80,21 @@ async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tupl
         assert SHOWN_ANSWER in stage.text
 
 
+@pytest.mark.parametrize("key", ["f1", "question_mark", "ctrl+p"])
+async def test_every_screen_over_another_says_so_too_and_so_does_the_one_below(key: str) -> None:
+    stage = Stage(welcome="Hello")
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: stage.app.screen is not stage.screen and stage.app.screen.query(TooSmall), pilot):
+            await pilot.press(key)
+        above, below = stage.app.screen.query_one(TooSmall), stage.screen.query_one(TooSmall)
+        async with brings(lambda: above.display and above.size == (2, 24), pilot):
+            await pilot.resize_terminal(2, 24)
+        assert below.display
+        async with brings(lambda: not above.display and not below.display, pilot):
+            await pilot.resize_terminal(100, 30)
+
+
 async def test_f8_copies_the_last_answer_as_it_was_written_and_says_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,10 @@ class Terminal:
         """Keys by tmux's names: Enter, Escape, C-q."""
         self._tmux("send-keys", *keys)
 
+    def clear(self) -> None:
+        """Take away what is on the screen, as another program might."""
+        self._tmux("send-keys", "-R")
+
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p")
 
