@@ -6,14 +6,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Label, TextArea
+from textual.widgets import Label
 
 from ladechat.keys import SYSTEM_KEYS
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
-from ladechat.widgets.prompt import typed
 from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.typed import TypedText
 
 
 class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
@@ -27,7 +27,7 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._area = TextArea(text, compact=True, placeholder="Nothing is said to the model before your questions.")
+        self._area = TypedText(text, compact=True, placeholder="Nothing is said to the model before your questions.")
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -43,7 +43,7 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
 
     def action_take(self) -> None:
         """Take the text."""
-        self.dismiss(typed(self._area.text).strip())
+        self.dismiss(self._area.text.strip())
 
     def action_leave(self) -> None:
         """Leave the system prompt as it was."""

@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 
 from textual import events
-from textual.widgets import Input
+
+from ladechat.widgets.typed import TypedLine
 
 
-class Field(Input):
+class Field(TypedLine):
     """An input whose keys act in the order in which they were typed, however fast they come.
 
     Textual looks up what a key does once it has come up to the app. In a burst, as of a macro or over a slow line,

@@ -12,14 +12,9 @@ from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
-from ladechat.widgets.cells import CONTROL_SYMBOLS
 from ladechat.widgets.command_list import SlashCommandList
 from ladechat.widgets.later import call_later
-
-_KEPT = "\n\r\t"
-_TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT}
-_TYPED |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # halves of characters, which no text may hold
-
+from ladechat.widgets.typed import TypedText
 
 MOVES = {
     "cursor_left": "left",
@@ -36,7 +31,7 @@ SECONDS_TO_COLLECT = 0.1
 """How long such keys are put together before they are shown."""
 
 
-class Prompt(TextArea):
+class Prompt(TypedText):
     """Several lines of input: Enter sends, Ctrl+J or Shift+Enter breaks the line, up and down walk through the past."""
 
     DEFAULT_CSS = """
@@ -176,13 +171,8 @@ class Prompt(TextArea):
     def text(self, value: str) -> None:
         self.load_text(value)
 
-    def load_text(self, text: str) -> None:
-        """Put a text in the place of what is there."""
-        super().load_text(typed(text))
-
     def edit(self, edit: Edit) -> EditResult:
-        """Insert, or replace: all that is typed or pasted comes through here. An emptied prompt is a new draft."""
-        edit.text = typed(edit.text)
+        """Insert, or replace. An emptied prompt is a new draft."""
         result = super().edit(edit)
         if not self.document.text:
             self._place = len(self._past)
@@ -316,8 +306,3 @@ def _is_command(text: str) -> bool:
 def _as_question(text: str) -> str:
     """A question as it is typed, so that none is taken for a command."""
     return f" {text}" if text.startswith("/") else text
-
-
-def typed(text: str) -> str:
-    """`text` with visible symbols for what would steer the terminal. What is seen is what is sent."""
-    return text.translate(_TYPED)

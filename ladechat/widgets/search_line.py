@@ -4,10 +4,11 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.widgets import Input
+
+from ladechat.widgets.typed import TypedLine
 
 
-class SearchLine(Input):
+class SearchLine(TypedLine):
     """Enter submits it and it stays; Esc closes it."""
 
     DEFAULT_CSS = """

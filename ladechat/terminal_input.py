@@ -1,0 +1,121 @@
+"""What comes from a terminal, as messages, whatever bytes they are: keys, the mouse, pastes."""
+
+import os
+import select
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
+from threading import Event
+from time import monotonic
+
+from textual import events
+from textual._xterm_parser import XTermParser
+from textual.message import Message
+
+BYTES_AT_ONCE = 4096
+SECONDS_BETWEEN_LOOKS = 0.1
+"""Between two looks at whether the app ends, and whether an escape character was a key of its own."""
+PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+"""Of one length."""
+SURELY_BEGUN = tuple(PASTE_BEGINS[:length] for length in range(3, len(PASTE_BEGINS)))
+"""What the rest is waited for, however late it comes. A shorter beginning may be a key: Esc, or Alt and a bracket."""
+LEAVING_KEYS = ("\x03", "\x11", "\x1b[99;5u", "\x1b[113;5u")
+"""Ctrl+C and Ctrl+Q, as terminals send them."""
+
+
+def chunks(source: int, ended: Event) -> Iterator[bytes]:
+    """Yield the bytes that come from a file, none at each pause, until nothing can come any more, or the app ends."""
+    while not ended.is_set():
+        come, _, _ = select.select([source], [], [], SECONDS_BETWEEN_LOOKS)
+        if not come:
+            yield b""
+        elif data := _read(source):
+            yield data
+        else:
+            return
+
+
+def _read(source: int) -> bytes:
+    """Return what has come; nothing where the terminal is gone."""
+    try:
+        return os.read(source, BYTES_AT_ONCE)
+    except OSError:
+        return b""
+
+
+class Reader:
+    """Makes messages of the bytes of a terminal.
+
+    Whatever bytes come, keys go on: what is not UTF-8 is replaced, and what means nothing is left out. All between the
+    two marks of a paste is text, wherever the bytes are split, and whatever of it looks like keys: Textual's parser,
+    which takes what follows an escape character for keys, gets none of it. Each message has the time at which its bytes
+    were read: an app that is busy handles keys later, and farther apart, than they came.
+    """
+
+    def __init__(self, debug: bool = False) -> None:
+        self._debug = debug
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._parser = XTermParser(debug)
+        self._pasting = False
+        self._pasted: list[str] = []
+        self._last = ""
+        """The last characters, too few for a mark: the beginning of one, perhaps."""
+
+    def read(self, data: bytes) -> Iterable[Message]:
+        """Yield what these bytes mean, or nothing yet; none of them are a pause: Esc is a key if nothing follows it."""
+        read_at = monotonic()
+        for message in self._messages(self._decoder.decode(data)) if data else self._pause():
+            message.time = read_at
+            yield message
+
+    def _messages(self, text: str) -> Iterable[Message]:
+        while text:
+            mark = PASTE_ENDS if self._pasting else PASTE_BEGINS
+            before, found, rest = (self._last + text).partition(mark)
+            part = (before + found)[len(self._last) :]
+            self._last = "" if found else before[1 - len(mark) :]
+            text = rest
+            if self._pasting:
+                self._pasted.append(part)
+                if found:
+                    yield self._paste(mark)
+            else:
+                # The parser has had the beginning of the mark, perhaps: it gets the rest, and the end of its paste.
+                yield from self._keys(part + PASTE_ENDS if found else part)
+                self._pasting = bool(found)
+
+    def _paste(self, end: str) -> Message:
+        """Return all that was pasted up to this end."""
+        text = "".join(self._pasted).removesuffix(end)
+        self._pasting, self._pasted, self._last = False, [], ""
+        return events.Paste(text)
+
+    def _pause(self) -> Iterable[Message]:
+        """Yield what was waited for to go on, and did not.
+
+        A paste that the terminal never ends would take all keys: Ctrl+C and Ctrl+Q before a pause end it, and act. In a
+        paste that goes on, the same characters are text.
+        """
+        if self._pasting:
+            if key := next(filter("".join(self._pasted).endswith, LEAVING_KEYS), ""):
+                yield self._paste(key)
+                yield from self._keys(key)
+        elif not self._last.endswith(SURELY_BEGUN):
+            for message in self._meaning(self._parser.tick):
+                self._last = ""
+                yield message
+
+    def _keys(self, text: str) -> Iterable[Message]:
+        """Yield what is no paste."""
+        for character in text:
+            for message in self._meaning(lambda: self._parser.feed(character)):  # noqa: B023 - called at once
+                if not isinstance(message, events.Paste):
+                    yield message
+
+    def _meaning(self, parse: Callable[[], Iterable[Message]]) -> Iterable[Message]:
+        """Yield what the parser makes of it; after a sequence that it fails over, such as a key's number out of range,
+        begin anew.
+        """
+        try:
+            yield from parse()
+        except Exception:
+            self._parser = XTermParser(self._debug)
