@@ -21,7 +21,7 @@ def send(terminal: Terminal, data: bytes) -> None:
     terminal._tmux("send-keys", "-H", *(f"{byte:02x}" for byte in data))
 
 
-def test_bytes_stops_and_a_paste_that_never_ends_leave_the_app_as_it_is(start: Start) -> None:
+def test_bytes_stops_and_pastes_leave_the_app_as_it_is(start: Start) -> None:
     terminal = start((80, 24))
     send(terminal, b"caf\xe9s")
     terminal.wait_for("The byte that is no text", lambda screen: CAFES in screen)
@@ -34,6 +34,9 @@ def test_bytes_stops_and_a_paste_that_never_ends_leave_the_app_as_it_is(start: S
         terminal.wait_for("All of the screen", lambda screen: CAFES in screen and "Jacobi window" in screen)
         terminal.type("!")
     terminal.wait_for("Each key once", lambda screen: re.search(rf"{CAFES}!!$", screen, re.MULTILINE))
+    send(terminal, b"\x1b[200~build \x1b[32mOK\x1b[0m done\rsecond line\r/quit\r\x1b[201~.")
+    pasted = r"build ␛\[32mOK␛\[0m done\s+second line\s+/quit\s+\.$"
+    terminal.wait_for("All of the paste, in the prompt", lambda screen: re.search(pasted, screen, re.MULTILINE))
     send(terminal, b"\x1b[200~pasted")
     terminal.press("C-q")
     assert terminal.wait_for_exit() == 0
