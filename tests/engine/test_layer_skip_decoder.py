@@ -135,7 +135,11 @@ class Report:
     def __init__(self) -> None:
         self.doing: list[str] = []
         self.parts: list[float] = []
-        self.begin, self.fraction_done = self.doing.append, self.parts.append
+        self.fraction_done = self.parts.append
+
+    def begin(self, doing: str, *, stoppable: bool) -> None:
+        assert stoppable
+        self.doing.append(doing)
 
 
 def service_of(folder: Path) -> Service:
