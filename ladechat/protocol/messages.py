@@ -242,6 +242,11 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
     continued_tokens: Count = 0
 
     @property
+    def system(self) -> str:
+        """How the model was to behave; "" where nothing was said about that."""
+        return next((message.content for message in self.messages if message.role == "system"), "")
+
+    @property
     def goes_on(self) -> bool:
         """Is it an answer that goes on?"""
         return bool(self.messages) and self.messages[-1].role == "assistant"

@@ -109,6 +109,8 @@ class Presenter:
         self._in_turn = self._continuing = self._expecting = False
         self._system_said = False
         """Whether it was said that the system prompt stands in the first question."""
+        self._told: str | None = None
+        """The system prompt of the last question; None where it is not known."""
         self._first_part: TurnFinished | None = None
         self._asked_at = 0
         self._exchanges: list[int] = []  # the block of each question that was answered
@@ -128,7 +130,7 @@ class Presenter:
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
         self._transcript.clear()
-        self._system_said = False
+        self._system_said, self._told = False, None
         self.answers.keep(0)
         self._exchanges.clear()
         self._side.reset()
@@ -241,6 +243,7 @@ class Presenter:
                 if self._continuing:
                     self._go_on(event.turn)
                 else:
+                    self._told = event.system
                     self._side.clear()
                     self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
                     self._transcript.start("model", self._model)
@@ -270,8 +273,9 @@ class Presenter:
                 self._show_conversation(event.exchanges)
             case SystemPrompt():
                 self._system_said = False
-                self._transcript.notice(describe_system(event.text))
+                self._transcript.notice(describe_system(event.text, as_before=event.text == self._told))
             case ExchangeRemoved() if self._exchanges:  # else it was on the screen before the recording began
+                self._told = None
                 self._keep(self._exchanges.pop())
                 self._side.clear()
 
@@ -293,6 +297,7 @@ class Presenter:
         """These questions and answers in the place of what is there. How the answers came about is not known."""
         self._keep(0)
         self._system_said = False
+        self._told = exchanges[-1].system if exchanges else None
         self._exchanges.clear()
         self._side.clear()
         messages: list[tuple[Kind, str, str, Ink]] = []

@@ -100,7 +100,7 @@ async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it
             engine.release()
         shown = [(kind, written) for kind, written in blocks(stage.app) if written]
         (kept,) = store.conversations()
-        half = replace(kept.exchanges[0], answer="".join(tokens(ANSWER)[:4]))
+        half = replace(kept.exchanges[0], answer="".join(tokens(ANSWER)[:4]), system="Rhyme.")
         answers = (replace(kept.answers[0], exchange=half),)
         stage.session.open(Kept(kept.path.with_name("gone"), answers, system="Rhyme."))
         stage.session.frame()
@@ -111,7 +111,8 @@ async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it
     assert shown[1][1] == ANSWER and [" passes · " in written for _, written in shown[2:]] == [True, *[False] * 4]
     assert [written.split(": ")[-1] for _, written in shown[3:]] == ["Rhyme.", "Be brief."] * 2
     assert [kind for kind, _ in reopened] == ["user", "model", "notice", "notice"]
-    assert reopened[1][1] == ANSWER and " passes · " in reopened[2][1] and "Rhyme." in reopened[3][1]
+    assert reopened[1][1] == ANSWER and " passes · " in reopened[2][1]
+    assert reopened[3][1] == "As before, the model is told: Rhyme."
 
 
 async def test_an_answer_of_before_one_that_was_taken_back_goes_on_in_its_place(tmp_path: Path) -> None:
