@@ -226,6 +226,8 @@ def _problem(key: str, value: Any) -> str | None:
 def _parameter_problem(name: str, value: Any) -> str | None:
     """The same for a parameter of decoders; of one that several have, all have to take it."""
     declared = [one for info in catalog.DECODERS.values() for one in info.parameters if one.name == name]
+    if not declared and name in SETTINGS:
+        return f"{name} is no parameter of a decoder: it belongs above the line [{PARAMETERS}]."
     if not declared:
         return f"no decoder has a parameter {_shortened(name)}."
     try:

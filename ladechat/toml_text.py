@@ -75,7 +75,8 @@ def edited(text: str, changes: Mapping[str, Any]) -> str:
         document = tomlkit.parse(content)
         for name, value in clean.items():
             if isinstance(value, Mapping):
-                document.setdefault(name, tomlkit.table()).update(value)
+                if value:  # keys that are added by hand below an empty table would be its own
+                    document.setdefault(name, tomlkit.table()).update(value)
             elif value is None:
                 document.pop(name, None)
             else:
@@ -93,7 +94,8 @@ def edited(text: str, changes: Mapping[str, Any]) -> str:
 def _changed(says: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """What a text has to say after these changes."""
     tables = {name: {**says.get(name, {}), **value} for name, value in changes.items() if isinstance(value, Mapping)}
-    return {name: value for name, value in {**says, **changes, **tables}.items() if value is not None}
+    merged = {name: value for name, value in {**says, **changes, **tables}.items() if value is not None}
+    return {name: value for name, value in merged.items() if name in says or value != {}}
 
 
 def _clean(value: Any) -> Any:

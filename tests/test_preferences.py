@@ -75,6 +75,7 @@ def test_whatever_value_is_written_is_read_again(changes: dict[str, Any]) -> Non
         ("decoder = 'magic'", "line 2: there is no decoder 'magic'; there are auto, "),
         ("[parameters]\nwindow = 99", "line 3: window has to be from 1 to 64, not 99."),
         ("[parameters]\nspeed = 9", "line 3: no decoder has a parameter 'speed'."),
+        ("[parameters]\nlook = 'demo'", "line 3: look is no parameter of a decoder: it belongs above the line [parame"),
         ("parameters.window = 99", "line 2: window has to be from 1 to 64, not 99."),
         ("parameters = {ngram = 3, window = 99}", "line 2: window has to be from 1 to 64, not 99."),
         ("[parameters]\n'window' = 'five'", "line 3: window has to be a whole number, or true or false, not 'five'."),
@@ -190,6 +191,13 @@ def test_a_text_that_would_make_the_file_too_large_to_be_read_is_not_written(pat
     with pytest.raises(SettingsRefused, match="64 KiB"):
         SettingsFile(path).keep({"system": "x" * 70_000})
     assert not path.exists()
+
+
+def test_a_key_that_is_added_by_hand_below_what_was_saved_is_understood(path: Path) -> None:
+    SettingsFile(path).keep({"parameters": {}, "model": "demo"})
+    path.write_text(path.read_text() + "theme = 'nord'\n")
+    file = SettingsFile(path)
+    assert (file.problems, file.preferences.theme) == ([], "nord")
 
 
 def test_a_link_stays_one(path: Path) -> None:

@@ -29,12 +29,13 @@ class LoadingReport:
         self._stages = stages
         self._stage = 0
         self._doing = ""
+        self._stoppable = False
         self._last = 0.0
 
-    def begin(self, doing: str) -> None:
-        """The next stage begins."""
+    def begin(self, doing: str, *, stoppable: bool = False) -> None:
+        """The next stage begins; `stoppable` says whether the user can do without it."""
         self._stage += 1
-        self._doing = doing
+        self._doing, self._stoppable = doing, stoppable
         self._emit(None, None, None)
 
     def bytes_done(self, done: int, total: int) -> None:
@@ -59,6 +60,7 @@ class LoadingReport:
                 fraction=fraction,
                 done_bytes=done,
                 total_bytes=total,
+                stoppable=self._stoppable,
             )
         )
 

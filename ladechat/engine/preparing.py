@@ -43,7 +43,7 @@ def search_layers(
     if why is not None:
         message = f"No layer of {service.loaded.name} can be skipped: {why}"
         raise LoadError("load_failed", message, "Leave --layer-search out.")
-    report.begin(SEARCH_STAGE)
+    report.begin(SEARCH_STAGE, stoppable=True)
     question = [protocol.Message(role="user", content=JUDGED_QUESTION)]
     try:
         prompt = service.chat.fit(question, service.loaded.context_length, JUDGED_TOKENS).token_ids

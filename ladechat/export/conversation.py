@@ -49,6 +49,7 @@ class Turn:
         started: how the answer began; None where the recording does not tell.
         steps: of the answer.
         kept_answer: an answer of an earlier session, whose steps are not known; `steps` are those it went on with.
+        kept_system: the system prompt of an earlier session's question; None where it is not known.
         finished: how the answer ended; None where the recording does not tell.
         notices: what the app said about it: failures, a conversation that was shortened.
         begins_anew: whether the conversation before it was cleared.
@@ -60,6 +61,7 @@ class Turn:
     started: TurnStarted | None = None
     steps: list[Step] = field(default_factory=list)
     kept_answer: str = ""
+    kept_system: str | None = None
     finished: TurnFinished | None = None
     notices: list[str] = field(default_factory=list)
     begins_anew: bool = False
@@ -73,8 +75,8 @@ class Turn:
     def system(self) -> str | None:
         """How the model was to behave; "" where nothing was said about that, None where it is not known."""
         if self.started is None:
-            return None
-        return next((message.content for message in self.started.messages if message.role == "system"), "")
+            return self.kept_system
+        return self.started.system
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -195,9 +197,12 @@ class _Reader:
                 for exchange in event.exchanges:
                     turn = self._begin(exchange.question)
                     turn.kept_answer, turn.model = exchange.answer, name_of(exchange.model)
+                    turn.kept_system = exchange.system
                     turn.settings = info_of(exchange.decoder, self._decoders).label
             case SystemPrompt() if self.turns and not self._cleared:  # else its first question has it
-                self._latest.notices.append(describe_system(event.text))
+                as_before = event.text == self._latest.system
+                if self._latest.notices or not as_before:  # else nothing has changed, as where one was opened again
+                    self._latest.notices.append(describe_system(event.text, as_before=as_before))
 
     def _belongs_to_latest(self, started: TurnStarted) -> bool:
         """Is it the last question that is answered, or the last answer that goes on?"""

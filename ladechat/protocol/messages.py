@@ -47,7 +47,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "4.0"
+VERSION = "4.1"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -161,7 +161,8 @@ class Header(Event, frozen=True, tag="header"):
 class Loading(Event, frozen=True, tag="loading"):
     """What the engine is doing before it can answer: stage `stage` of `stages`, and how far into it.
 
-    The bytes are those of a download, or of weights being read. A long stage is reported again and again.
+    The bytes are those of a download, or of weights being read. A long stage is reported again and again. Where it is
+    `stoppable`, a `Stop` ends it, and the model answers without.
     """
 
     stage: Count
@@ -170,6 +171,7 @@ class Loading(Event, frozen=True, tag="loading"):
     fraction: Share | None = None
     done_bytes: Count | None = None
     total_bytes: Count | None = None
+    stoppable: bool = False
 
 
 class Ready(Event, frozen=True, tag="ready"):
@@ -238,6 +240,11 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
     settings: Settings
     seed: Count | None = None
     continued_tokens: Count = 0
+
+    @property
+    def system(self) -> str:
+        """How the model was to behave; "" where nothing was said about that."""
+        return next((message.content for message in self.messages if message.role == "system"), "")
 
     @property
     def goes_on(self) -> bool:

@@ -121,6 +121,7 @@ class Exchange(Record, frozen=True):
     Attributes:
         token_ids: the answer's tokens, which mean nothing to another model than `model`.
         decoder: the name of the decoder that was chosen when the answer ended.
+        system: the system prompt that the question was asked with, "" for none; None where it is not known.
     """
 
     question: Text
@@ -128,6 +129,7 @@ class Exchange(Record, frozen=True):
     token_ids: list[Count]
     model: Text
     decoder: Text
+    system: Text | None = None
 
 
 class Message(Record, frozen=True):

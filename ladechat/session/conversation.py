@@ -43,6 +43,7 @@ class Conversation:
         self.continuing = False
         self.usual_system = system or ""
         self._system = ""
+        self._asked_with = ""  # the system prompt of the question that waits
         self._exchanges: list[Exchange] = []
         self._max_new_tokens = max_new_tokens
         self._model = model
@@ -66,7 +67,10 @@ class Conversation:
     @property
     def messages(self) -> list[Message]:
         """All that was said, as it is sent: answers of this model with their tokens, which mean nothing to another."""
-        said = [Message(role="system", content=self._system)] if self._system else []
+        return self._said(self._system)
+
+    def _said(self, system: str) -> list[Message]:
+        said = [Message(role="system", content=system)] if system else []
         for exchange in self._exchanges:
             token_ids = exchange.token_ids if exchange.model == self._model else None
             said.append(Message(role="user", content=exchange.question))
@@ -91,11 +95,12 @@ class Conversation:
     def ask(self, text: str) -> Generate:
         """The command that has `text` answered."""
         self._turn += 1
-        self.pending = Message(role="user", content=text)
+        self.pending, self._asked_with = Message(role="user", content=text), self._system
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens)
 
     def go_on(self, eos_ids: Collection[int]) -> Generate:
-        """The command that has the last answer go on from its last token, in the same turn where it is known.
+        """The command that has the last answer go on from its last token, in the same turn where it is known, and with
+        the system prompt that it began with.
 
         Args:
             eos_ids: the tokens that end an answer.
@@ -115,9 +120,9 @@ class Conversation:
             self._turn += 1
             self._latest = self._turn, 0, None
         turn, steps, seed = self._latest
-        return Generate(
-            turn=turn, messages=self.messages, max_new_tokens=self._max_new_tokens, seed=seed, first_step=steps
-        )
+        system = self._exchanges[-1].system
+        said = self._said(self._system if system is None else system)
+        return Generate(turn=turn, messages=said, max_new_tokens=self._max_new_tokens, seed=seed, first_step=steps)
 
     def started(self, event: TurnStarted) -> None:
         """Note how the answer of this turn is drawn, should it be continued."""
@@ -160,7 +165,12 @@ class Conversation:
             self._add_to_last(text, token_ids, decoder)
         elif self.pending is not None and turn == self._turn:
             exchange = Exchange(
-                question=self.pending.content, answer=text, token_ids=token_ids, model=self._model, decoder=decoder
+                question=self.pending.content,
+                answer=text,
+                token_ids=token_ids,
+                model=self._model,
+                decoder=decoder,
+                system=self._asked_with,
             )
             self._exchanges.append(exchange)
             self._latest = turn, steps, self._seed

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ladechat.files import read_file
 from ladechat.protocol import MAX_LINE_BYTES, Exchange
@@ -145,9 +146,10 @@ def read(path: Path) -> Kept | None:
     for line in _decoded(lines[1:]):
         match line:
             case Answered():
-                answers.append(line)
+                answers.append(Answered(when=line.when, exchange=_with_system(line.exchange, system)))
             case Continued():
-                answers[-1:] = [Answered(when=line.when, exchange=line.exchange)]
+                before = answers[-1].exchange.system if answers else system
+                answers[-1:] = [Answered(when=line.when, exchange=_with_system(line.exchange, before))]
             case Removed():
                 del answers[-1:]
             case Renamed():
@@ -155,6 +157,13 @@ def read(path: Path) -> Kept | None:
             case Instructed():
                 system = line.text
     return Kept(path, tuple(answers), title, system) if answers else None
+
+
+def _with_system(exchange: Exchange, system: str | None) -> Exchange:
+    """An exchange with the system prompt that the lines before it say, where it has none of its own: files of earlier
+    versions.
+    """
+    return exchange if exchange.system is not None or system is None else replace(exchange, system=system)
 
 
 def _decoded(lines: list[bytes]) -> Iterator[Answered | Continued | Removed | Renamed | Instructed]:

@@ -107,6 +107,7 @@ class EngineSession(SessionEngines):
         self._unseen: list[Event] = []
         self._settings_will_shrink = False
         self._eos_ids: list[int] = []
+        self._stoppable = False  # the stage of the engine's loading
 
     @property
     def model(self) -> str:
@@ -121,7 +122,8 @@ class EngineSession(SessionEngines):
     @property
     def can_stop(self) -> bool:
         """Is there an answer, a download or a search to stop?"""
-        return self.asking or bool(self.looking_for) or self.state in (State.LOADING, State.DOWNLOADING)
+        stage = self.state is State.DOWNLOADING or (self.state is State.LOADING and self._stoppable)
+        return self.asking or bool(self.looking_for) or stage
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -295,6 +297,7 @@ class EngineSession(SessionEngines):
             case Header():
                 self._move(Trigger.HEADER)
             case Loading():
+                self._stoppable = event.stoppable
                 self._move(Trigger.LOAD if event.total_bytes is None else Trigger.DOWNLOAD)
             case Ready():
                 self._move(Trigger.READY)

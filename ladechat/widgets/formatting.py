@@ -111,10 +111,12 @@ SYSTEM_FOLDED = (
 )
 
 
-def describe_system(text: str) -> str:
-    """The system prompt from now on, in one line."""
+def describe_system(text: str, *, as_before: bool = False) -> str:
+    """The system prompt from now on, in one line; `as_before` says whether the last question had it already."""
     line = " ".join(text.split())
     shown = line if len(line) <= SYSTEM_CHARACTERS else line[: SYSTEM_CHARACTERS - 1] + "…"
+    if as_before:
+        return f"As before, the model is told: {shown}" if text else "As before, the model has no system prompt."
     return f"From the next question on the model is told: {shown}" if text else "The model has no system prompt now."
 
 

@@ -109,8 +109,9 @@ class Presenter:
         self._in_turn = self._continuing = self._expecting = False
         self._system_said = False
         """Whether it was said that the system prompt stands in the first question."""
+        self._told: str | None = None
+        """The system prompt of the last question; None where it is not known."""
         self._first_part: TurnFinished | None = None
-        self._sum_at: int | None = None  # the block of the last line below an answer
         self._asked_at = 0
         self._exchanges: list[int] = []  # the block of each question that was answered
         self._activity = ""
@@ -129,7 +130,7 @@ class Presenter:
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
         self._transcript.clear()
-        self._sum_at, self._system_said = None, False
+        self._system_said, self._told = False, None
         self.answers.keep(0)
         self._exchanges.clear()
         self._side.reset()
@@ -242,6 +243,7 @@ class Presenter:
                 if self._continuing:
                     self._go_on(event.turn)
                 else:
+                    self._told = event.system
                     self._side.clear()
                     self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
                     self._transcript.start("model", self._model)
@@ -259,8 +261,7 @@ class Presenter:
                 whole = joined(self._first_part, event) if self._continuing and self._first_part else event
                 self._side.show_finished(whole)
                 self._status.memory = describe_memory(event.memory)
-                self._sum_at = self._transcript.blocks
-                self._transcript.notice(
+                self._transcript.sum_up(
                     describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
                 )
                 self.say(READY)
@@ -272,15 +273,15 @@ class Presenter:
                 self._show_conversation(event.exchanges)
             case SystemPrompt():
                 self._system_said = False
-                self._transcript.notice(describe_system(event.text))
+                self._transcript.notice(describe_system(event.text, as_before=event.text == self._told))
             case ExchangeRemoved() if self._exchanges:  # else it was on the screen before the recording began
+                self._told = None
                 self._keep(self._exchanges.pop())
                 self._side.clear()
 
     def _go_on(self, turn: int) -> None:
-        """The last answer goes on, in its block, unless something was said behind the sum below it."""
-        if self._sum_at is not None and self._transcript.blocks == self._sum_at + 1:
-            self._transcript.keep(self._sum_at)
+        """The last answer goes on, in its block."""
+        self._transcript.go_on()
         if self.answers.get(turn) is not self._side.answer:  # how it began is not known, or no longer
             self._side.clear()
             self.answers.begin(turn, self._side.answer, self._transcript.blocks - 1)
@@ -289,7 +290,6 @@ class Presenter:
     def _keep(self, blocks: int) -> None:
         """Forget all but the first messages and notices, and the steps of the answers among them."""
         self.inspection.leave()
-        self._sum_at = None
         self._transcript.keep(blocks)
         self.answers.keep(blocks)
 
@@ -297,6 +297,7 @@ class Presenter:
         """These questions and answers in the place of what is there. How the answers came about is not known."""
         self._keep(0)
         self._system_said = False
+        self._told = exchanges[-1].system if exchanges else None
         self._exchanges.clear()
         self._side.clear()
         messages: list[tuple[Kind, str, str, Ink]] = []
@@ -306,8 +307,7 @@ class Presenter:
             messages.append(("model", name_of(exchange.model), exchange.answer, UNKNOWN))
         self._transcript.open(messages)
         if exchanges:
-            self._sum_at = self._transcript.blocks
-            self._transcript.notice(REOPENED)
+            self._transcript.sum_up(REOPENED)
 
     def _show_ready(self, event: Ready) -> None:
         self._model, self._system_said = name_of(event.model), False
@@ -330,6 +330,8 @@ class Presenter:
         self._status.decoder = info_of(settings.decoder, self.decoders).label
 
     def _show_failure(self, event: Failed) -> None:
+        if event.fatal:
+            self._transcript.put_back()
         self._transcript.notice(describe_failure(event), "alert")
         if event.fatal:
             self._in_turn = self._expecting = False

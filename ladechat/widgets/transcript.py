@@ -1,6 +1,7 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import ClassVar, Literal
 
 from rich.style import Style
@@ -57,6 +58,9 @@ class Transcript(MessageLines):
         self._formatting = Seldom(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
         self._marked: tuple[int, int] | None = None
         self._followed = True
+        self._sums: list[int] = []  # the places of the notices that sum an answer up
+        self._below: list[Block] = []
+        """Notices that were below the answer that goes on, until it ends."""
 
     def on_mount(self) -> None:
         self.anchor()
@@ -122,6 +126,33 @@ class Transcript(MessageLines):
         self.start("notice")
         self.add(text, Ink(kind))
 
+    def sum_up(self, text: str) -> None:
+        """Add a notice that says what the last answer took; those that came before it went on follow."""
+        self._sums.append(self.blocks)
+        self.notice(text)
+        self.put_back()
+
+    def go_on(self) -> None:
+        """Let the last answer go on in its block: its sum goes, and other notices come back once it has ended.
+
+        Where something else than notices is below it, nothing changes.
+        """
+        below = list(takewhile(lambda block: block.kind == "notice", reversed(list(self._blocks))))[::-1]
+        end = self.blocks - len(below)
+        if end and self._blocks[end - 1].kind == "model":
+            notices = [block for place, block in enumerate(below, start=end) if place not in self._sums]
+            self.keep(end)
+            self._below = notices
+
+    def put_back(self) -> None:
+        """Show the notices again that made room for an answer that went on."""
+        for block in self._below:
+            if self._text_width:
+                block.lay_out(self._text_width, self._shows_formatted)
+            self._blocks.add(block)
+            self._update_last()
+        self._below = []
+
     def clear(self) -> None:
         """Forget everything."""
         self.keep(0)
@@ -133,6 +164,8 @@ class Transcript(MessageLines):
 
     def keep(self, blocks: int) -> None:
         """Forget all but the first `blocks` messages and notices."""
+        self._sums = [place for place in self._sums if place < blocks]
+        self._below = []
         if blocks < len(self._blocks):
             self._formatting.cancel()  # the last block alone waits for it
             self._blocks.keep(blocks)

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ladechat.app import LadechatApp
 from ladechat.export.conversation import talk_of
 from ladechat.protocol import Step
 from ladechat.screens.replay import ReplayScreen
+from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
 from ladechat.widgets.transcript import Transcript
@@ -76,6 +78,53 @@ async def test_an_answer_that_went_on_is_one_on_the_screen_in_the_file_and_in_a_
         player.go(first)
         await pilot.pause()
         assert blocks(app)[-1] == ("model", turn.steps[0].pieces[0])
+
+
+async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it(tmp_path: Path) -> None:
+    """By the app, or by its user; at once, or when the conversation was opened again."""
+    engine, store = FakeEngine(hold_steps=True), ConversationStore(tmp_path)
+    stage = Stage(engine, store=store)
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        for steps in (3, 6):
+            async with brings(lambda: engine.steps_done == steps, pilot):
+                engine.release(3)
+            async with brings(lambda: not stage.asking, pilot):
+                await pilot.press("escape")
+            for prompt in ("Rhyme.", "Be brief."):
+                stage.session.instruct(prompt)
+            async with brings(lambda: stage.asking, pilot):
+                await ask(pilot, "/continue")
+        async with brings(lambda: not stage.asking, pilot):
+            engine.release()
+        shown = [(kind, written) for kind, written in blocks(stage.app) if written]
+        (kept,) = store.conversations()
+        half = replace(kept.exchanges[0], answer="".join(tokens(ANSWER)[:4]), system="Rhyme.")
+        answers = (replace(kept.answers[0], exchange=half),)
+        stage.session.open(Kept(kept.path.with_name("gone"), answers, system="Rhyme."))
+        stage.session.frame()
+        async with brings(lambda: not stage.asking and "reopened" not in stage.text, pilot):
+            await ask(pilot, "/continue")
+        reopened = [(kind, written) for kind, written in blocks(stage.app) if written]
+    assert [kind for kind, _ in shown] == ["user", "model", *["notice"] * 5]
+    assert shown[1][1] == ANSWER and [" passes · " in written for _, written in shown[2:]] == [True, *[False] * 4]
+    assert [written.split(": ")[-1] for _, written in shown[3:]] == ["Rhyme.", "Be brief."] * 2
+    assert [kind for kind, _ in reopened] == ["user", "model", "notice", "notice"]
+    assert reopened[1][1] == ANSWER and " passes · " in reopened[2][1]
+    assert reopened[3][1] == "As before, the model is told: Rhyme."
+
+
+async def test_an_answer_of_before_one_that_was_taken_back_goes_on_in_its_place(tmp_path: Path) -> None:
+    stage = Stage(FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        stage.session.take_back()
+        async with brings(lambda: not stage.asking and len(stage.engine.questions) == 3, pilot):
+            await ask(pilot, "/continue")
+        shown = [kind for kind, _ in blocks(stage.app)]
+    assert shown == ["user", "model", "notice"]
 
 
 @pytest.mark.full

@@ -98,6 +98,7 @@ def test_an_engine_searches_while_it_loads_and_says_how_far_it_is(tmp_path: Path
     loading = [event for event in wire.seen if isinstance(event, Loading)]
     assert {event.stages for event in loading} == {STAGES + 1}
     search = [event for event in loading if event.doing == SEARCH_STAGE]
+    assert [event.stoppable for event in loading] == [event in search for event in loading]
     parts = [event.fraction for event in search if event.fraction is not None]
     assert {event.stage for event in search} == {STAGES + 1} and len(parts) > 2
     assert parts == sorted(parts)
@@ -134,7 +135,11 @@ class Report:
     def __init__(self) -> None:
         self.doing: list[str] = []
         self.parts: list[float] = []
-        self.begin, self.fraction_done = self.doing.append, self.parts.append
+        self.fraction_done = self.parts.append
+
+    def begin(self, doing: str, *, stoppable: bool) -> None:
+        assert stoppable
+        self.doing.append(doing)
 
 
 def service_of(folder: Path) -> Service:

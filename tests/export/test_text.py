@@ -180,6 +180,17 @@ def test_a_system_prompt_that_no_question_has_followed_is_named(tmp_path: Path) 
     assert "told: Be brief." in markdown(talk) and "told: Be brief." in html(talk)
 
 
+def test_a_conversation_that_was_opened_again_says_what_its_questions_were_asked_with(tmp_path: Path) -> None:
+    asked = [msgspec.structs.replace(exchange(question), system="Be brief.") for question in ("One?", "Two?")]
+    opened = ConversationOpened(exchanges=asked)
+    talk = talk_of(Recording.read(recorded(tmp_path, opened, SystemPrompt(text="Be brief."))))
+    assert [turn["system"] for turn in json.loads(as_json(talk))["turns"]] == ["Be brief."] * 2
+    assert markdown(talk).count("Be brief.") == 1 and markdown(talk).index("Be brief.") < markdown(talk).index("One?")
+    changed = [SystemPrompt(text=text) for text in ("Rhyme.", "Be brief.")]
+    (_, two) = talk_of(Recording.read(recorded(tmp_path, opened, *changed))).turns
+    assert [notice.startswith("As before") for notice in two.notices] == [False, True]
+
+
 @pytest.mark.parametrize("asked", [True, False], ids=["in the app", "by ladechat ask"])
 def test_that_the_system_prompt_stands_in_the_first_question_is_noted_once(tmp_path: Path, asked: bool) -> None:
     events = []

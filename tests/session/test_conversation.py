@@ -141,6 +141,22 @@ def test_an_answer_goes_on_in_its_turn_behind_its_tokens_and_is_one_answer_again
     assert conversation.remove_last() == "One?" and conversation.messages == [] and store.conversations() == []
 
 
+def test_an_answer_goes_on_with_the_system_prompt_that_it_began_with(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    conversation = Conversation("Be brief.", store=store)
+    turn = conversation.ask("One?").turn
+    conversation.instruct("Rhyme.")
+    conversation.answered(finished(turn, "Ye", (5, 6), "stopped"), "auto")
+    assert conversation.go_on([2]).messages[0].content == "Be brief."
+    assert conversation.messages[0].content == "Rhyme."
+    conversation.give_up()
+    (kept,) = store.conversations()
+    again = Conversation()
+    (one,) = again.open(kept)
+    assert (one.system, again.system) == ("Be brief.", "Rhyme.")
+    assert again.messages[0].content == "Rhyme."
+
+
 def test_an_answer_goes_on_with_its_own_seed_behind_a_question_that_got_no_answer() -> None:
     conversation = Conversation()
     first = conversation.ask("One?").turn

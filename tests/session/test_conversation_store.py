@@ -11,11 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from ladechat.protocol import Exchange, encode
 from ladechat.session import appending, conversation_file, conversation_store
 from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import Answered, Begun, Kept, Line, Removed, Renamed, read
+from ladechat.session.conversation_file import (
+    Answered,
+    Begun,
+    Continued,
+    Instructed,
+    Kept,
+    Line,
+    Removed,
+    Renamed,
+    read,
+)
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from tests.session.conversations import answered, exchange, take_away, write
 
@@ -217,6 +228,19 @@ def test_opening_a_conversation_writes_nothing(tmp_path: Path, system: str | Non
     assert conversation.system == (system or "")
     conversation.restart()
     assert path.read_bytes() == before and conversation.system == "Rhyme."
+
+
+def test_exchanges_of_earlier_versions_have_the_system_prompt_of_the_lines_before_them(tmp_path: Path) -> None:
+    path = write(tmp_path, "a", exchange("One?"), system="Be brief.")
+    lines: list[Line] = [
+        *answered(exchange("Two?"), replace(exchange("Three?"), system="")),
+        Instructed(text="Rhyme."),
+        Continued(when="", exchange=exchange("Three?")),
+        *answered(exchange("Four?")),
+    ]
+    path.write_bytes(path.read_bytes() + b"".join(map(encode, lines)))
+    (kept,) = ConversationStore(tmp_path).conversations()
+    assert [one.system for one in kept.exchanges] == [None, "Be brief.", "", "Rhyme."]
 
 
 class TwoPrograms(RuleBasedStateMachine):

@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ladechat import protocol
 from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt
@@ -103,6 +104,22 @@ async def test_from_the_start_to_an_answer_and_its_end() -> None:
     assert not room.session.asking
     await room.session.close()
     assert engine.closed
+
+
+async def test_loading_can_be_stopped_where_that_does_something() -> None:
+    engine = FakeEngine(hold_loading=True)
+    room = Room(engine)
+    await room.reach(State.LOADING)
+    assert not room.session.can_stop
+    search = Loading(stage=2, stages=2, doing="searching", stoppable=True)
+    for stage in (search, replace(search, done_bytes=1, total_bytes=2, stoppable=False)):
+        engine._say(stage)
+        await room.until(lambda: room.session.can_stop)
+        engine._say(replace(search, stoppable=False))
+        await room.until(lambda: not room.session.can_stop)
+    room.session.ask("One?")
+    assert room.session.can_stop
+    await room.session.close()
 
 
 async def test_another_system_prompt_of_a_conversation_that_begins_is_shown() -> None:
