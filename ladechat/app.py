@@ -10,15 +10,11 @@ from typing import Any
 # at 240 half of all letters are there after 8 ms. What an engine sends is drawn `FRAMES_PER_SECOND` times a second.
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
-from rich.console import RenderableType
 from textual import on
 from textual.app import SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
-from textual.driver import Driver
-from textual.drivers.linux_driver import LinuxDriver
-from textual.events import DescendantFocus, Resize
-from textual.geometry import Size
+from textual.events import DescendantFocus
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
@@ -31,8 +27,7 @@ from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.palette import Look, Palette
 from ladechat.preferences import SettingsFile, SettingsRefused
 from ladechat.protocol import Settings
-from ladechat.screen_driver import ScreenDriver
-from ladechat.screens.app_messages import AppWithMessages
+from ladechat.screens.app_on_terminal import AppOnTerminal
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.command_search import CommandSearch
 from ladechat.screens.explain import TOO_FAST, ExplainScreen
@@ -56,13 +51,11 @@ from ladechat.session.model_trial import NewEngine
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
-from ladechat.session.signals import leave_on_signals
 from ladechat.session.source import EngineSource
 from ladechat.widgets.lasting import let_lasting_work_hold_the_app_alone
 from ladechat.widgets.later import call_later
 from ladechat.widgets.markdown_blocks import listings_of
-from ladechat.widgets.measuring import measure_alike
-from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS, TooSmall
+from ladechat.widgets.too_small import TooSmall
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
@@ -70,7 +63,7 @@ SECONDS_BEFORE_FREEING = 1.0
 """After a screen was closed: the one below is drawn first, and timers that were called off are gone."""
 
 
-class LadechatApp(AppWithMessages, inherit_bindings=False):
+class LadechatApp(AppOnTerminal, inherit_bindings=False):
     """One screen at a time, in one look.
 
     Args:
@@ -83,8 +76,6 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
     TITLE = "ladechat"
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = {CommandSearch}  # noqa: RUF012 - as Textual declares it
-    HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST_COLUMNS, "-tiny"), (70, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
-    VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012 - as above
 
     palette: reactive[Palette] = reactive(Palette)
 
@@ -94,39 +85,15 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
         session: EngineSession | None = None,
         settings_file: SettingsFile | None = None,
     ) -> None:
-        measure_alike()
         super().__init__()
         self._opening = opening
         self._session = session
         self._settings_file = settings_file
-        self.failed = False
-        """Has it ended because of a fault in itself?"""
-
-    def get_driver_class(self) -> type[Driver]:
-        """Return what draws on this terminal, or in this browser tab."""
-        found = super().get_driver_class()
-        return ScreenDriver if found is LinuxDriver else found
-
-    def panic(self, *renderables: RenderableType) -> None:
-        """End with what went wrong, and with an exit code that says so."""
-        self.failed = True
-        super().panic(*renderables)
 
     def get_default_screen(self) -> Screen[None]:
         """The opening screen, laid out for its size from the first frame on; Textual would do so after it."""
-        self._fit(self._opening, self.size)
+        self.fit(self._opening, self.size)
         return self._opening
-
-    def on_resize(self, event: Resize) -> None:
-        """Fit all screens to the new size; Textual leaves those that are covered as they were."""
-        for screen in self.screen_stack:
-            self._fit(screen, event.size)
-
-    def _fit(self, screen: Screen[Any], size: Size) -> None:
-        for cells, breakpoints in zip(size, (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), strict=True):
-            fitting = [name for least, name in breakpoints if cells >= least][-1]
-            for _, name in breakpoints:
-                screen.set_class(name == fitting, name)
 
     def get_css_variables(self) -> dict[str, str]:
         """The colours of the theme, those of text as far from their backgrounds as they have to be."""
@@ -139,14 +106,6 @@ class LadechatApp(AppWithMessages, inherit_bindings=False):
         self._match_theme()
         self.theme_changed_signal.subscribe(self, lambda _: self._theme_chosen())
         self.screen_change_signal.subscribe(self, lambda _: self.clear_notifications(), immediate=True)
-        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
-        leave_on_signals(lambda code: self.exit(code, return_code=code), self._give_terminal_back)
-
-    def _give_terminal_back(self) -> None:
-        """Leave the terminal as it was, where the app itself can do nothing more."""
-        if self._driver is not None:
-            self._driver.stop_application_mode()
-            self._driver.close()
 
     async def on_unmount(self) -> None:
         """However the app ends, the engine ends first, and then the recording."""

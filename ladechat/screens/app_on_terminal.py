@@ -1,0 +1,62 @@
+"""An app on any terminal: of any size, stopped and continued, told to end, or gone."""
+
+from typing import Any
+
+from rich.console import RenderableType
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Resize
+from textual.geometry import Size
+from textual.screen import Screen
+
+from ladechat.screen_driver import ScreenDriver
+from ladechat.screens.app_messages import AppWithMessages
+from ladechat.session.signals import leave_on_signals
+from ladechat.widgets.measuring import measure_alike
+from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
+
+
+class AppOnTerminal(AppWithMessages, inherit_bindings=False):
+    """An app that measures, fits its screens and ends as the terminal wants it."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST_COLUMNS, "-tiny"), (70, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012 - as above
+
+    def __init__(self) -> None:
+        measure_alike()
+        super().__init__()
+        self.failed = False
+        """Has it ended because of a fault in itself?"""
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return what draws on this terminal, or in this browser tab."""
+        found = super().get_driver_class()
+        return ScreenDriver if found is LinuxDriver else found
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """End with what went wrong, and with an exit code that says so."""
+        self.failed = True
+        super().panic(*renderables)
+
+    def on_resize(self, event: Resize) -> None:
+        """Fit all screens to the new size; Textual leaves those that are covered as they were."""
+        for screen in self.screen_stack:
+            self.fit(screen, event.size)
+
+    def fit(self, screen: Screen[Any], size: Size) -> None:
+        """Have a screen arranged for a size, without waiting for Textual to see it."""
+        for cells, breakpoints in zip(size, (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), strict=True):
+            fitting = [name for least, name in breakpoints if cells >= least][-1]
+            for _, name in breakpoints:
+                screen.set_class(name == fitting, name)
+
+    def on_mount(self) -> None:
+        """Draw everything anew after a stop, and leave when the system wants it, whatever the app is doing."""
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+        leave_on_signals(lambda code: self.exit(code, return_code=code), self._give_terminal_back)
+
+    def _give_terminal_back(self) -> None:
+        """Leave the terminal as it was, where the app itself can do nothing more."""
+        if self._driver is not None:
+            self._driver.stop_application_mode()
+            self._driver.close()
