@@ -28,6 +28,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTEM"):
     os.environ.pop(name, None)
 os.environ["COLORTERM"] = "truecolor"  # whatever terminal the tests run in; those about fewer colours say so
+os.environ["TERM"] = "xterm-256color"
 
 settings.register_profile("full", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("short", settings.get_profile("full"), max_examples=40)

@@ -53,6 +53,7 @@ def test_on_a_terminal_it_is_shown_there(monkeypatch: pytest.MonkeyPatch) -> Non
         return 0
 
     monkeypatch.setattr(race, "_in_terminal", lambda: True)
+    monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
     monkeypatch.setattr("ladechat.app.run_race", run_race)
     result = CliRunner().invoke(cli.app, ["race", QUESTION, "--system", "Be brief.", "--decoders", "auto, lookahead"])
     assert result.exit_code == 0
@@ -69,6 +70,7 @@ def test_what_went_wrong_on_the_screen_is_said_behind_it(
         return 2 if refused else 0
 
     monkeypatch.setattr(race, "_in_terminal", lambda: True)
+    monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
     monkeypatch.setattr("ladechat.app.run_race", run_race)
     result = CliRunner().invoke(cli.app, ["race", QUESTION])
     assert (result.exit_code, result.stderr) == (code, "ladechat: The weights are torn. Mend them.\n")
