@@ -187,17 +187,18 @@ class TextFile:
     Args:
         path: of the file; it is made if it is not there.
         made_by: what the text depends on: the model, the seed …
+        vocabulary: ids from here on are refused.
 
     Attributes:
         batches: how many are there.
         texts: all of them.
 
     Raises:
-        Refused: the file is something else, or was made otherwise.
+        Refused: the file is something else, damaged, or was made otherwise.
         OSError: it cannot be read or written.
     """
 
-    def __init__(self, path: Path, made_by: dict[str, Any]) -> None:
+    def __init__(self, path: Path, made_by: dict[str, Any], vocabulary: int) -> None:
         self._path, self.batches = path, 0
         self.texts: list[Text] = []
         header = {"format": FORMAT, **made_by}
@@ -214,6 +215,8 @@ class TextFile:
         for line in lines[1:]:
             self.texts += _texts(path, line)
             self.batches += 1
+        if not _all_below(self.texts, vocabulary):
+            raise _damaged(path)
 
     @property
     def tokens(self) -> int:
@@ -272,7 +275,7 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
         raise Refused(f"{path} cannot be read: {error.strerror or error}; give --text another file.") from error
     if not texts:
         raise Refused(f"{path} holds no text; give --text another file.")
-    if max(max(text.tokens) for text in texts if text.tokens) >= len(tokenizer):
+    if not _all_below(texts, len(tokenizer)):
         raise Refused(f"{path} holds tokens that this model does not have; give --text another file.")
     return list(up_to(texts, tokens))
 
@@ -307,11 +310,22 @@ def _object(path: Path, line: bytes) -> dict[str, Any]:
             return found
     except DAMAGE:
         pass
-    raise Refused(f"{path} is damaged; remove it, or give another file.")
+    raise _damaged(path)
 
 
 def _texts(path: Path, line: bytes) -> list[Text]:
     try:
-        return [Text([int(token) for token in tokens], int(answer)) for answer, tokens in _object(path, line)["texts"]]
+        found = [Text([int(token) for token in tokens], int(answer)) for answer, tokens in _object(path, line)["texts"]]
     except DAMAGE as error:
-        raise Refused(f"{path} is damaged; remove it, or give another file.") from error
+        raise _damaged(path) from error
+    if any(not one.tokens or min(one.tokens) < 0 or not 0 <= one.answer <= len(one.tokens) for one in found):
+        raise _damaged(path)
+    return found
+
+
+def _all_below(texts: Sequence[Text], vocabulary: int) -> bool:
+    return all(max(text.tokens) < vocabulary for text in texts)
+
+
+def _damaged(path: Path) -> Refused:
+    return Refused(f"{path} is damaged; remove it, or give another file.")
