@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from transformers import (
 )
 
 from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
-from ladechat.files import DAMAGE
+from ladechat.files import DAMAGE, open_file
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks
 from ladechat.protocol import Message
@@ -266,7 +267,7 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
         if path.suffix == ".jsonl":
             texts = [text for line in list(_whole_lines(path, mend=False))[1:] for text in _texts(path, line)]
         else:
-            with path.open(encoding="utf-8") as file:
+            with TextIOWrapper(open_file(path), encoding="utf-8") as file:
                 content = file.read(CHARACTERS_PER_TOKEN * tokens)
             texts = [Text(Marks(tokenizer).whole_text(content)[:tokens])] if content.strip() else []
     except UnicodeDecodeError as error:
@@ -294,7 +295,7 @@ def _whole_lines(path: Path, mend: bool = True) -> Iterator[bytes]:
     if mend and not path.exists():
         return
     whole = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for line in file:
             if line.endswith(b"\n"):
                 whole += len(line)

@@ -146,7 +146,7 @@ def test_texts_that_nobody_wrote_are_damage(loaded: LoadedModel, tmp_path: Path,
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"texts": texts}) + "\n")
     for again in (lambda: TextFile(path, MADE_BY, VOCABULARY), lambda: read_text(path, loaded.tokenizer, 20)):
-        with pytest.raises(Refused, match="own.jsonl is damaged"):
+        with pytest.raises(Refused, match=r"own\.jsonl is damaged"):
             again()
 
 
@@ -156,6 +156,13 @@ def test_a_text_to_go_on_with_that_holds_ids_beyond_the_vocabulary_is_damaged(tm
     assert len(TextFile(path, MADE_BY, VOCABULARY).texts) == 1
     with pytest.raises(Refused, match="damaged"):
         TextFile(path, MADE_BY, VOCABULARY - 1)
+
+
+@pytest.mark.parametrize("name", ["pipe.txt", "pipe.text.jsonl"])
+def test_a_pipe_is_no_text_and_not_waited_for(loaded: LoadedModel, tmp_path: Path, name: str) -> None:
+    os.mkfifo(path := tmp_path / name)
+    with pytest.raises(Refused, match="cannot be read: it is a named pipe"):
+        read_text(path, loaded.tokenizer, 20)
 
 
 def test_a_model_that_says_nothing_is_not_asked_for_ever(
