@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
+from io import BufferedReader
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -30,14 +31,32 @@ def read_file(path: Path, most: int | None = None) -> bytes:
     Raises:
         OSError: it cannot be read, is no file, or is larger.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(errno.EINVAL, "it is a named pipe or a device, not a file")
-        if most is not None and about.st_size > most:
+    with open_file(path) as file:
+        if most is not None and os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"it is larger than {most // 1024:,} KiB")
         return file.read()
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a file to read it. A named pipe is not waited for, and a device, which may have no end, is refused.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        _check_is_a_file(os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def _check_is_a_file(about: os.stat_result) -> None:
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(about.st_mode):
+        raise OSError(errno.EINVAL, "it is a named pipe or a device, not a file")
 
 
 def read_saved(path: Path, understand: Callable[[bytes], Value], most: int = MOST_BYTES) -> tuple[Value | None, str]:
@@ -81,19 +100,22 @@ def _set_aside(path: Path) -> Path:
     return path.rename(aside)
 
 
-def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Write a file anew by way of one beside it.
+def replace_file(path: Path, content: bytes, mode: int = 0o644, *, make_folder: bool = True) -> None:
+    """Write a file anew by way of one beside it. A link stays one: the file is the one that it leads to.
 
     Args:
-        path: of the file; its folder is made if there is none.
+        path: of the file.
         content: all that it is to hold.
         mode: who may read and write it.
+        make_folder: whether its folder is made if there is none.
 
     Raises:
         OSError: it cannot be written; what was there is untouched.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+    path = _behind_links(path)
+    if make_folder:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = _begin_beside(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -105,3 +127,33 @@ def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
         with contextlib.suppress(OSError):
             Path(partial).unlink()
         raise
+
+
+def check_replaceable(path: Path) -> None:
+    """Look whether `replace_file` could write a file whose folder is there, and leave things as they were.
+
+    Raises:
+        OSError: it could not, or what is there is no file.
+    """
+    path = _behind_links(path)
+    with contextlib.suppress(FileNotFoundError):
+        _check_is_a_file(path.stat())
+    descriptor, partial = _begin_beside(path)
+    os.close(descriptor)
+    Path(partial).unlink()
+
+
+def _behind_links(path: Path) -> Path:
+    """Where a link leads, also if there is nothing yet; else the path itself.
+
+    Raises:
+        OSError: it leads back to itself.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
+
+
+def _begin_beside(path: Path) -> tuple[int, str]:
+    return tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)

@@ -1,6 +1,5 @@
 """What holds from session to session: one table that gives the file, its defaults and docs/settings.md."""
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
@@ -187,7 +186,7 @@ class SettingsFile:
             content = edited(text or NEW_FILE, changes).encode()
             if len(content) > MOST_BYTES:
                 raise SettingsRefused(f"{self.path} would be larger than {MOST_BYTES // 1024} KiB; nothing is written.")
-            replace_file(Path(os.path.realpath(self.path)), content, PRIVATE)  # a link of the user's stays one
+            replace_file(self.path, content, PRIVATE)
         except NotToml as error:
             raise SettingsRefused(f"{self.path} is left as it is: {error}; change it by hand.") from error
         except OSError as error:

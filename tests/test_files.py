@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.files import read_file
+from ladechat.files import check_replaceable, read_file, replace_file
 from ladechat.session.prompt_history import PromptHistory
 
 
@@ -48,3 +48,35 @@ def test_a_file_that_is_larger_than_it_may_be_is_not_read(tmp_path: Path) -> Non
     assert len(read_file(path, most=11)) == 11
     with pytest.raises(OSError, match="larger"):
         read_file(path, most=10)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_one_and_what_it_leads_to_is_written(there: bool, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "target", tmp_path / "link"
+    link.symlink_to(target)
+    if there:
+        target.write_bytes(b"old")
+    check_replaceable(link)
+    assert target.exists() == there
+    replace_file(link, b"new")
+    assert link.is_symlink() and target.read_bytes() == b"new" and not target.is_symlink()
+    assert {*tmp_path.rglob("*")} == {target.parent, target, link}
+
+
+def test_a_link_to_itself_is_not_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    for touch in (check_replaceable, lambda path: replace_file(path, b"new")):
+        with pytest.raises(OSError, match="symbolic links"):
+            touch(link)
+    assert link.is_symlink() and [link] == list(tmp_path.iterdir())
+
+
+@no_files
+def test_what_is_no_file_is_not_written(place: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "saved.json"
+    place(path)
+    with pytest.raises(OSError, match=r"pipe|directory"):
+        check_replaceable(path)
+    assert [path] == list(tmp_path.iterdir())

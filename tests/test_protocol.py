@@ -248,6 +248,17 @@ def test_a_setting_of_another_type_or_out_of_range_is_refused(fields: dict[str, 
         decode_command(json.dumps({"command": "configure", **fields}).encode())
 
 
+def test_steps_are_counted_on_only_from_where_every_step_has_an_index() -> None:
+    """A reader of the events takes numbers up to 2⁵³ − 1, and would refuse the second step of an answer from there."""
+    command = {"command": "generate", "turn": 1, "messages": []}
+    last = 2**52 - 1
+    read = decode_command(json.dumps({**command, "first_step": last}).encode())
+    assert isinstance(read, Generate) and read.first_step == last
+    for refused in (last + 1, 2**53 - 1, -1):
+        with pytest.raises(ProtocolError, match="first_step"):
+            decode_command(json.dumps({**command, "first_step": refused}).encode())
+
+
 @pytest.mark.parametrize("missing", ["turn", "messages"])
 def test_a_required_key_that_is_missing_is_named(missing: str) -> None:
     message = {"command": "generate", "turn": 1, "messages": []}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ladechat.catalog import DECODERS
+from ladechat.files import check_replaceable
 from ladechat.installing import command_for_extra
 from ladechat.protocol import DecoderInfo, Parameter
 
@@ -117,11 +118,7 @@ def _check_plot(path: Path) -> None:
 
 
 def _check_writable(option: str, path: Path) -> None:
-    """Open the file as it will be opened at the end of the run, and leave things as they were."""
     try:
-        existed = path.exists()
-        path.open("ab").close()
+        check_replaceable(path)
     except OSError as error:
         raise Refused(f"{path} cannot be written: {error.strerror or error}; give {option} another name.") from error
-    if not existed:
-        path.unlink()

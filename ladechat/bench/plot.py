@@ -1,6 +1,7 @@
 """The picture: bars of speedup by kind of prompt, with S on them. The only place that imports matplotlib."""
 
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -8,6 +9,7 @@ from matplotlib.figure import Figure
 
 from ladechat.bench.figures import Figures
 from ladechat.bench.report import Report
+from ladechat.files import replace_file
 
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 """Okabe and Ito's palette, which people with any kind of colour vision can tell apart."""
@@ -37,7 +39,9 @@ def write_plot(report: Report, path: Path) -> None:
     axes.set_title(title, fontsize=10, parse_math=False)
     axes.margins(y=0.12)
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    figure.savefig(path, dpi=150)
+    drawn = BytesIO()
+    figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=150)
+    replace_file(path, drawn.getvalue(), make_folder=False)
 
 
 def _draw_bars(axes: Axes, index: int, name: str, rows: Mapping[float, Figures], width: float) -> None:

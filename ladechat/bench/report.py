@@ -18,6 +18,7 @@ from ladechat.bench.measure import Round
 from ladechat.bench.methods import uses_kernels
 from ladechat.bench.options import PLAIN, TRANSFORMERS
 from ladechat.bench.prompts import Prompt
+from ladechat.files import replace_file
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.threads import Threads
 
@@ -86,7 +87,7 @@ def write_json(report: Report, path: Path) -> None:
         for name, whole in report.overall.items()
     }
     text = json.dumps({**report.about, "methods": methods}, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    replace_file(path, f"{text}\n".encode(), make_folder=False)
 
 
 def show(report: Report, console: Console) -> None:

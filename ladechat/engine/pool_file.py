@@ -1,15 +1,12 @@
 """The n-gram pool in a file, for the next session: token ids, and whose tokens they are. Nothing in it is ever run."""
 
-import contextlib
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
 from ladechat.decoder.drafters.drafter import EARLIER
 from ladechat.decoder.drafters.ngram_pool import NGramPool
-from ladechat.files import read_file
+from ladechat.files import read_file, replace_file
 
 FORMAT = "ladechat pool"
 VERSION = 1
@@ -17,6 +14,7 @@ UNKNOWN = "unknown"
 """The fingerprint of a tokenizer that has no file of its own."""
 MAX_BYTES = 64 * 1024 * 1024
 """Of the file; a pool keeps far less."""
+OWNER_ONLY = 0o600
 
 
 class PoolFileError(Exception):
@@ -70,15 +68,8 @@ def write(path: Path, pool: NGramPool, tokenizer: str) -> None:
         PoolFileError: it cannot be written.
     """
     content = _Content(FORMAT, VERSION, tokenizer, list(pool.ngrams()))
-    partial = None
     try:
-        descriptor, partial = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.msgpack.encode(content))
-        Path(partial).replace(path)
+        replace_file(path, msgspec.msgpack.encode(content), OWNER_ONLY, make_folder=False)
     except OSError as error:
-        if partial is not None:
-            with contextlib.suppress(OSError):
-                Path(partial).unlink()
         why = error.strerror or error
         raise PoolFileError(f"{path} cannot be written: {why}; give --pool another name.") from error

@@ -1,6 +1,7 @@
 """`ladechat export`: which file is made of a recording, and that it is written whole, over nothing, or not at all."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,13 +107,14 @@ def check_target(out: Path, *, force: bool) -> None:
         Refused: it may not.
     """
     with _unwritable(out):
-        if out.exists():
-            if not out.is_file():
+        if os.path.lexists(out):
+            if out.exists() and not out.is_file():
                 raise Refused(f"{out} is no file, so nothing is put in its place; give the name of a file.")
             if not force:
                 raise Refused(f"{out} exists already; give another name, or --force to overwrite it.")
-        elif not out.parent.is_dir():
-            raise Refused(f"There is no folder {out.parent}; make it first, or give another name.")
+        folder = Path(os.path.realpath(out)).parent if out.is_symlink() else out.parent
+        if not folder.is_dir():
+            raise Refused(f"There is no folder {folder}; make it first, or give another name.")
 
 
 @contextlib.contextmanager

@@ -82,7 +82,8 @@ def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutp
     try:
         request.greet()
         steps = decoder_of(runner, request.settings).run(prompt, limits, sampler)
-        answer = [token for step in steps for token in step.tokens]
+        for _ in steps:
+            pass
     except _Raised as raised:
         failure = raised.error
     except FloatingPointError as error:
@@ -99,7 +100,7 @@ def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutp
         raise failure
     if request.streamer is not None:
         request.streamer.end()
-    sequences = torch.cat([ids, torch.tensor([answer], dtype=torch.long, device=ids.device)], dim=1)
+    sequences = sampler.ids(ids.device)  # as processors and criteria leave them, who may write into them
     if not config.return_dict_in_generate:
         return sequences
     return GenerateDecoderOnlyOutput(

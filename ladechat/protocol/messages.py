@@ -36,6 +36,7 @@ from ladechat.protocol.values import (
     Seed,
     Settings,
     Share,
+    StepsBefore,
     StepsPerSecond,
     Temperature,
     Text,
@@ -86,7 +87,7 @@ class Generate(Command, frozen=True, tag="generate"):
     max_new_tokens: Positive | None = None
     fresh: bool = False
     seed: Seed | None = None
-    first_step: Count = 0
+    first_step: StepsBefore = 0
     decoder: str | None = None
 
 

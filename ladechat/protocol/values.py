@@ -23,6 +23,8 @@ PENALTY_RANGE = (0.1, 10.0)
 
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
+StepsBefore = Annotated[int, Meta(ge=0, le=MOST // 2)]
+"""Steps to count on from: the index of whatever step follows is a `Count`."""
 Positive = Annotated[int, Meta(ge=1, le=MOST)]
 Seconds = Annotated[float, Meta(ge=0.0, le=MOST_SECONDS)]
 Milliseconds = Annotated[float, Meta(ge=0.0, le=MOST_MILLISECONDS)]

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ladechat.files import open_file
+
 METHODS = ("transfer", "medusa")
 LOSSES = ("ce", "kl")
 
@@ -186,6 +188,6 @@ def _check_files(options: Options) -> None:
         raise Refused(f"{options.out} is a folder; give --out the name of a file.")
     if options.text is not None:
         try:
-            options.text.open("rb").close()
+            open_file(options.text).close()
         except OSError as error:
             raise Refused(f"{options.text} cannot be read: {error.strerror or error}; give another --text.") from error

@@ -75,7 +75,7 @@ class Setup:
             "temperature": options.temperature,
             "longest": self._longest,
         }
-        file = TextFile(beside(options.out, ".text.jsonl"), made_by)
+        file = TextFile(beside(options.out, ".text.jsonl"), made_by, self.loaded.vocabulary)
         if file.tokens < tokens:
             report.begin("writing text", tokens, file.tokens)
             write_text(file, self._writer(self._longest), tokens, report.reach)

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from transformers import (
 )
 
 from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
-from ladechat.files import DAMAGE
+from ladechat.files import DAMAGE, open_file
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks
 from ladechat.protocol import Message
@@ -187,17 +188,18 @@ class TextFile:
     Args:
         path: of the file; it is made if it is not there.
         made_by: what the text depends on: the model, the seed …
+        vocabulary: ids from here on are refused.
 
     Attributes:
         batches: how many are there.
         texts: all of them.
 
     Raises:
-        Refused: the file is something else, or was made otherwise.
+        Refused: the file is something else, damaged, or was made otherwise.
         OSError: it cannot be read or written.
     """
 
-    def __init__(self, path: Path, made_by: dict[str, Any]) -> None:
+    def __init__(self, path: Path, made_by: dict[str, Any], vocabulary: int) -> None:
         self._path, self.batches = path, 0
         self.texts: list[Text] = []
         header = {"format": FORMAT, **made_by}
@@ -214,6 +216,8 @@ class TextFile:
         for line in lines[1:]:
             self.texts += _texts(path, line)
             self.batches += 1
+        if not _all_below(self.texts, vocabulary):
+            raise _damaged(path)
 
     @property
     def tokens(self) -> int:
@@ -263,7 +267,7 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
         if path.suffix == ".jsonl":
             texts = [text for line in list(_whole_lines(path, mend=False))[1:] for text in _texts(path, line)]
         else:
-            with path.open(encoding="utf-8") as file:
+            with TextIOWrapper(open_file(path), encoding="utf-8") as file:
                 content = file.read(CHARACTERS_PER_TOKEN * tokens)
             texts = [Text(Marks(tokenizer).whole_text(content)[:tokens])] if content.strip() else []
     except UnicodeDecodeError as error:
@@ -272,7 +276,7 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
         raise Refused(f"{path} cannot be read: {error.strerror or error}; give --text another file.") from error
     if not texts:
         raise Refused(f"{path} holds no text; give --text another file.")
-    if max(max(text.tokens) for text in texts if text.tokens) >= len(tokenizer):
+    if not _all_below(texts, len(tokenizer)):
         raise Refused(f"{path} holds tokens that this model does not have; give --text another file.")
     return list(up_to(texts, tokens))
 
@@ -291,7 +295,7 @@ def _whole_lines(path: Path, mend: bool = True) -> Iterator[bytes]:
     if mend and not path.exists():
         return
     whole = 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for line in file:
             if line.endswith(b"\n"):
                 whole += len(line)
@@ -307,11 +311,22 @@ def _object(path: Path, line: bytes) -> dict[str, Any]:
             return found
     except DAMAGE:
         pass
-    raise Refused(f"{path} is damaged; remove it, or give another file.")
+    raise _damaged(path)
 
 
 def _texts(path: Path, line: bytes) -> list[Text]:
     try:
-        return [Text([int(token) for token in tokens], int(answer)) for answer, tokens in _object(path, line)["texts"]]
+        found = [Text([int(token) for token in tokens], int(answer)) for answer, tokens in _object(path, line)["texts"]]
     except DAMAGE as error:
-        raise Refused(f"{path} is damaged; remove it, or give another file.") from error
+        raise _damaged(path) from error
+    if any(not one.tokens or min(one.tokens) < 0 or not 0 <= one.answer <= len(one.tokens) for one in found):
+        raise _damaged(path)
+    return found
+
+
+def _all_below(texts: Sequence[Text], vocabulary: int) -> bool:
+    return all(max(text.tokens) < vocabulary for text in texts)
+
+
+def _damaged(path: Path) -> Refused:
+    return Refused(f"{path} is damaged; remove it, or give another file.")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 from collections.abc import Callable, Set
 from pathlib import Path
 
@@ -198,6 +199,25 @@ def test_looking_whether_a_file_can_be_written_leaves_it_as_it_is(short: list[st
     old.write_text("precious", encoding="utf-8")
     assert_refused(bench(*short, "--json", old, "--plot", new, "--model", "./nowhere"), "nowhere", exit_code=1)
     assert old.read_text(encoding="utf-8") == "precious" and not new.exists()
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_a_refused_command_leaves_a_link_that_leads_to_nothing_as_it_is(
+    option: str, short: list[str], tmp_path: Path
+) -> None:
+    link, target = tmp_path / "link.png", tmp_path / "target.png"
+    link.symlink_to(target)
+    assert_refused(bench(*short, option, link, "--model", "./nowhere"), "nowhere", exit_code=1)
+    assert link.is_symlink() and not target.exists()
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_a_pipe_in_the_place_of_the_file_is_refused_and_not_waited_for(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "fetch", lambda *_: pytest.fail("it went for the model"))
+    os.mkfifo(pipe := tmp_path / "pipe.png")
+    assert_refused(bench(option, pipe), "cannot be written: it is a named pipe or a device")
 
 
 def test_an_answer_that_does_not_fit_the_context_is_refused_with_both_numbers(short: list[str]) -> None:

@@ -56,6 +56,20 @@ def test_a_name_that_another_user_has_taken_beside_the_file_leads_nowhere(tmp_pa
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_link_of_the_users_stays_one(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    for _ in range(2):
+        write(link, NGramPool(), "here")
+    assert link.is_symlink() and read(target, NGramPool(), "here", vocabulary=9) == 0 and target.is_file()
+
+
+def test_no_folder_is_made_for_a_pool(tmp_path: Path) -> None:
+    with pytest.raises(PoolFileError, match="cannot be written"):
+        write(tmp_path / "missing" / "pool", NGramPool(), "here")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_is_not_there_is_an_empty_pool(tmp_path: Path) -> None:
     assert read(tmp_path / "none", NGramPool(), "here", vocabulary=9) == 0
 

@@ -149,6 +149,18 @@ def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path: Path) -> None
     assert out.read_text().startswith("# A conversation")
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_not_overwritten_unasked_and_stays_one(there: bool, tmp_path: Path) -> None:
+    link, target = tmp_path / "talk.md", tmp_path / "target.md"
+    link.symlink_to(target)
+    if there:
+        target.write_text("mine")
+    check_refused(export(GOLDEN[-1], link), "exists already; give another name, or --force")
+    assert target.exists() == there
+    assert export(GOLDEN[-1], link, "--force").exit_code == 0
+    assert link.is_symlink() and target.read_text().startswith("# A conversation")
+
+
 def test_what_appears_while_a_film_is_drawn_is_not_overwritten_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,25 @@ class BanAtTheThird(LogitsProcessor):
         return scores.scatter(1, scores.argmax(1, keepdim=True), -torch.inf) if self.asked == 3 else scores
 
 
+class Rewrite(LogitsProcessor):
+    """Writes into the text that it is shown."""
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        input_ids[:, 0] = 3
+        input_ids[:, -1:] += input_ids[:, -1:] < 9
+        return scores
+
+
+@pytest.mark.parametrize("more", [{}, SCORES, {"do_sample": True}])
+def test_what_a_processor_writes_into_the_text_is_returned_as_generate_returns_it(more: dict[str, Any]) -> None:
+    model = random_model(2)
+    request = {"max_new_tokens": 12, "pad_token_id": PAD, "logits_processor": [Rewrite()], **more}
+    torch.manual_seed(1)
+    expected = generate(model, PROMPT.clone(), **request)
+    torch.manual_seed(1)
+    assert_same(lookahead(model, PROMPT.clone(), **request), expected)
+
+
 def test_the_shortest_text_is_written_too() -> None:
     model = random_model(1)
     request = {"max_new_tokens": 1, "pad_token_id": PAD}

@@ -15,6 +15,7 @@ from ladechat.train.options import Refused
 from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
 
 MADE_BY: dict[str, Any] = {"base": "b", "seed": 0}
+VOCABULARY = 10**5
 
 
 def writer(loaded: LoadedModel, **changes: Any) -> Writer:
@@ -24,7 +25,7 @@ def writer(loaded: LoadedModel, **changes: Any) -> Writer:
 
 
 def write(path: Path, by: Writer, tokens: int) -> TextFile:
-    file = TextFile(path, MADE_BY)
+    file = TextFile(path, MADE_BY, VOCABULARY)
     write_text(file, by, tokens, lambda count: None)
     return file
 
@@ -108,15 +109,15 @@ def test_a_full_disk_keeps_what_was_written(
         patched.setattr("os.fsync", full)
         with pytest.raises(OSError, match="No space"):
             write(path, writer(loaded), 10_000)
-    assert TextFile(path, MADE_BY).texts[: len(first)] == first
+    assert TextFile(path, MADE_BY, VOCABULARY).texts[: len(first)] == first
 
 
 def test_text_of_another_model_or_seed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
-    TextFile(path, MADE_BY).add([Text([1, 2, 3], 1)])
+    TextFile(path, MADE_BY, VOCABULARY).add([Text([1, 2, 3], 1)])
     with pytest.raises(Refused, match="another seed"):
-        TextFile(path, {**MADE_BY, "seed": 1})
-    assert TextFile(path, MADE_BY).texts == [Text([1, 2, 3], 1)]
+        TextFile(path, {**MADE_BY, "seed": 1}, VOCABULARY)
+    assert TextFile(path, MADE_BY, VOCABULARY).texts == [Text([1, 2, 3], 1)]
 
 
 @pytest.mark.parametrize(
@@ -127,11 +128,41 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, line: bytes) -> Non
     path = tmp_path / "text"
     path.write_bytes(line)
     with pytest.raises(Refused):
-        TextFile(path, MADE_BY)
-    TextFile(tmp_path / "own", MADE_BY)
+        TextFile(path, MADE_BY, VOCABULARY)
+    TextFile(tmp_path / "own", MADE_BY, VOCABULARY)
     (tmp_path / "own").open("ab").write(b'{"texts": [[0, ["a"]]]}\n')
     with pytest.raises(Refused, match="damaged"):
-        TextFile(tmp_path / "own", MADE_BY)
+        TextFile(tmp_path / "own", MADE_BY, VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[[0, []]], [[0, [5, 6]], [0, []]], [[0, [5, -1]]], [[-1, [5, 6]]], [[3, [5, 6]]]],
+    ids=["all empty", "one empty", "negative id", "answer before the text", "answer after the text"],
+)
+def test_texts_that_nobody_wrote_are_damage(loaded: LoadedModel, tmp_path: Path, texts: list[Any]) -> None:
+    path = tmp_path / "own.jsonl"
+    TextFile(path, MADE_BY, VOCABULARY)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"texts": texts}) + "\n")
+    for again in (lambda: TextFile(path, MADE_BY, VOCABULARY), lambda: read_text(path, loaded.tokenizer, 20)):
+        with pytest.raises(Refused, match=r"own\.jsonl is damaged"):
+            again()
+
+
+def test_a_text_to_go_on_with_that_holds_ids_beyond_the_vocabulary_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "own.jsonl"
+    TextFile(path, MADE_BY, VOCABULARY).add([Text([1, VOCABULARY - 1], 1)])
+    assert len(TextFile(path, MADE_BY, VOCABULARY).texts) == 1
+    with pytest.raises(Refused, match="damaged"):
+        TextFile(path, MADE_BY, VOCABULARY - 1)
+
+
+@pytest.mark.parametrize("name", ["pipe.txt", "pipe.text.jsonl"])
+def test_a_pipe_is_no_text_and_not_waited_for(loaded: LoadedModel, tmp_path: Path, name: str) -> None:
+    os.mkfifo(path := tmp_path / name)
+    with pytest.raises(Refused, match="cannot be read: it is a named pipe"):
+        read_text(path, loaded.tokenizer, 20)
 
 
 def test_a_model_that_says_nothing_is_not_asked_for_ever(
@@ -148,7 +179,7 @@ def test_text_of_a_file(loaded: LoadedModel, tmp_path: Path) -> None:
     (one,) = read_text(path, loaded.tokenizer, 20)
     assert len(one.tokens) == 20 and one.answer == 0
     ours = tmp_path / "earlier.text.jsonl"
-    TextFile(ours, MADE_BY).add([Text([5, 6], 1), Text([7, 8, 9], 2)])
+    TextFile(ours, MADE_BY, VOCABULARY).add([Text([5, 6], 1), Text([7, 8, 9], 2)])
     assert read_text(ours, loaded.tokenizer, 100) == [Text([5, 6], 1), Text([7, 8, 9], 2)]
     assert list(up_to(read_text(ours, loaded.tokenizer, 100), 2)) == [Text([5, 6], 1)]
 
