@@ -57,3 +57,10 @@ def test_lines_end_between_words_wherever_the_pieces_end(text: str, lines: list[
 @pytest.mark.parametrize(("term", "terminal"), [("dumb", True), ("xterm", False)])
 def test_where_nothing_can_be_taken_back_the_text_is_as_it_came(term: str, terminal: bool) -> None:
     assert lines_of(["one two th", "ree", " four"], 10, term, terminal=terminal) == ["one two th", "ree four"]
+
+
+def test_a_vowel_sign_takes_a_cell_of_its_own_as_in_the_app() -> None:
+    out = Stream(terminal=True)
+    console = Console(file=out, force_terminal=True, width=10, soft_wrap=True, color_system=None)
+    WordWrap(console).write("किकि किकि कि", Style())
+    assert out.getvalue().split("\n") == ["किकि किकि", "कि"]
