@@ -1,5 +1,6 @@
 """Families of models that once wrote something else than `generate`, or crashed: what they write now."""
 
+import copy
 import warnings
 from typing import Any
 
@@ -51,7 +52,7 @@ def test_positions_on_several_axes_are_not_asked_to_be_left_out() -> None:
 
 @pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
 def test_a_model_whose_weights_are_elsewhere_is_written_by_its_own_loop_and_has_no_steps() -> None:
-    model = LlamaForCausalLM(random_model(3).config).eval()
+    model = LlamaForCausalLM(copy.deepcopy(random_model(3).config)).eval()
     model.load_state_dict(random_model(3).state_dict())
     cpu_offload(model, torch.device("cpu"))
     request = {**padded_row(20, 20), "max_new_tokens": 12, "pad_token_id": PAD}

@@ -1,5 +1,6 @@
 """Models that prepare their passes, or loop, in their own way are written as they write: by their own loop."""
 
+import copy
 import types
 import warnings
 from collections.abc import Callable
@@ -71,7 +72,7 @@ class Harmless(LlamaForCausalLM):
 
 def built(kind: Callable[[Any], PreTrainedModel]) -> PreTrainedModel:
     """A model of this kind with the weights of another."""
-    model: PreTrainedModel = kind(random_model(3).config).eval()
+    model: PreTrainedModel = kind(copy.deepcopy(random_model(3).config)).eval()
     model.load_state_dict(random_model(3).state_dict())
     return model
 

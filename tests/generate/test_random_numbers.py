@@ -1,5 +1,6 @@
 """Random numbers belong to whoever draws: the check of a model neither takes them nor winds them back."""
 
+import copy
 import threading
 from typing import Any
 
@@ -28,7 +29,7 @@ class WatchedFromOutside(LlamaForCausalLM):
 def test_numbers_that_another_thread_draws_during_the_check_do_not_come_again() -> None:
     torch.manual_seed(0)
     kind: Any = WatchedFromOutside
-    model = kind(random_model(3).config).eval()
+    model = kind(copy.deepcopy(random_model(3).config)).eval()
     model.drawn = []
     lookahead(model, PROMPT, **REQUEST)
     model.drawn += torch.rand(50).tolist()
@@ -46,7 +47,7 @@ class Noisy(LlamaForCausalLM):
 
 def test_a_model_that_draws_in_its_passes_writes_what_it_writes_by_itself() -> None:
     kind: Any = Noisy
-    model = kind(random_model(3).config).eval()
+    model = kind(copy.deepcopy(random_model(3).config)).eval()
     for _ in range(2):
         torch.manual_seed(4)
         expected = generate(model, PROMPT, **REQUEST)

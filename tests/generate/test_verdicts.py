@@ -1,5 +1,6 @@
 """The check of a model is made once, and anew when the model is another one than it was."""
 
+import copy
 import gc
 import weakref
 from collections.abc import Callable
@@ -36,7 +37,7 @@ class Counting(LlamaForCausalLM):
 
 def counting() -> Any:
     kind: Any = Counting
-    model = kind(random_model(3).config).eval()
+    model = kind(copy.deepcopy(random_model(3).config)).eval()
     Counting.passes = 0
     return model
 
