@@ -91,7 +91,7 @@ async def typed(store: ConversationStore) -> tuple[dict[str, list[float]], float
     async with host.run_test(size=(100, 30)) as pilot:
         before = time.process_time()
         await host.push_screen(screen)
-        while not screen._found:  # noqa: ASYNC110
+        while not screen._found:  # noqa: ASYNC110 - the screen sends no event for it
             await asyncio.sleep(0.01)
         opened = 1000 * (time.process_time() - before)
         for phrase in PHRASES:

@@ -54,7 +54,7 @@ def _refusals_made_visible() -> Iterator[None]:
     """What typer refuses, it repeats as it was given: nothing of that shall steer a terminal."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # typer and click refuse in many types, all with a message
         if isinstance(message := getattr(error, "message", None), str):
             error.message = shown(message)  # type: ignore[attr-defined]  # looked at just now
         raise

@@ -84,7 +84,7 @@ def read_saved(path: Path, understand: Callable[[bytes], Value], most: int = MOS
             return understand(content), ""
         except MemoryError:
             raise
-        except Exception:
+        except Exception:  # a damaged file may make any reader raise anything
             what = "is damaged"
     try:
         aside = _set_aside(path)

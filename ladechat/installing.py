@@ -34,7 +34,7 @@ def command_for_extra(extra: str) -> str:
 
 
 def _executable() -> str:
-    """The running Python, from the working directory on if it is below that."""
+    """Return the path of the running Python, relative to the working directory where it lies below it."""
     python = Path(sys.executable)
     with contextlib.suppress(OSError, ValueError):  # the working directory was deleted, or is another one
         return str(python.relative_to(Path.cwd()))

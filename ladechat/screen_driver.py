@@ -41,7 +41,7 @@ class ScreenDriver(LinuxDriver):
         super().stop_application_mode()
 
     def resume_application_mode(self) -> None:
-        """Take the terminal again, and have everything drawn. SIGSTOP, unlike SIGTSTP, gave nothing back before.
+        """Set the terminal up again after a stop, and redraw. SIGSTOP, which cannot be handled, left it as it was.
 
         Continued in the background, it stops again until it is brought to the front.
         """

@@ -117,5 +117,5 @@ class Reader:
         """
         try:
             yield from parse()
-        except Exception:
+        except Exception:  # the parser raises anything over what a terminal should not send
             self._parser = XTermParser(self._debug)

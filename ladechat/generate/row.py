@@ -116,7 +116,7 @@ def _carried(function: Callable[..., Any]) -> Callable[..., Any]:
     def carrying(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:
+        except Exception as error:  # what is not ours may raise anything
             raise _Raised(error) from error
 
     return carrying

@@ -123,89 +123,74 @@ def load(
         LoadError: it cannot be loaded here, and why.
     """
     with faults_said(name, memory_is_used_up):
-        return _load(folder, name, device, dtype, report, progress, workers, quantize, kernels, maps)
-
-
-def _load(
-    folder: Path,
-    name: str,
-    device: str,
-    dtype: str,
-    report: Report,
-    progress: FractionProgress,
-    workers: Workers | None,
-    quantize: str | None,
-    kernels: Build | None,
-    maps: Sequence[Path],
-) -> LoadedModel:
-    started = time.perf_counter()
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    gguf = read_gguf(folder, name) if is_gguf(folder) else None
-    if gguf is None:
-        check_files(folder, name)
-    else:
-        _check_gguf_options(gguf, quantize, workers)
-    config = _config(folder, name, gguf)
-    text = config.get_text_config()  # of a model that also sees or hears, the part that writes
-    devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
-    place = devices[0]
-    number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
-    context_length = _context_length(name, text)
-    cache_bytes = useful_cache_bytes(text, context_length, number_type)
-    if workers:
-        check_shards(folder, name, config, devices, number_type, cache_bytes)
-    else:
-        _check_fits(folder, name, config, place, number_type, cache_bytes, quantize, gguf)
-    if workers or not made_for_kernels(place, number_type):
-        kernels = None
-    if kernels is not None:
-        kernels.start()
-    slower = slower_on_cpu(place, dtype, quantize)
-    report(WEIGHTS_STAGE if slower is None else f"{WEIGHTS_STAGE}: {slower}")
-    tokenizer = checkpoint_tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
-    generation = read_generation_config(folder) if gguf is None else GenerationFile(None)
-    mesh = first_shard(workers, folder, name, devices, number_type, context_length) if workers else None
-    method = quantization_method(config)
-    with freed_at_once():
-        model = load_weights(folder, name, place, number_type, method is not None, progress, mesh, quantize)
-        parameters = described_parameters(config) if method or quantize else model.num_parameters()
-        swapped, missing = _swapped(model, kernels)
-    report(CHECK_STAGE)
-    try:
-        runner = choose_runner(model, context_length)
-    except UnsupportedModel as error:
-        raise _unsupported(str(error)) from error
-    shared = Rank0Runner(runner, workers) if workers else runner
-    named = [getattr(one, "eos_token_id", None) for one in (model.generation_config, model.config, tokenizer)]
-    named += [gguf.facts.get(f"tokenizer.ggml.{role}_token_id") for role in ENDS] if gguf else []
-    vocabulary = int(text.vocab_size)
-    ends = end_tokens(named, tokenizer, vocabulary)
-    embeddings = int(getattr(model.get_input_embeddings(), "num_embeddings", vocabulary))
-    said = [adapter_notice(folder), beyond_embeddings(embeddings, tokenizer)]
-    return LoadedModel(
-        runner=shared,
-        model=model,
-        tokenizer=tokenizer,
-        folder=folder,
-        name=name,
-        model_type=config.model_type,
-        tokenizer_fingerprint=(gguf.tokenizer_fingerprint if gguf else tokenizer_fingerprint(folder)) or "unknown",
-        parameters=parameters,
-        layers=int(text.num_hidden_layers),
-        vocabulary=vocabulary,
-        context_length=context_length,
-        device=_device_name(place) if workers is None else f"{len(devices)} × {_device_name(place)}",
-        dtype=str(model.dtype).removeprefix("torch."),
-        quantization=gguf.quantization if gguf else method or quantize,
-        sampling_defaults=generation.sampling,
-        eos_ids=ends.ids,
-        embeddings=embeddings,
-        notices=(*generation.left_out, *ends.notices, *(one for one in said if one), *missing),
-        threads=Threads(torch.get_num_threads(), kernel_threads() if swapped else 0),
-        maps=load_maps(shared, folder, name, model.dtype, maps),
-        load_seconds=time.perf_counter() - started,
-    )
+        started = time.perf_counter()
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        gguf = read_gguf(folder, name) if is_gguf(folder) else None
+        if gguf is None:
+            check_files(folder, name)
+        else:
+            _check_gguf_options(gguf, quantize, workers)
+        config = _config(folder, name, gguf)
+        text = config.get_text_config()  # of a model that also sees or hears, the part that writes
+        devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
+        place = devices[0]
+        number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
+        context_length = _context_length(name, text)
+        cache_bytes = useful_cache_bytes(text, context_length, number_type)
+        if workers:
+            check_shards(folder, name, config, devices, number_type, cache_bytes)
+        else:
+            _check_fits(folder, name, config, place, number_type, cache_bytes, quantize, gguf)
+        if workers or not made_for_kernels(place, number_type):
+            kernels = None
+        if kernels is not None:
+            kernels.start()
+        slower = slower_on_cpu(place, dtype, quantize)
+        report(WEIGHTS_STAGE if slower is None else f"{WEIGHTS_STAGE}: {slower}")
+        tokenizer = checkpoint_tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
+        generation = read_generation_config(folder) if gguf is None else GenerationFile(None)
+        mesh = first_shard(workers, folder, name, devices, number_type, context_length) if workers else None
+        method = quantization_method(config)
+        with freed_at_once():
+            model = load_weights(folder, name, place, number_type, method is not None, progress, mesh, quantize)
+            parameters = described_parameters(config) if method or quantize else model.num_parameters()
+            swapped, missing = _swapped(model, kernels)
+        report(CHECK_STAGE)
+        try:
+            runner = choose_runner(model, context_length)
+        except UnsupportedModel as error:
+            raise _unsupported(str(error)) from error
+        shared = Rank0Runner(runner, workers) if workers else runner
+        named = [getattr(one, "eos_token_id", None) for one in (model.generation_config, model.config, tokenizer)]
+        named += [gguf.facts.get(f"tokenizer.ggml.{role}_token_id") for role in ENDS] if gguf else []
+        vocabulary = int(text.vocab_size)
+        ends = end_tokens(named, tokenizer, vocabulary)
+        embeddings = int(getattr(model.get_input_embeddings(), "num_embeddings", vocabulary))
+        said = [adapter_notice(folder), beyond_embeddings(embeddings, tokenizer)]
+        return LoadedModel(
+            runner=shared,
+            model=model,
+            tokenizer=tokenizer,
+            folder=folder,
+            name=name,
+            model_type=config.model_type,
+            tokenizer_fingerprint=(gguf.tokenizer_fingerprint if gguf else tokenizer_fingerprint(folder)) or "unknown",
+            parameters=parameters,
+            layers=int(text.num_hidden_layers),
+            vocabulary=vocabulary,
+            context_length=context_length,
+            device=_device_name(place) if workers is None else f"{len(devices)} × {_device_name(place)}",
+            dtype=str(model.dtype).removeprefix("torch."),
+            quantization=gguf.quantization if gguf else method or quantize,
+            sampling_defaults=generation.sampling,
+            eos_ids=ends.ids,
+            embeddings=embeddings,
+            notices=(*generation.left_out, *ends.notices, *(one for one in said if one), *missing),
+            threads=Threads(torch.get_num_threads(), kernel_threads() if swapped else 0),
+            maps=load_maps(shared, folder, name, model.dtype, maps),
+            load_seconds=time.perf_counter() - started,
+        )
 
 
 def _swapped(model: PreTrainedModel, kernels: Build | None) -> tuple[bool, list[str]]:

@@ -47,7 +47,7 @@ class Block:
 
     @property
     def waits(self) -> bool:
-        """Whether it has no lines until `lay_out`."""
+        """Return whether the message is not laid out yet: it has no lines until `lay_out` is called."""
         return not self.lines
 
     def wait(self) -> None:

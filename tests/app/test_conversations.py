@@ -2,7 +2,8 @@
 
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,17 @@ def said(stage: Stage) -> str:
 async def show_list(pilot: Driver, stage: Stage, count: int) -> None:
     async with lists(pilot, stage, count):
         await pilot.press("ctrl+o")
+
+
+@asynccontextmanager
+async def three_listed(tmp_path: Path) -> AsyncIterator[tuple[Driver, Stage]]:
+    """Run an app whose list of three conversations is open."""
+    three(tmp_path)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await show_list(pilot, stage, 3)
+        yield pilot, stage
 
 
 def lists(pilot: Driver, stage: Stage, count: int) -> brings:
@@ -158,11 +170,7 @@ async def test_what_would_steer_the_terminal_is_made_visible_in_the_list(tmp_pat
 
 
 async def test_typing_searches_titles_and_texts(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        await show_list(pilot, stage, 3)
+    async with three_listed(tmp_path) as (pilot, stage):
         assert "2 questions" in rows(stage)[2] and "Llama" in rows(stage)[1] and "01 Jan 2020" in rows(stage)[2]
         async with lists(pilot, stage, 1):
             await pilot.press(*"N-GRAMS")
@@ -241,11 +249,7 @@ async def test_a_list_without_conversations_says_so(tmp_path: Path) -> None:
 
 
 async def test_f2_gives_a_title_and_escape_leaves_it(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        await show_list(pilot, stage, 3)
+    async with three_listed(tmp_path) as (pilot, stage):
         async with brings(lambda: stage.app.screen.query_one("#title", Input).value == "Why W?", pilot):
             await pilot.press("down", "f2", "x", "escape", "f2")
         async with brings(lambda: "Width" in rows(stage)[1], pilot):
@@ -256,11 +260,7 @@ async def test_f2_gives_a_title_and_escape_leaves_it(tmp_path: Path) -> None:
 
 
 async def test_f8_deletes_and_ctrl_z_brings_back(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        await show_list(pilot, stage, 3)
+    async with three_listed(tmp_path) as (pilot, stage):
         async with lists(pilot, stage, 0):
             await pilot.press("f8", *"w", "f8")
         assert "Ctrl+Z brings it back: Why W?" in said(stage)
@@ -273,11 +273,7 @@ async def test_f8_deletes_and_ctrl_z_brings_back(tmp_path: Path) -> None:
 
 
 async def test_what_was_deleted_can_be_brought_back_after_the_list_was_left(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        await show_list(pilot, stage, 3)
+    async with three_listed(tmp_path) as (pilot, stage):
         async with lists(pilot, stage, 1):
             await pilot.press("f8", "f8")
         async with leads_back(pilot, stage):
@@ -295,22 +291,14 @@ async def test_what_was_deleted_can_be_brought_back_after_the_list_was_left(tmp_
 
 
 async def test_a_burst_of_text_and_enter_opens_what_the_text_finds(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        await show_list(pilot, stage, 3)
+    async with three_listed(tmp_path) as (pilot, stage):
         async with leads_back(pilot, stage):
             burst(pilot, *"widtx", "backspace", *"h", "enter")
         assert "Why W?" in stage.text and "The width." in stage.text
 
 
 async def test_a_burst_of_text_and_f8_deletes_what_the_text_finds_and_not_what_more_text_would(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        await show_list(pilot, stage, 3)
+    async with three_listed(tmp_path) as (pilot, stage):
         async with lists(pilot, stage, 1):
             burst(pilot, *"width", "f8", "ctrl+u", *"hello")
         assert "Hello?" in rows(stage)[0]
@@ -340,13 +328,11 @@ async def test_keys_wait_for_a_list_that_is_still_read(tmp_path: Path, monkeypat
 
 
 async def test_a_burst_gives_the_title_that_was_typed(tmp_path: Path) -> None:
-    three(tmp_path)
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        await show_list(pilot, stage, 3)
-        async with brings(lambda: any("Width of it" in row for row in rows(stage)), pilot):
-            burst(pilot, *"width", "f2", "ctrl+u", *"Width of it", "enter")
+    async with (
+        three_listed(tmp_path) as (pilot, stage),
+        brings(lambda: any("Width of it" in row for row in rows(stage)), pilot),
+    ):
+        burst(pilot, *"width", "f2", "ctrl+u", *"Width of it", "enter")
     assert [one.title for one in kept(tmp_path)] == ["What is the pool?", "Width of it", "Hello?"]
 
 

@@ -94,7 +94,7 @@ async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() ->
 
 
 class Preparing(FakeEngine):
-    """An engine that makes the prompt of a question, until it refuses it."""
+    """An engine that is still preparing a prompt, and then refuses the question."""
 
     def _work(self) -> None:
         """It does not come so far."""
