@@ -1,10 +1,12 @@
 """How fast decoding is on a GPU: passes and plain decoding beside the floor and transformers, and that texts stay.
 
-Run as `python -m benchmarks.gpu [--small] [--json FILE]` on a machine with a CUDA device; it takes less than ten
-minutes there. The model has the shape of a Llama of 7 billion parameters (1 billion with --small), bfloat16 and random
-weights: what a pass costs does not hang on them, what is guessed right does. All that is compared takes turns; a figure
-is the median of its rounds, with the least and the most. With --check everything runs on a CPU, on a tiny model, with
-passes that are run anew in place of recorded ones: the figures then mean nothing, the comparisons of texts do.
+Run as `python -m benchmarks.gpu [--small] [--quick] [--json FILE]` on a machine with a CUDA device; it takes less than
+ten minutes there, and with --quick less than three. FILE is written anew after each part, so that a run which is cut
+off leaves what it has found. The model has the shape of a Llama of 7 billion parameters (1 billion with --small),
+bfloat16 and random weights: what a pass costs does not hang on them, what is guessed right does. All that is compared
+takes turns; a figure is the median of its rounds, with the least and the most. With --check everything runs on a CPU,
+on a tiny model, with passes that are run anew in place of recorded ones: the figures then mean nothing, the comparisons
+of texts do.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +32,7 @@ from benchmarks.gpu_ways import (
     LOOKAHEAD,
     Plan,
     Ways,
+    make_it_repeat,
     random_model,
     random_text,
     tokens_of,
@@ -42,7 +46,10 @@ from ladechat.decoder.step import Step
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.graphs import GraphPasses
 from ladechat.model.runners.tree import TreeRunner
-from ladechat.registry import lookahead
+from ladechat.registry import lookahead, make
+
+MOST_KERNELS = 20
+"""Of each size of pass, in the table of kernels."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="a model of 1 billion parameters")
     parser.add_argument("--check", action="store_true", help="only whether everything runs, on a CPU")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, passes and tokens")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     if not options.check and not torch.cuda.is_available():
@@ -58,20 +66,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 2
     plan = Plan(LLAMA_1B if options.small else LLAMA_7B, torch.device("cuda"), torch.bfloat16)
-    report = measure(CHECK if options.check else plan)
+    if options.quick:
+        plan = replace(plan, slots=(1, 8, 16, 64, 120), cached=(512,), tokens=96, rounds=2, passes=8)
+
+    def write_down(report: dict[str, Any]) -> None:
+        if options.json:
+            options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+    report = measure(CHECK if options.check else plan, write_down)
     print(json.dumps(report, indent=1))
     for name, target in report["targets"].items():
         print(f"{'met' if target['met'] else 'missed'}: {name}: {target['is']} (aimed at {target['aim']})")
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     different = [name for name, one in report["texts"].items() if one["required"] and one["parts_at"] is not None]
     for name in different:
         print(f"The texts differ: {name}.", file=sys.stderr)
     return 1 if different else 0
 
 
-def measure(plan: Plan) -> dict[str, Any]:
-    """All figures of one model on one device, and whether texts are what they have to be."""
+def measure(plan: Plan, write_down: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """All figures of one model on one device, and whether texts are what they have to be.
+
+    Args:
+        plan: what is measured.
+        write_down: called after each part with what is known by then.
+    """
     torch.manual_seed(0)
     begin = time.perf_counter()
     model = random_model(plan)
@@ -83,16 +101,27 @@ def measure(plan: Plan) -> dict[str, Any]:
         "model": {**plan.shape, "dtype": str(plan.dtype).removeprefix("torch.")},
         "bandwidth": machine.bandwidth,
         "matrix_rate": machine.matrix_rate,
-        "ready_seconds": time.perf_counter() - begin,
-        "passes": passes(plan, ways, partial(work.seconds, machine=machine)),
-        "decoding": decoding(plan, ways),
-        "texts": {**of_recordings(plan, ways), **in_float32(plan)},
-        "changes": changes(plan, ways),
+        "seconds": {"ready": round(time.perf_counter() - begin, 1)},
     }
+    parts: dict[str, Callable[[], Any]] = {
+        "passes": lambda: passes(plan, ways, partial(work.seconds, machine=machine)),
+        "decoding": lambda: decoding(plan, ways),
+        "kernels": lambda: kernels(plan, ways),
+        "texts": lambda: {**of_recordings(plan, ways), **in_float32(plan)},
+        "changes": lambda: changes(plan, ways),
+        "repeating": lambda: repeating(plan, ways),
+        "memory_at_most": lambda: torch.cuda.max_memory_allocated() if plan.device.type == "cuda" else None,
+    }
+    for name, part in parts.items():
+        started = time.perf_counter()
+        report[name] = part()
+        report["seconds"][name] = round(time.perf_counter() - started, 1)
+        print(f"{name}: {report['seconds'][name]} s", file=sys.stderr)
+        write_down(report)
     report["texts"]["changing, recorded and run anew"] = report["changes"].pop("text")
     length = plan.prompt + plan.tokens // 2
     report["targets"] = targets(report, work.seconds(1, length, machine), plan)
-    report["seconds"] = time.perf_counter() - begin
+    write_down(report)
     return report
 
 
@@ -110,10 +139,13 @@ def passes(plan: Plan, ways: Ways, floor: Callable[[int, int], float]) -> list[d
     for cached in plan.cached:
         for _ in runner.prefill(random_text(plan, cached + 1)):
             pass
-        recorded = ways.recorded()
-        assert recorded is not None
-        recorded.record_all()
-        how: dict[str, GraphPasses | None] = {"eager": None, "graph": recorded}
+        how: dict[str, GraphPasses | None] = {"eager": None, "model's own, graph": ways.recorded(kernels=False)}
+        how["graph"] = ways.recorded()
+        for _ in runner.prefill(random_text(plan, cached + 1)):
+            pass
+        for recorded in how.values():
+            if recorded is not None:
+                recorded.record_all()
         times: dict[tuple[str, int], list[float]] = {(name, slots): [] for slots in plan.slots for name in how}
         for number in range(-1, plan.passes):
             for name, slots in times:
@@ -124,7 +156,8 @@ def passes(plan: Plan, ways: Ways, floor: Callable[[int, int], float]) -> list[d
         for (name, slots), taken in times.items():
             of_floor = round(floor(slots, cached) / statistics.median(taken), 3)
             found.append({"way": name, "slots": slots, "cached": cached, "ms": spread(taken, 1000), "floor": of_floor})
-        found.append({"cached": cached, "recordings": [vars(one) for one in recorded.history]})
+        recordings = {name: [vars(one) for one in passes.history] for name, passes in how.items() if passes}
+        found.append({"cached": cached, "recordings": recordings})
     return found
 
 
@@ -135,6 +168,28 @@ def pass_seconds(runner: TreeRunner, slots: int) -> float:
     seconds = time.perf_counter() - started
     runner.commit([])
     return seconds
+
+
+def kernels(plan: Plan, ways: Ways) -> dict[str, list[dict[str, Any]]]:
+    """Which kernels take how long in a recorded pass of one slot, and in one of 64: the longest first."""
+    runner, found = ways.runner, {}
+    runner.graphs = ways.recorded()
+    assert runner.graphs is not None
+    for _ in runner.prefill(random_text(plan, plan.cached[0] + 1)):
+        pass
+    on_card = plan.device.type == "cuda"
+    activity = torch.profiler.ProfilerActivity.CUDA if on_card else torch.profiler.ProfilerActivity.CPU
+    for slots in (1, 64):
+        runner.graphs.record_all()
+        with torch.profiler.profile(activities=[activity]) as profile:
+            pass_seconds(runner, slots)
+        spent = {event: event.self_device_time_total if on_card else event.self_cpu_time_total
+                 for event in profile.key_averages()}  # fmt: skip
+        longest = sorted(spent, key=lambda event: -spent[event])[:MOST_KERNELS]
+        found[f"{slots} slots"] = [
+            {"kernel": event.key[:120], "calls": event.count, "us": round(spent[event], 1)} for event in longest
+        ]
+    return found
 
 
 def decoding(plan: Plan, ways: Ways) -> dict[str, Any]:
@@ -162,8 +217,9 @@ def decoding(plan: Plan, ways: Ways) -> dict[str, Any]:
         for name in names[number % len(names) :] + names[: number % len(names)]:
             tokens, seconds = methods[name]()
             rates[name].append(tokens / seconds)
-    steps, _ = write(ways.runner, recorded, lookahead(ways.runner, *LOOKAHEAD), prompt, plan)
+    steps, times = write(ways.runner, recorded, lookahead(ways.runner, *LOOKAHEAD), prompt, plan)
     graph = rates["plain, graph"]
+    took = [late - early for early, late in pairwise(times)]
     return {
         "refused": refused,
         "tokens_per_second": {name: spread(found) for name, found in rates.items()},
@@ -171,6 +227,8 @@ def decoding(plan: Plan, ways: Ways) -> dict[str, Any]:
             name: spread([mine / theirs for mine, theirs in zip(graph, rates[name], strict=True)]) for name in rates
         },
         "lookahead_tokens_per_step": round(sum(len(step.tokens) for step in steps) / len(steps), 3),
+        "lookahead_step_ms": spread(took, 1000),
+        "of_which_the_pass_ms": spread([step.forward_seconds for step in steps[1:]], 1000),
     }
 
 
@@ -226,6 +284,30 @@ def changes(plan: Plan, ways: Ways) -> dict[str, Any]:
         "longest_recording_ms": round(1000 * max((one.seconds for one in recorded.history), default=0.0), 2),
         "recordings": [vars(one) for one in recorded.history],
     }
+
+
+def repeating(plan: Plan, ways: Ways) -> dict[str, Any] | None:
+    """Tokens a second, and a step, of a text of the same tokens over and over: the best that guesses can do.
+
+    None of a model whose output layer is its embedding: it cannot be made to write one.
+    """
+    if plan.shape["tie_word_embeddings"]:
+        return None
+    make_it_repeat(ways.model)
+    prompt, recorded, found = random_text(plan, plan.prompt), ways.recorded(), {}
+    for name in ("autoregressive", "lookahead", "auto", "prompt_lookup", "suffix"):
+        decoder = make(name, ways.runner)
+        if name == "lookahead":
+            decoder.configure(dict(zip(("window", "ngram", "guesses"), LOOKAHEAD, strict=True)))
+        rates, steps = list[float](), list[Step]()
+        for number in range(-1, plan.rounds):
+            steps, times = write(ways.runner, recorded, decoder, prompt, plan)
+            if number >= 0:
+                tokens, seconds = rate_of((steps, times))
+                rates.append(tokens / seconds)
+        tokens_per_step = round(sum(len(step.tokens) for step in steps) / len(steps), 2)
+        found[name] = {"tokens_per_second": spread(rates), "tokens_per_step": tokens_per_step}
+    return found
 
 
 def targets(report: dict[str, Any], floor_seconds: float, plan: Plan) -> dict[str, dict[str, Any]]:

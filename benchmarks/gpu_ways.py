@@ -28,6 +28,10 @@ CHANGES = (LOOKAHEAD, (0, 2, 0), (5, 3, 5), (7, 5, 7), (10, 5, 10))
 STEPS_BETWEEN_CHANGES = 5
 
 
+PERIOD = 32
+"""Of the text that repeats, in tokens."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is measured on which model: numbers of slots, of cached tokens, of tokens written, and how often."""
@@ -53,9 +57,10 @@ class Ways:
     runner: TreeRunner
     model: PreTrainedModel
 
-    def recorded(self) -> GraphPasses | None:
-        """CUDA graphs, none of which is recorded yet; on a CPU as `unrecorded`."""
-        return graph_passes(self.runner, self.model, None if self.model.device.type == "cuda" else unrecorded)
+    def recorded(self, kernels: bool = True) -> GraphPasses | None:
+        """CUDA graphs, of which none is recorded yet, of our kernels or the model's own; on a CPU as `unrecorded`."""
+        record = None if self.model.device.type == "cuda" else unrecorded
+        return graph_passes(self.runner, self.model, record, kernels)
 
     def unrecorded(self) -> GraphPasses | None:
         """The same passes, each run anew."""
@@ -67,6 +72,20 @@ def random_model(plan: Plan) -> PreTrainedModel:
     with plan.device:
         model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=plan.dtype).eval()
     return model
+
+
+@torch.no_grad()
+def make_it_repeat(model: PreTrainedModel) -> None:
+    """Set weights, in place, so that each of the first `PERIOD` tokens is followed by the next, any other by one of
+    them. A pass does as much work as before.
+    """
+    model_: Any = model
+    for layer in model_.model.layers:
+        layer.self_attn.o_proj.weight.zero_()
+        layer.mlp.down_proj.weight.zero_()
+    embedding, head = model_.model.embed_tokens.weight, model_.lm_head.weight
+    head.zero_()
+    head[:PERIOD] = embedding[:PERIOD].roll(1, 0)
 
 
 def ways_of(model: PreTrainedModel) -> Ways:

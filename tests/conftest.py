@@ -20,6 +20,7 @@ gc.disable()  # until the tests are imported and collected, none of which is gar
 # A model that is not on this machine is an error at once, never a download. Read when the libraries are imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs run on the CPU
 os.environ["CXX"] = "no compiler"  # engines that tests start shall not compile in the background
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what tests start compiles the package once, and not each time
 sys.dont_write_bytecode = False  # and workers compile the tests once

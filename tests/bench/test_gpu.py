@@ -1,6 +1,10 @@
 """The benchmark for GPUs, without one: that it runs to its end, that its comparisons hold, and what it says."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +35,8 @@ def test_a_check_runs_everything_on_a_cpu(tmp_path: Path, capsys: pytest.Capture
     assert not report["decoding"]["refused"]
     assert report["changes"]["recordings"] and report["decoding"]["lookahead_tokens_per_step"] >= 1
     assert {one["slots"] for one in report["passes"] if "slots" in one} == {1, 8, 120}
+    assert all(report["kernels"].values()) and set(report["seconds"]) > {"passes", "decoding"}
+    assert report["repeating"]["lookahead"]["tokens_per_step"] > 1
     out = capsys.readouterr().out
     assert out.count("\nmet: ") + out.count("\nmissed: ") == 4
 
@@ -41,7 +47,7 @@ def test_another_text_is_told_and_is_a_failure(
     texts = {"one": beside([1, 2, 3], [1, 2, 3]), "two": beside([1, 2, 3], [1, 5, 3])}
     texts["three"] = beside([1], [2], required=False)
     assert [one["parts_at"] for one in texts.values()] == [None, 1, 0]
-    monkeypatch.setattr(gpu, "measure", lambda plan: {"texts": texts, "targets": {}})
+    monkeypatch.setattr(gpu, "measure", lambda *_: {"texts": texts, "targets": {}})
     assert gpu.main(["--check"]) == 1
     assert capsys.readouterr().err == "The texts differ: two.\n"
 
@@ -62,3 +68,15 @@ def test_a_target_is_met_or_missed() -> None:
     assert [target["met"] for target in found.values()] == [True, True, True, False]
     assert [target["is"] for target in found.values()] == [0.85, 1.1, 6.0, 1.2]
     assert not gpu.targets(report, 0.003, plan)["plain decoding, part of the floor"]["met"]
+
+
+@pytest.mark.full
+def test_all_parts_of_the_script_for_a_card_run_on_a_cpu(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "tools" / "on_a_card.sh"
+    told = subprocess.run(
+        [script, "check", tmp_path], env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert re.findall(r"^== (\w+): done", told.stdout, re.MULTILINE) == ["large", "exact", "small", "ask", "int8"]
+    methods = json.loads((tmp_path / "exact.json").read_text())["methods"]
+    assert all(one["overall"]["exact"] for one in methods.values())

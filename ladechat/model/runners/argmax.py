@@ -21,8 +21,18 @@ def argmax(logits: Tensor) -> tuple[list[int], list[float] | None]:
 
 def argmax_with_log_probabilities(logits: Tensor) -> tuple[list[int], list[float]]:
     """The token with the largest logit in each row, and its log-probability, in one transfer."""
+    return in_lists(best(logits))
+
+
+def best(logits: Tensor) -> Tensor:
+    """(2, T) float32: the token with the largest logit in each row of (T, vocabulary), and its log-probability."""
     exact = logits.float()
-    best = exact.max(-1)
+    largest = exact.max(-1)
     # float32 holds every token id, up to 16 million, exactly.
-    both: list[list[float]] = torch.stack([best.indices.float(), best.values - exact.logsumexp(-1)]).tolist()
+    return torch.stack([largest.indices.float(), largest.values - exact.logsumexp(-1)])
+
+
+def in_lists(found: Tensor) -> tuple[list[int], list[float]]:
+    """What `best` found: tokens, log-probabilities."""
+    both: list[list[float]] = found.tolist()
     return [int(token) for token in both[0]], both[1]

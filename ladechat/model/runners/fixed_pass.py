@@ -5,7 +5,7 @@ where keys and values go, and which places each slot sees, is computed from them
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -33,17 +33,47 @@ class Given(NamedTuple):
     sees: Tensor
 
 
+class Pass(Protocol):
+    """A pass as a function with fixed shapes and addresses.
+
+    Attributes:
+        whole_cache: it reads as far as there are cached tokens, so one recording serves all lengths of the cache.
+    """
+
+    whole_cache: ClassVar[bool]
+
+    def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+        """The (T, vocabulary) logits, and, where they are at hand, the (T, d) hidden states that they were read from.
+
+        Keys and values of the slots are written to `rows` behind the cached ones.
+
+        Args:
+            given: the inputs.
+            rows: keys and values of each layer in turn, (places, kv_heads, head_dim), all numbers finite.
+        """
+        ...
+
+
 class Inputs:
-    """Buffers for the inputs of passes of up to `most` slots."""
+    """Buffers for the inputs of passes of up to `most` slots, which lie one behind the other, so that one copy fills
+    them.
+    """
 
     def __init__(self, most: int, device: torch.device) -> None:
-        self._numbers = torch.zeros(1 + 2 * most, dtype=torch.int64, device=device)
-        self._sees = torch.zeros(most * most, dtype=torch.bool, device=device)
+        size = 8 * (1 + 2 * most) + most * most
+        self._on_device = torch.zeros(size, dtype=torch.uint8, device=device)
+        # A GPU fetches them itself from pinned memory, while Python goes on.
+        on_gpu = device.type == "cuda"
+        self._staged = torch.zeros(size, dtype=torch.uint8, pin_memory=True) if on_gpu else self._on_device
+        self._bytes = self._staged.numpy()
+        self._fetched = torch.cuda.Event() if on_gpu else None
 
     def of(self, slots: int) -> Given:
         """The buffers as inputs of a pass of `slots` slots."""
-        cached, tokens, positions = torch.split(self._numbers[: 1 + 2 * slots], [1, slots, slots])
-        return Given(cached, tokens[None], positions[None], self._sees[: slots * slots].view(slots, slots))
+        end = 8 * (1 + 2 * slots)
+        cached, tokens, positions = torch.split(self._on_device[:end].view(torch.int64), [1, slots, slots])
+        sees = self._on_device[end : end + slots * slots].view(torch.bool)
+        return Given(cached, tokens[None], positions[None], sees.view(slots, slots))
 
     def fill(self, slots: Slots, cached: int) -> None:
         """Write the slots of a pass behind `cached` cached tokens. Asynchronous on a GPU."""
@@ -55,12 +85,14 @@ class Inputs:
         self._put([cached], nothing, nothing, np.eye(slots, dtype=np.bool_))
 
     def _put(self, cached: Any, tokens: Any, positions: Any, sees: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        numbers = np.concatenate([cached, tokens, positions]).astype(np.int64, copy=False)
-        for buffer, values in ((self._numbers, numbers), (self._sees, sees.flatten())):
-            source = torch.from_numpy(values)
-            if buffer.is_cuda:  # which the GPU reads by itself; torch keeps the memory until that is done
-                source = source.pin_memory()
-            buffer[: len(values)].copy_(source, non_blocking=True)
+        if self._fetched is not None:  # what the pass before was given
+            self._fetched.synchronize()
+        count, end = len(tokens), 8 * (1 + 2 * len(tokens))
+        self._bytes[:end].view(np.int64)[:] = np.concatenate([cached, tokens, positions])
+        self._bytes[end : end + count * count] = sees.reshape(-1)
+        if self._fetched is not None:
+            self._on_device[: end + count * count].copy_(self._staged[: end + count * count], non_blocking=True)
+            self._fetched.record()
 
 
 def places_of(given: Given) -> Tensor:
@@ -95,18 +127,15 @@ class FixedPass:
         windows: its kinds of layers, and how many positions each looks back; None: all.
     """
 
+    whole_cache: ClassVar[bool] = False
+
     def __init__(self, model: PreTrainedModel, windows: Mapping[str, int | None]) -> None:
         self._model = model
         self._cache_argument = cache_argument(model.forward)
         self._windows = dict(windows) if any(windows.values()) else {"": None}
 
-    def __call__(self, given: Given, rows: Sequence[Tensor]) -> Tensor:
-        """The (T, vocabulary) logits; keys and values of the slots are written to `rows` behind the cached ones.
-
-        Args:
-            given: the inputs.
-            rows: keys and values of each layer in turn, (context, heads, head_dim), all numbers finite.
-        """
+    def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, None]:
+        """See `Pass`; hidden states are not at hand."""
         places = places_of(given)
         layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]
         masks = {
@@ -120,7 +149,7 @@ class FixedPass:
             **{self._cache_argument: Cache(layers=layers)},
             use_cache=True,
         ).logits
-        return logits[0]
+        return logits[0], None
 
 
 class _PlacedLayer(CacheLayerMixin):

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ladechat.model.runners.fixed_pass import FixedPass, Inputs
+from ladechat.model.runners.argmax import best, in_lists
+from ladechat.model.runners.fixed_pass import Inputs, Pass
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.slots import Slots
 
@@ -44,11 +45,15 @@ def unrecorded(function: Callable[[], None]) -> Replay:
 
 
 class CudaGraphs:
-    """Records CUDA graphs. They share the memory for intermediate results, so one runs at a time."""
+    """Records CUDA graphs. They share the memory for intermediate results, so one runs at a time.
+
+    Libraries keep work space for each stream. On the stream that is recorded nothing else ever runs, so that the space
+    for it belongs to the graphs: other compiled code in the process (torch.compile with CUDA graphs) frees all others.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream = torch.cuda.Stream(device)
+        self._stream, self._warm = torch.cuda.Stream(device), torch.cuda.Stream(device)
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, function: Callable[[], None]) -> Replay:
@@ -68,11 +73,11 @@ class CudaGraphs:
     def _warm_up(self, function: Callable[[], None]) -> None:
         """What libraries do at their first call must not be recorded."""
         current = torch.cuda.current_stream()
-        self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
+        self._warm.wait_stream(current)
+        with torch.cuda.stream(self._warm):
             for _ in range(2):
                 function()
-        current.wait_stream(self._stream)
+        current.wait_stream(self._warm)
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ class GraphPasses:
         compute: the model as a function of tensors.
         cache: whose rows the passes read and write. When it grows, all graphs are dropped.
         vocabulary: the number of logits.
+        width: d, the length of hidden states.
         dtype: of the model.
         record: records a graph.
 
@@ -103,9 +109,10 @@ class GraphPasses:
 
     def __init__(
         self,
-        compute: FixedPass,
+        compute: Pass,
         cache: SlabCache,
         vocabulary: int,
+        width: int,
         dtype: torch.dtype,
         record: Record,
     ) -> None:
@@ -114,6 +121,8 @@ class GraphPasses:
         self._compute, self._cache, self._record = compute, cache, record
         self._inputs = Inputs(SLOT_COUNTS[-1], device)
         self._logits = torch.zeros(SLOT_COUNTS[-1], vocabulary, dtype=dtype, device=device)
+        self._states = torch.zeros(SLOT_COUNTS[-1], width, dtype=dtype, device=device)
+        self._best = torch.zeros(2, SLOT_COUNTS[-1], dtype=torch.float32, device=device)
         self._graphs: OrderedDict[tuple[int, int], Replay] = OrderedDict()
         self._failed: set[tuple[int, int]] = set()
         self._uses: Counter[int] = Counter()
@@ -145,6 +154,21 @@ class GraphPasses:
             self._give_up(shape, error)
             return None
         return self._logits[: len(slots)]
+
+    @property
+    def gives_states(self) -> bool:
+        """Whether `states` tells of the hidden states of a pass."""
+        return self._compute.whole_cache
+
+    def states(self, logits: Tensor) -> Tensor:
+        """The (T, d) hidden states that these logits, of the latest pass, were read from."""
+        return self._states[: len(logits)]
+
+    def argmax(self, logits: Tensor) -> tuple[list[int], list[float]] | None:
+        """The argmax under each slot and its log-probability; None if these are not the logits of the latest pass."""
+        if logits.data_ptr() != self._logits.data_ptr():
+            return None
+        return in_lists(self._best[:, : len(logits)])
 
     def record_all(self) -> None:
         """Record a graph of each size behind the cached tokens: to be called before the sizes are timed."""
@@ -180,15 +204,24 @@ class GraphPasses:
             self._growths = self._cache.growths
             self._graphs.clear()
             self._cache.wipe()
+        if self._compute.whole_cache:
+            return slots, self._cache.capacity
         return slots, min(context_for(self._cache.length + slots), self._cache.capacity)
 
     def _recorded(self, slots: int, context: int) -> Replay:
         started = time.perf_counter()
         given, rows = self._inputs.of(slots), self._cache.all_rows(context)
-        logits = self._logits[:slots]
+
+        def run() -> None:
+            logits, states = self._compute(given, rows)
+            self._logits[:slots].copy_(logits)
+            self._best[:, :slots].copy_(best(logits))
+            if states is not None:
+                self._states[:slots].copy_(states)
+
         # While it is recorded, the pass also runs: behind the cached tokens.
         self._inputs.fill_with_dummies(slots, self._cache.length)
-        replay = self._record(lambda: _copy(self._compute(given, rows), logits))
+        replay = self._record(run)
         self.history.append(Recorded(slots, context, time.perf_counter() - started))
         return replay
 
@@ -204,7 +237,3 @@ def context_for(places: int) -> int:
     while context < places:
         context = context * 3 // 2 if context & (context - 1) == 0 else context * 4 // 3
     return context
-
-
-def _copy(result: Tensor, target: Tensor) -> None:
-    target.copy_(result)

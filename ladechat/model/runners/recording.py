@@ -1,10 +1,18 @@
 """Which models have their passes recorded as CUDA graphs."""
 
+import logging
+
+import torch
 from transformers import PreTrainedModel
 
-from ladechat.model.runners.fixed_pass import FixedPass
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.runners.agreement import agree
+from ladechat.model.runners.fixed_pass import FixedPass, Inputs, Pass
 from ladechat.model.runners.graphs import CudaGraphs, GraphPasses, Record
+from ladechat.model.runners.slots import Slots
 from ladechat.model.runners.tree import TreeRunner
+
+logger = logging.getLogger(__name__)
 
 
 def use_graphs(runner: object, model: PreTrainedModel) -> None:
@@ -13,17 +21,58 @@ def use_graphs(runner: object, model: PreTrainedModel) -> None:
         runner.graphs = graph_passes(runner, model)
 
 
-def graph_passes(runner: TreeRunner, model: PreTrainedModel, record: Record | None = None) -> GraphPasses | None:
+def graph_passes(
+    runner: TreeRunner, model: PreTrainedModel, record: Record | None = None, kernels: bool = True
+) -> GraphPasses | None:
     """Graphs of the passes of a model; None if they cannot be recorded.
 
     Args:
         runner: of the model, which is on a CUDA device unless `record` is given.
         model: in evaluation mode.
         record: records a graph; by default a CUDA graph.
+        kernels: may be computed in few kernels, where there are some for this model.
     """
     quantised = getattr(model.config, "quantization_config", None) is not None
     if not runner.has_fixed_angles or model.config._attn_implementation != "sdpa" or quantised:
         return None
-    vocabulary: int = model.config.get_text_config(decoder=True).vocab_size
+    config = model.config.get_text_config(decoder=True)
     record = record or CudaGraphs(model.device)
-    return GraphPasses(FixedPass(model, runner.windows), runner.cache, vocabulary, model.dtype, record)
+    compute = (_in_few_kernels(runner, model) if kernels else None) or FixedPass(model, runner.windows)
+    return GraphPasses(compute, runner.cache, config.vocab_size, config.hidden_size, model.dtype, record)
+
+
+def _in_few_kernels(runner: TreeRunner, model: PreTrainedModel) -> Pass | None:
+    """The pass in few kernels, where the model is on a CUDA device and that is what it computes."""
+    if model.device.type == "cuda" and not any(runner.windows.values()):
+        try:
+            from ladechat.model.runners.llama_pass import LlamaPass
+
+            compute = LlamaPass(model)
+            if agrees(compute, runner, model):
+                return compute
+            logger.warning("Passes are the model's own: it computes something else than a Llama.")
+        except Exception as error:  # without Triton, or with a GPU that it does not know, the model itself can run
+            logger.warning("Passes are the model's own: %s", error)
+    return None
+
+
+@torch.inference_mode()
+def agrees(compute: Pass, runner: TreeRunner, model: PreTrainedModel) -> bool:
+    """Whether a pass gives the model's own logits: of one slot, and of a tree. The cache is empty afterwards."""
+    vocabulary: int = model.config.get_text_config(decoder=True).vocab_size
+    text = [(500 + 977 * number) % vocabulary for number in range(12)]
+    tree = SlotTree.chain(text[5:9])
+    tree.add(tree.add(1, text[9]), text[10])
+    same = True
+    for one in (SlotTree.chain(text[5:6]), tree):
+        for _ in runner.prefill(text[:6]):
+            pass
+        own = runner.forward(one).float().clone()
+        runner.commit([])
+        inputs = Inputs(len(one), model.device)
+        inputs.fill(Slots.of_tree(one), runner.cache.length)
+        logits, _ = compute(inputs.of(len(one)), runner.cache.all_rows(runner.cache.capacity))
+        same = same and all(agree(*pair, model) for pair in zip(logits.float(), own, strict=True))
+    for _ in runner.prefill(text[:1]):
+        pass
+    return same

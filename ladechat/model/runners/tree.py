@@ -186,6 +186,13 @@ class TreeRunner:
         if maps and (maps.layers[-1] >= self.loop.depth or maps.weights.shape[1:] != (self.loop.width,) * 2):
             raise ValueError(f"Maps of shape {tuple(maps.weights.shape)} at layers {maps.layers} are of another model.")
         slots = self._checked(tree)
+        if maps is None and self.graphs is not None and self.graphs.gives_states and self._tokens:
+            logits = self.graphs.forward(slots)
+            if logits is not None:
+                self._pending = slots
+                return logits, Hidden(
+                    self.graphs.states(logits), list(want.carriers), None, self.loop.read, norm=self.loop.final
+                )
         rows = pseudo_rows.Rows.of(slots, want.carriers, len(maps.layers) if maps else 0)
         self._cache.reserve(len(rows.slots))
         self._pending = slots
@@ -214,7 +221,7 @@ class TreeRunner:
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         """See `Runner.argmax`."""
-        return argmax(logits)
+        return (self.graphs and self.graphs.argmax(logits)) or argmax(logits)
 
     def commit(self, slots: Sequence[int]) -> None:
         """See `Runner.commit`.

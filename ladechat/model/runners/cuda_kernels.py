@@ -1,0 +1,234 @@
+"""Triton kernels for all of a pass but its large products, which are torch's.
+
+At one sequence a pass is bound by reading its weights; what is left are many small operations, each of which costs a
+start. So there is one kernel for what lies between two products. All sums are in float32. Under ``TRITON_INTERPRET=1``
+the kernels run on a CPU, which is how they are tested.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+NEVER = tl.constexpr(-1.0e30)
+"""A score that is no score. Finite, since the difference of two infinities is not a number."""
+LOG2_E = 1.4426950408889634
+
+PLACES = 64
+"""Places of the KV cache that attention reads at once."""
+
+
+@triton.jit
+def _add_and_norm(x, more, weight, out, width, eps, ADDED: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * width
+    inner = tl.arange(0, BLOCK)
+    inside = inner < width
+    values = tl.load(x + row + inner, mask=inside, other=0.0).to(tl.float32)
+    if ADDED:
+        values += tl.load(more + row + inner, mask=inside, other=0.0).to(tl.float32)
+        tl.store(x + row + inner, values.to(x.dtype.element_ty), mask=inside)
+        values = values.to(x.dtype.element_ty).to(tl.float32)
+    scale = 1.0 / tl.sqrt(tl.sum(values * values, 0) / width + eps)
+    normed = (values * scale).to(out.dtype.element_ty).to(tl.float32)
+    normed *= tl.load(weight + inner, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row + inner, normed.to(out.dtype.element_ty), mask=inside)
+
+
+def add_and_norm(x: Tensor, more: Tensor | None, weight: Tensor, eps: float, out: Tensor) -> None:
+    """Add `more` to `x`, (T, width) each, in place, and write the RMSNorm of the sum to `out`."""
+    width = x.shape[1]
+    _add_and_norm[(x.shape[0],)](
+        x, more, weight, out, width, eps, ADDED=more is not None, BLOCK=triton.next_power_of_2(width), num_warps=8
+    )
+
+
+@triton.jit
+def _silu_times(both, out, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    inner = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = inner < width
+    gate = tl.load(both + row * 2 * width + inner, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(both + row * 2 * width + width + inner, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row * width + inner, (gate / (1.0 + tl.exp(-gate)) * up).to(out.dtype.element_ty), mask=inside)
+
+
+def silu_times(both: Tensor, out: Tensor) -> None:
+    """Write SiLU of the first half of each row times the second: (T, 2 · width) to (T, width)."""
+    width = out.shape[1]
+    _silu_times[(out.shape[0], triton.cdiv(width, 1024))](both, out, width, BLOCK=1024)
+
+
+@triton.jit
+def _normed(first, second, norm, inner, inside, width, eps):
+    """Both halves of a head's vector after its RMSNorm."""
+    scale = 1.0 / tl.sqrt((tl.sum(first * first, 0) + tl.sum(second * second, 0)) / width + eps)
+    first *= scale * tl.load(norm + inner, mask=inside, other=0.0).to(tl.float32)
+    second *= scale * tl.load(norm + width // 2 + inner, mask=inside, other=0.0).to(tl.float32)
+    return first, second
+
+
+@triton.jit
+def _rotate_and_store(
+    qkv, frequencies, positions, cached, q_norm, k_norm, query, keys, values, scaling, eps,
+    QUERIES: tl.constexpr, PAIRS: tl.constexpr, WIDTH: tl.constexpr, NORMED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One head's vector of one slot: rotated if it is a query or a key, and put where it belongs."""
+    slot, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    half = WIDTH // 2
+    inner = tl.arange(0, BLOCK)
+    inside = inner < half
+    source = qkv + (slot * (QUERIES + 2 * PAIRS) + head) * WIDTH
+    first = tl.load(source + inner, mask=inside, other=0.0).to(tl.float32)
+    second = tl.load(source + half + inner, mask=inside, other=0.0).to(tl.float32)
+    place = tl.load(cached) + slot
+    if head < QUERIES + PAIRS:
+        if NORMED:
+            if head < QUERIES:
+                first, second = _normed(first, second, q_norm, inner, inside, WIDTH, eps)
+            else:
+                first, second = _normed(first, second, k_norm, inner, inside, WIDTH, eps)
+        position = tl.load(positions + slot).to(tl.float32)
+        angle = position * tl.load(frequencies + inner, mask=inside, other=0.0)
+        cosine, sine = tl.cos(angle) * scaling, tl.sin(angle) * scaling
+        first, second = first * cosine - second * sine, second * cosine + first * sine
+    if head < QUERIES:
+        target = query + (slot * QUERIES + head) * WIDTH
+    elif head < QUERIES + PAIRS:
+        target = keys + (place * PAIRS + head - QUERIES) * WIDTH
+    else:
+        target = values + (place * PAIRS + head - QUERIES - PAIRS) * WIDTH
+    tl.store(target + inner, first.to(query.dtype.element_ty), mask=inside)
+    tl.store(target + half + inner, second.to(query.dtype.element_ty), mask=inside)
+
+
+def rotate_and_store(
+    qkv: Tensor,
+    frequencies: Tensor,
+    positions: Tensor,
+    cached: Tensor,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    scaling: float,
+    norms: tuple[Tensor, Tensor] | None,
+    eps: float,
+) -> None:
+    """Rotate queries and keys by their positions (RoPE), and store keys and values behind the cached ones.
+
+    Args:
+        qkv: (T, (heads + 2 · kv_heads) · head_dim) queries, keys, values of each slot.
+        frequencies: (head_dim / 2,) float32.
+        positions: (T,) int64.
+        cached: (1,) int64, the number of cached tokens.
+        query: (T, heads, head_dim), written.
+        keys: (places, kv_heads, head_dim), written at the slots' places.
+        values: as `keys`.
+        scaling: what cosines and sines are multiplied by.
+        norms: (head_dim,) each, of the RMSNorms of queries and keys, with `eps`; None where there are none.
+        eps: of these.
+    """
+    slots, heads, width = query.shape
+    pairs = keys.shape[1]
+    q_norm, k_norm = norms or (None, None)
+    _rotate_and_store[(slots, heads + 2 * pairs)](
+        qkv, frequencies, positions, cached, q_norm, k_norm, query, keys, values, scaling, eps,
+        QUERIES=heads, PAIRS=pairs, WIDTH=width, NORMED=norms is not None, BLOCK=triton.next_power_of_2(width // 2),
+        num_warps=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def _attend(
+    query, keys, values, sees, cached, sums, tops, totals, slots, scale,
+    HEADS: tl.constexpr, GROUP: tl.constexpr, WIDTH: tl.constexpr, PARTS: tl.constexpr,
+    ROWS: tl.constexpr, PLACES: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Some rows of one group of heads over one part of the places: a part of the cache, or, as the last, the slots."""
+    pair, part = tl.program_id(0), tl.program_id(2)
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    slot, head = row // GROUP, pair * GROUP + row % GROUP
+    inner = tl.arange(0, BLOCK)
+    real = slot < slots
+    vector = (slot * HEADS + head)[:, None] * WIDTH + inner[None, :]
+    inside = real[:, None] & (inner < WIDTH)[None, :]
+    q = tl.load(query + vector, mask=inside, other=0.0)
+    length = tl.load(cached).to(tl.int32)
+    size = tl.cdiv(tl.cdiv(length, PARTS), PLACES) * PLACES
+    begin, end = part * size, tl.minimum(part * size + size, length)
+    if part == PARTS:
+        begin, end = length, length + slots
+    top = tl.full((ROWS,), NEVER, tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    weighed = tl.zeros((ROWS, BLOCK), tl.float32)
+    for at in range(begin, end, PLACES):
+        place = at + tl.arange(0, PLACES)
+        stored = (place[:, None].to(tl.int64) * (HEADS // GROUP) + pair) * WIDTH + inner[None, :]
+        there = (place < end)[:, None] & (inner < WIDTH)[None, :]
+        k = tl.load(keys + stored, mask=there, other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        seen = (place < end)[None, :] & real[:, None]
+        if part == PARTS:
+            other = place - length
+            seen = seen & (tl.load(sees + slot[:, None] * slots + other[None, :], mask=seen, other=0) != 0)
+        scores = tl.where(seen, scores, NEVER)
+        higher = tl.maximum(top, tl.max(scores, 1))
+        weights = tl.where(seen, tl.exp2(scores - higher[:, None]), 0.0)
+        before = tl.exp2(top - higher)
+        total = total * before + tl.sum(weights, 1)
+        v = tl.load(values + stored, mask=there, other=0.0)
+        weighed = weighed * before[:, None] + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
+        top = higher
+    tl.store(sums + part * slots * HEADS * WIDTH + vector, weighed, mask=inside)
+    tl.store(tops + part * slots * HEADS + slot * HEADS + head, top, mask=real)
+    tl.store(totals + part * slots * HEADS + slot * HEADS + head, total, mask=real)
+
+
+@triton.jit
+def _join(sums, tops, totals, out, rows, WIDTH: tl.constexpr, COUNT: tl.constexpr, MOST: tl.constexpr,
+          BLOCK: tl.constexpr):  # fmt: skip
+    """Join the parts of one row's attention by their log-sum-exps."""
+    row = tl.program_id(0)
+    inner = tl.arange(0, BLOCK)
+    part = tl.arange(0, MOST)
+    top = tl.load(tops + part * rows + row, mask=part < COUNT, other=NEVER)
+    factor = tl.exp2(top - tl.max(top, 0))
+    total = tl.sum(tl.load(totals + part * rows + row, mask=part < COUNT, other=0.0) * factor, 0)
+    there = (part < COUNT)[:, None] & (inner < WIDTH)[None, :]
+    weighed = tl.load(sums + (part * rows + row)[:, None] * WIDTH + inner[None, :], mask=there, other=0.0)
+    result = tl.sum(weighed * factor[:, None], 0) / total
+    tl.store(out + row * WIDTH + inner, result.to(out.dtype.element_ty), mask=inner < WIDTH)
+
+
+def attend(query: Tensor, keys: Tensor, values: Tensor, sees: Tensor, cached: Tensor, scale: float, parts: int,
+           out: Tensor) -> None:  # fmt: skip
+    """Write the attention of T slots over the cached tokens and over each other.
+
+    The cached tokens, which every slot sees, are read in `parts` parts side by side, and the slots' own keys as one
+    more, the only one with a mask. The parts are joined by their log-sum-exps (as in Flash-Decoding).
+
+    Args:
+        query: (T, heads, head_dim).
+        keys: (places, kv_heads, head_dim); those of slot i lie at place `cached` + i.
+        values: as `keys`.
+        sees: (T, T) bool; `sees[i, j]` says that slot i sees slot j.
+        cached: (1,) int64.
+        scale: of the scores.
+        parts: of the cache.
+        out: (T, heads · head_dim).
+    """
+    slots, heads, width = query.shape
+    pairs = keys.shape[1]
+    group = heads // pairs
+    rows = min(64, max(16, triton.next_power_of_2(slots * group)))
+    sums = query.new_empty((parts + 1, slots, heads, width), dtype=torch.float32)
+    tops = query.new_empty((2, parts + 1, slots, heads), dtype=torch.float32)
+    block = triton.next_power_of_2(width)
+    _attend[(pairs, triton.cdiv(slots * group, rows), parts + 1)](
+        query, keys, values, sees, cached, sums, tops[0], tops[1], slots, scale * LOG2_E,
+        HEADS=heads, GROUP=group, WIDTH=width, PARTS=parts, ROWS=rows, PLACES=PLACES, BLOCK=block,
+        num_warps=4, num_stages=2,
+    )  # fmt: skip
+    _join[(slots * heads,)](
+        sums, tops[0], tops[1], out, slots * heads,
+        WIDTH=width, COUNT=parts + 1, MOST=triton.next_power_of_2(parts + 1), BLOCK=block, num_warps=1,
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""The pass of a model of the Llama form, in few kernels, as a function with fixed shapes and addresses.
+
+Its weights stay the model's own: queries, keys and values are fused into one matrix, gate and up into another, of which
+the model's linear layers keep views.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
+from transformers import PreTrainedModel
+
+from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, rotate_and_store, silu_times
+from ladechat.model.runners.fixed_pass import Given
+
+PROGRAMS_A_CORE = 2
+"""Programs of attention that are started for each multiprocessor: as many parts the cache is cut into."""
+
+MOST_PARTS = 32
+
+
+class OtherForm(ValueError):
+    """A model whose layers are not those of a Llama, and what is missing."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """The weights of a decoder layer, d wide."""
+
+    norm: Tensor
+    qkv: Tensor
+    qkv_bias: Tensor | None
+    head_norms: tuple[Tensor, Tensor] | None
+    output: Tensor
+    mlp_norm: Tensor
+    gate_up: Tensor
+    down: Tensor
+
+
+class LlamaPass:
+    """A model of the Llama form (also Mistral, Qwen2, Qwen3) as a function of tensors alone.
+
+    Only what it is made of is looked at; whether it computes what the model does is for the caller to compare.
+
+    Args:
+        model: in evaluation mode, on a CUDA device (or on a CPU, where Triton interprets the kernels).
+
+    Raises:
+        OtherForm: it has other parts.
+    """
+
+    whole_cache: ClassVar[bool] = True
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        decoder: Any = model.get_decoder()
+        parts = [name for name in ("embed_tokens", "layers", "norm", "rotary_emb") if not hasattr(decoder, name)]
+        if parts:
+            raise OtherForm(f"has no {parts[0]}")
+        first = _part(decoder.layers[0], "self_attn")
+        self._width: int = first.head_dim
+        self._scale = float(first.scaling)
+        self._frequencies: Tensor = _part(decoder.rotary_emb, "inv_freq")
+        self._scaling = float(getattr(decoder.rotary_emb, "attention_scaling", 1.0))
+        if self._frequencies.dim() != 1 or 2 * len(self._frequencies) != self._width:
+            raise OtherForm("rotates a part of each head")
+        self._embedding: Tensor = decoder.embed_tokens.weight
+        self._norm, self._eps = _norm(decoder.norm)
+        head: Any = model.get_output_embeddings()
+        if not _is_plain(head) or head.bias is not None:
+            raise OtherForm("has another output layer")
+        self._head: Tensor = head.weight
+        _check_layers(decoder.layers)
+        self._layers: list[_Layer] = [_fused(layer) for layer in decoder.layers]
+        self._pairs: int = (len(self._layers[0].qkv) - self._layers[0].output.shape[1]) // (2 * self._width)
+        self._heads: int = self._layers[0].output.shape[1] // self._width
+        on_card = model.device.type == "cuda"
+        self._cores: int = torch.cuda.get_device_properties(model.device).multi_processor_count if on_card else 1
+
+    @torch.inference_mode()
+    def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """See `Pass`."""
+        hidden = embedding(given.tokens[0], self._embedding)
+        more, normed = None, torch.empty_like(hidden)
+        inner = hidden.new_empty((len(hidden), self._layers[0].down.shape[1]))
+        for layer, keys, values in zip(self._layers, rows[::2], rows[1::2], strict=True):
+            add_and_norm(hidden, more, layer.norm, self._eps, normed)
+            more = linear(self._attended(given, layer, normed, keys, values), layer.output)
+            add_and_norm(hidden, more, layer.mlp_norm, self._eps, normed)
+            silu_times(linear(normed, layer.gate_up), inner)
+            more = linear(inner, layer.down)
+        add_and_norm(hidden, more, self._norm, self._eps, normed)
+        return linear(normed, self._head), normed
+
+    def _attended(self, given: Given, layer: _Layer, normed: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """What attention gives of normed (T, d) hidden states, (T, heads · head_dim)."""
+        query = normed.new_empty((len(normed), self._heads, self._width))
+        attended = normed.new_empty((len(normed), self._heads * self._width))
+        rotate_and_store(
+            linear(normed, layer.qkv, layer.qkv_bias), self._frequencies, given.positions[0], given.cached,
+            query, keys, values, self._scaling, layer.head_norms, self._eps,
+        )  # fmt: skip
+        attend(query, keys, values, given.sees, given.cached, self._scale, self._parts(len(normed)), attended)
+        return attended
+
+    def _parts(self, slots: int) -> int:
+        """Into how many parts attention cuts the cache, so that all of the GPU has work."""
+        tiles = max(1, slots * (self._heads // self._pairs) // PLACES)
+        return max(1, min(MOST_PARTS, PROGRAMS_A_CORE * self._cores // (self._pairs * tiles)))
+
+
+def _part(module: Any, name: str) -> Any:
+    found = getattr(module, name, None)
+    if found is None:
+        raise OtherForm(f"has no {name}")
+    return found
+
+
+def _norm(module: Any) -> tuple[Tensor, float]:
+    return _part(module, "weight"), float(_part(module, "variance_epsilon"))
+
+
+def _is_plain(module: Any) -> bool:
+    """A linear layer whose weights are neither quantised nor anything else that torch's product does not take."""
+    return type(module) is nn.Linear and type(module.weight.data) is Tensor
+
+
+def _check_layers(layers: Sequence[Any]) -> None:
+    """Make sure of the parts of all layers, before the weights of any are moved."""
+    for layer in layers:
+        attention, mlp = _part(layer, "self_attn"), _part(layer, "mlp")
+        linears = [_part(attention, f"{name}_proj") for name in "qkvo"]
+        linears += [_part(mlp, f"{name}_proj") for name in ("gate", "up", "down")]
+        if not all(map(_is_plain, linears)):
+            raise OtherForm("has other linear layers")
+        if any(linear.bias is not None for linear in linears[3:]) or len({one.bias is None for one in linears[:3]}) > 1:
+            raise OtherForm("has other biases")
+        if not isinstance(_part(mlp, "act_fn"), nn.SiLU) and type(mlp.act_fn).__name__ != "SiLUActivation":
+            raise OtherForm("has another activation")
+        _norm(layer.input_layernorm), _norm(layer.post_attention_layernorm)
+
+
+def _fused(layer: Any) -> _Layer:
+    attention, mlp = layer.self_attn, layer.mlp
+    qkv, bias = _fuse([attention.q_proj, attention.k_proj, attention.v_proj])
+    gate_up, _ = _fuse([mlp.gate_proj, mlp.up_proj])
+    norms = [getattr(attention, name, None) for name in ("q_norm", "k_norm")]
+    return _Layer(
+        norm=layer.input_layernorm.weight,
+        qkv=qkv,
+        qkv_bias=bias,
+        head_norms=(norms[0].weight, norms[1].weight) if norms[0] is not None and norms[1] is not None else None,
+        output=attention.o_proj.weight,
+        mlp_norm=layer.post_attention_layernorm.weight,
+        gate_up=gate_up,
+        down=mlp.down_proj.weight,
+    )
+
+
+@torch.no_grad()
+def _fuse(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
+    """One weight and one bias for several layers, which keep views of the weight."""
+    weights = [linear.weight.data for linear in linears]
+    weight = _whole(weights)
+    if weight is None:
+        weight = torch.cat(weights)
+        for linear, own in zip(linears, torch.split(weight, [len(one) for one in weights]), strict=True):
+            linear.weight.data = own
+    biases = [linear.bias.data for linear in linears if linear.bias is not None]
+    return weight, torch.cat(biases) if biases else None
+
+
+def _whole(weights: Sequence[Tensor]) -> Tensor | None:
+    """The tensor that these are the parts of, one behind the other; None if they are not."""
+    first, storage = weights[0], weights[0].untyped_storage()
+    ends = [one.data_ptr() + one.nbytes for one in weights]
+    together = all(one.data_ptr() == end for one, end in zip(weights[1:], ends, strict=False))
+    if not together or any(one.untyped_storage().data_ptr() != storage.data_ptr() for one in weights):
+        return None
+    return first.as_strided((sum(len(one) for one in weights), first.shape[1]), first.stride(), first.storage_offset())
