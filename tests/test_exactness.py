@@ -4,6 +4,7 @@ import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -39,7 +40,7 @@ decoders = pytest.mark.parametrize("name", ALL)
 drafting = pytest.mark.parametrize("name", DRAFTING)
 
 
-def random_model(seed: int, **changes: int) -> PreTrainedModel:
+def random_model(seed: int, **changes: Any) -> PreTrainedModel:
     """One of two layers, the fewest of which one can be skipped: thousands of passes go through them."""
     return any_model(seed, num_hidden_layers=2, **changes)
 

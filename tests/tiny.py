@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,26 @@ SHAPE: dict[str, Any] = {
 }
 
 
+def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> PreTrainedModel:
+    """A random decoder-only model whose greedy text does not settle into a loop at once.
+
+    Tests share its weights, but not its settings: `generate` changes those of an assistant, for one.
+    """
+    model, settings = _random_model(seed, model_type, **changes)
+    for name, values in settings.items():
+        vars(getattr(model, name)).clear()
+        vars(getattr(model, name)).update(deepcopy(values))
+    return model
+
+
+def new_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> PreTrainedModel:
+    """The same, of the caller's own: to be changed."""
+    return _random_model.__wrapped__(seed, model_type, **changes)[0]
+
+
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # whoever asks first: others may want gradients of it
-def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> PreTrainedModel:
-    """A random decoder-only model whose greedy text does not settle into a loop at once."""
+def _random_model(seed: int, model_type: str, **changes: Any) -> tuple[PreTrainedModel, dict[str, Any]]:
     torch.manual_seed(seed)
     config = AutoConfig.for_model(model_type, **{**SHAPE, **changes})
     model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
@@ -47,7 +64,7 @@ def random_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> Pr
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(4.0)
-    return model
+    return model, {name: deepcopy(vars(getattr(model, name))) for name in ("config", "generation_config")}
 
 
 @lru_cache(maxsize=1)

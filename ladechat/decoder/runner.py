@@ -63,6 +63,10 @@ class Runner(Protocol):
         """
         ...
 
+    def prepare(self) -> None:
+        """Do what the first passes of a size would have to do besides (record them, say): before passes are timed."""
+        ...
+
     def forward(self, tree: SlotTree) -> torch.Tensor:
         """One pass over the slots of `tree`; the logits, (T, vocabulary), on the model's device.
 

@@ -40,6 +40,9 @@ class TableRunner:
         self.tokens = list(tokens[:-1])
         yield len(self.tokens)
 
+    def prepare(self) -> None:
+        pass
+
     def forward(self, tree: SlotTree) -> torch.Tensor:
         self._pending = tree
         mask, positions = tree.mask, tree.positions

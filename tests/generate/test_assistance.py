@@ -16,11 +16,15 @@ REQUEST: dict[str, Any] = {"max_new_tokens": 20, "pad_token_id": PAD, "eos_token
 
 @pytest.mark.parametrize("option", [{"prompt_lookup_num_tokens": 3}, {"assistant_model": "another model"}])
 def test_a_greedy_text_is_the_same_with_assistance(option: dict[str, Any]) -> None:
-    option = {name: random_model(4) if name == "assistant_model" else value for name, value in option.items()}
-    expected = generate(random_model(2), PROMPT, **REQUEST, **option)
-    assert torch.equal(lookahead(random_model(2), PROMPT, **REQUEST, **option), expected)
-    result = generate(random_model(2), PROMPT, **REQUEST, **option, custom_generate=lookahead_generate)
-    assert torch.equal(result, expected)
+
+    def ask(with_what: Any, **also: Any) -> torch.Tensor:
+        assistant = {"assistant_model": random_model(4)} if "assistant_model" in option else {}
+        text: torch.Tensor = with_what(random_model(2), PROMPT, **{**REQUEST, **option, **assistant}, **also)
+        return text
+
+    expected = ask(generate)
+    assert torch.equal(ask(lookahead), expected)
+    assert torch.equal(ask(generate, custom_generate=lookahead_generate), expected)
 
 
 @pytest.mark.parametrize("door", [True, False])
@@ -37,10 +41,11 @@ def test_where_assistance_would_change_the_text_it_assists(
     name: str, more: dict[str, Any], why: str, door: bool
 ) -> None:
     """What `generate` itself is given together with `custom_generate` is seen, too."""
-    request = {**REQUEST, name: 3 if name == "prompt_lookup_num_tokens" else random_model(4), **more}
 
     def ask(with_what: Any, **also: Any) -> torch.Tensor:
         torch.manual_seed(1)
+        # An assistant of its own: what it drafts is up to what it has drafted before.
+        request = {**REQUEST, name: 3 if name == "prompt_lookup_num_tokens" else random_model(4), **more}
         fresh = {"logits_processor": LogitsProcessorList([BanAtTheThird()])} if "logits_processor" in more else {}
         text: torch.Tensor = with_what(random_model(2), PROMPT, **{**request, **fresh}, **also)
         return text

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, DynamicCache, PreTrainedModel
 
 from tests.generate.requests import PAD, fast, generate, handed_on, lookahead, padded_row
-from tests.tiny import random_model
+from tests.tiny import new_model, random_model
 
 AT = 48
 DYNAMIC = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10000.0}
@@ -32,7 +32,7 @@ def fresh(name: str, seed: int = 30) -> PreTrainedModel:
 @cache
 def unread(name: str, seed: int) -> PreTrainedModel:
     """What copies are made of: drawing all weights takes longer than writing a text."""
-    model: PreTrainedModel = random_model.__wrapped__(seed, **deepcopy(MODELS[name]))
+    model: PreTrainedModel = new_model(seed, **deepcopy(MODELS[name]))
     return model
 
 

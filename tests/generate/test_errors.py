@@ -8,7 +8,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedModel, 
 
 from ladechat import lookahead_generate
 from tests.generate.requests import PROMPT, Collected, generate, handed_on, lookahead
-from tests.tiny import random_model
+from tests.tiny import new_model, random_model
 
 REQUEST: dict[str, Any] = {"max_new_tokens": 9, "pad_token_id": 0, "eos_token_id": []}
 
@@ -65,7 +65,7 @@ def test_where_no_token_is_left_it_is_done_as_generate_does_it() -> None:
 
 def overflowing() -> PreTrainedModel:
     """A model whose logits are not numbers after token 93, which the check of a model does not meet."""
-    model: Any = random_model.__wrapped__(1)
+    model: Any = new_model(1)
     model.lm_head.weight.data[:] = 0
     model.lm_head.weight.data[93] = 1
     model.lm_head.bias = torch.nn.Parameter(torch.zeros(97))

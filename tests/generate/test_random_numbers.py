@@ -9,7 +9,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from tests.generate.requests import PROMPT, generate, handed_on, lookahead
-from tests.tiny import random_model
+from tests.tiny import new_model, random_model
 
 REQUEST: dict[str, Any] = {"max_new_tokens": 6, "pad_token_id": 0, "eos_token_id": []}
 
@@ -70,7 +70,7 @@ def test_threads_that_draw_beside_many_calls_never_draw_twice() -> None:
     for thread in threads:
         thread.start()
     for seed in range(60):
-        lookahead(random_model.__wrapped__(seed), PROMPT, **REQUEST)  # a new one, which is checked
+        lookahead(new_model(seed), PROMPT, **REQUEST)  # a new one, which is checked
     ended.set()
     for thread in threads:
         thread.join()

@@ -10,7 +10,7 @@ from transformers.cache_utils import DynamicCache
 from ladechat import lookahead_generate, lookahead_steps
 from ladechat.model.runners.cache_argument import CACHE
 from tests.generate.requests import PAD, PROMPT, Collected, fast, generate, handed_on, lookahead
-from tests.tiny import VOCABULARY, random_model
+from tests.tiny import VOCABULARY, new_model, random_model
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_an_encoder_decoder_model_is_handed_on() -> None:
 
 
 def test_a_model_in_training_is_handed_on_with_the_random_numbers_that_it_would_have() -> None:
-    model: Any = random_model.__wrapped__(3, attention_dropout=0.3).train()
+    model: Any = new_model(3, attention_dropout=0.3).train()
     torch.manual_seed(2)
     expected = generate(model, PROMPT, max_new_tokens=12)
     torch.manual_seed(2)

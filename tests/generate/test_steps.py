@@ -9,7 +9,7 @@ from transformers import T5Config, T5ForConditionalGeneration
 import ladechat
 from ladechat import Sampling, UnsupportedModel, lookahead_generate, lookahead_steps
 from tests.generate.requests import PROMPT
-from tests.tiny import plain, random_model, tokens_of
+from tests.tiny import new_model, plain, random_model, tokens_of
 
 
 def test_steps_add_up_to_the_text_and_say_what_they_drafted() -> None:
@@ -51,17 +51,17 @@ def test_numbers_without_steps_are_named(options: dict[str, Any], sentence: str)
 
 
 def trained() -> Any:
-    return random_model.__wrapped__(3).train()
+    return new_model(3).train()
 
 
 def hooked() -> Any:
-    model = random_model.__wrapped__(3)
+    model = new_model(3)
     model.model.layers[1].mlp.register_forward_hook(lambda module, inputs, output: output + 0.3)
     return model
 
 
 def looping() -> Any:
-    model = random_model.__wrapped__(3)
+    model = new_model(3)
     model.__class__ = type("Looping", (type(model),), {"_sample": lambda self, ids, *more, **given: ids})
     return model
 

@@ -14,7 +14,7 @@ from ladechat import lookahead_generate, lookahead_steps
 from ladechat.generate.verdicts import runner_for
 from ladechat.model.runners.cache_probe import SingleTokenOnly
 from tests.generate.requests import PROMPT, generate, handed_on, lookahead
-from tests.tiny import random_model
+from tests.tiny import new_model, random_model
 
 REQUEST: dict[str, Any] = {"max_new_tokens": 1, "pad_token_id": 0}
 
@@ -146,7 +146,7 @@ def test_a_model_that_lost_what_the_verdict_says_is_handed_on() -> None:
 
 
 def test_a_verdict_keeps_no_model_alive() -> None:
-    model = random_model.__wrapped__(3)
+    model = new_model(3)
     own_forward(model)
     model.forward = model.forward
     lookahead(model, PROMPT, **REQUEST)

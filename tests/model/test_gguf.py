@@ -29,7 +29,7 @@ from ladechat.registry import lookahead
 from tests.engine.tokenizers import RESERVED, TEXTS, byte_level, encoded, sentencepiece, token_id
 from tests.gguf_files import TEMPLATE, packed_and_unpacked, write_gguf
 from tests.model.refusals import assert_told
-from tests.tiny import random_model, run, tokens_of
+from tests.tiny import new_model, random_model, run, tokens_of
 
 QUESTION = [{"role": "user", "content": "the dog and the name of the river"}]
 TALK = [*QUESTION, {"role": "assistant", "content": "the Rhine"}, {"role": "user", "content": "Größe? 你"}]
@@ -191,7 +191,7 @@ def test_a_file_of_the_same_name_where_the_program_was_started_is_another_one(
 @pytest.mark.parametrize("factor", [8.0, 32.0])
 def test_the_rotary_angles_of_llama_3_are_those_that_the_file_gives(tmp_path: Path, factor: float) -> None:
     rope = {"rope_type": "llama3", "rope_theta": 500_000.0, "factor": factor, **LLAMA_3}
-    model = random_model.__wrapped__(0, vocab_size=len(sentencepiece()), head_dim=64, rope_parameters=rope)
+    model = new_model(0, vocab_size=len(sentencepiece()), head_dim=64, rope_parameters=rope)
     plain = 500_000.0 ** -(torch.arange(0, 32) / 32)
     scaled: Any = model.model.rotary_emb.inv_freq
     factors = (plain / scaled).numpy().astype(np.float32)

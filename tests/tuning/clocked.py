@@ -40,6 +40,9 @@ class ClockedRunner:
         self.tokens = list(tokens[:-1])
         yield len(self.tokens)
 
+    def prepare(self) -> None:
+        pass
+
     def forward(self, tree: SlotTree) -> torch.Tensor:
         assert len(tree) <= self.max_positions
         self._tree = tree

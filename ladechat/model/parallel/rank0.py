@@ -59,12 +59,7 @@ class Rank0Runner:
     Args:
         runner: of the shard of this process.
         workers: the other processes; their runners are like this one.
-
-    Attributes:
-        pass_sizes: (); passes are not filled up.
     """
-
-    pass_sizes: tuple[int, ...] = ()
 
     def __init__(self, runner: AnyRunner, workers: Workers) -> None:
         self._runner = runner
@@ -115,6 +110,9 @@ class Rank0Runner:
             with self._together():
                 self._workers.send(ReadOn())
                 done = next(reading, None)
+
+    def prepare(self) -> None:
+        """See `Runner.prepare`: there is nothing to do."""
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
         """See `Runner.forward`."""

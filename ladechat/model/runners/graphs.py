@@ -171,7 +171,7 @@ class GraphPasses:
         return in_lists(self._best[:, : len(logits)])
 
     def record_all(self) -> None:
-        """Record a graph of each size behind the cached tokens: to be called before the sizes are timed."""
+        """Record a graph of each size, behind the cached tokens."""
         for size in self.sizes:
             self._record_size(size)
 

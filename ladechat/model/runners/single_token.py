@@ -30,11 +30,9 @@ class SingleTokenRunner:
     Attributes:
         capabilities: one slot a pass.
         cache: None; the model has a memory of its own.
-        pass_sizes: (); passes are not filled up.
     """
 
     cache = None
-    pass_sizes: tuple[int, ...] = ()
 
     def __init__(self, model: PreTrainedModel, context_length: int, reason: str) -> None:
         self._model = model
@@ -77,6 +75,9 @@ class SingleTokenRunner:
         """How many of the first of these tokens need not be read again: all that are known, or none."""
         known = self._pending is None and list(tokens[: len(self._tokens)]) == self._tokens
         return len(self._tokens) if known and len(tokens) - len(self._tokens) <= 1 else 0
+
+    def prepare(self) -> None:
+        """See `Runner.prepare`: there is nothing to do."""
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
         """See `Runner.forward`.

@@ -109,11 +109,6 @@ class TreeRunner:
         return room if same_angles is None else min(room, same_angles)
 
     @property
-    def pass_sizes(self) -> tuple[int, ...]:
-        """The numbers of slots that passes are filled up to, ascending; larger passes, or all if (), are not."""
-        return () if self.graphs is None else self.graphs.sizes
-
-    @property
     def cache(self) -> SlabCache:
         """Keys and values."""
         return self._cache
@@ -161,6 +156,11 @@ class TreeRunner:
             if not (continued and known == list(tokens[:-1])):
                 known = known[: next((i for i, own in enumerate(self._angles) if own != angles), len(known))]
         return common_prefix(known, tokens)
+
+    def prepare(self) -> None:
+        """See `Runner.prepare`."""
+        if self.graphs is not None:
+            self.graphs.record_all()
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
         """See `Runner.forward`.

@@ -10,7 +10,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.rope import RECOMPUTED, RopeBoundary, rope_boundary, stretched_context
 from ladechat.registry import lookahead
-from tests.tiny import SHAPE, VOCABULARY, generated, random_model, run, runner_for, tokens_of
+from tests.tiny import SHAPE, VOCABULARY, generated, new_model, random_model, run, runner_for, tokens_of
 
 AT = 48
 BEYOND = 24
@@ -31,7 +31,7 @@ PROMPT = [3 + (7 * i * i + 3 * i) % (VOCABULARY - 3) for i in range(30)]  # no 0
 
 def fresh(name: str) -> PreTrainedModel:
     """A model that has read nothing yet: one with dynamic angles keeps those of the longest text that it has read."""
-    model: PreTrainedModel = random_model.__wrapped__(30, **deepcopy(MODELS[name]))
+    model: PreTrainedModel = new_model(30, **deepcopy(MODELS[name]))
     return model
 
 
