@@ -66,7 +66,7 @@ async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_
         async with brings(lambda: not line.has_class("-open"), pilot):
             await pilot.press("escape")
         assert screen.query_one(Transport).has_focus
-        assert {"Pause", "Leave"} < set(footer(screen))
+        assert {"Go on", "Leave"} < set(footer(screen))
         await until(lambda: "searching" not in status(screen), pilot)
         async with brings(lambda: "the beginning of the recording · paused" in status(screen), pilot):
             await pilot.press("home")
