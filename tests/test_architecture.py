@@ -59,7 +59,7 @@ def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported(
     ]
     needed = [line for line in needed if not line.startswith("accelerate")]  # which transformers imports
     declared = {MODULES.get(name, name) for name in (line.partition(">")[0].replace("-", "_") for line in needed)}
-    assert third_party_imports() == declared
+    assert third_party_imports() - {"triton"} == declared  # which torch brings to where it can use it
 
 
 def test_the_table_of_rooms_says_which_other_rooms_each_one_knows() -> None:
