@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 MEMORY = 50
 """Savings and prices are means of about so many passes."""
 MOST_OFF = 4.0
-"""A machine that pauses once has not become slow: a pass with hidden states costs at most this many times more than it
-was expected to cost without."""
+"""A machine that pauses once has not become slow: a pass with hidden states counts as at most this many times what is
+known of it so far."""
 TRIAL = 4
 """So many passes in a row have hidden states without a promise, to see what they bring …"""
 FIRST_PAUSE, LONGEST_PAUSE = 64, 2048
@@ -73,7 +73,8 @@ class HiddenWorth:
             expected: that it would have taken without them.
             rest: seconds that a step spends more on making drafts of them.
         """
-        self._rows.add((min(seconds, MOST_OFF * expected) - expected) / len(carriers))
+        known = expected + self.row_seconds * len(carriers)
+        self._rows.add((min(seconds, MOST_OFF * known) - expected) / len(carriers))
         self._rest = rest
 
 

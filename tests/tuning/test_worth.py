@@ -57,10 +57,19 @@ def test_what_begins_to_pay_is_used_again() -> None:
 
 
 def test_a_machine_that_pauses_once_makes_no_row_dear() -> None:
-    """The mean of 0.1 and of what a pass may count at most, (4 - 1) / 2."""
-    worth = a_worth(saved=1.0, row=0.1)
+    """The mean of 0.1 and of what a pass may count at most, (4 · 1.2 - 1) / 2."""
+    worth = a_worth(saved=1.2, row=0.1)
     worth.cost([0, 1], 1000.0, 1.0, 0.0)
+    assert worth.row_seconds == pytest.approx(1.0)
     assert worth.carriers(np.array([0.9, 0.1])) == [0]
+
+
+def test_passes_that_are_always_many_times_dearer_are_known_as_such() -> None:
+    """As on a GPU, where passes without rows are recorded and those with rows are not."""
+    worth = HiddenWorth()
+    for _ in range(30):
+        worth.cost([0], 20.0, 1.0, 0.0)
+    assert worth.row_seconds == pytest.approx(19.0, rel=0.1)
 
 
 @given(st.data())
