@@ -26,7 +26,7 @@ PLAIN = {"bloom": "ALiBi", "mamba": "recurrent", "rwkv": "recurrent", "jamba": "
 
 def stated() -> dict[str, str]:
     """The heading under which docs/model-types.md has each type."""
-    found = {}
+    found: dict[str, str] = {}
     for section in PAGE.read_text().split("\n## ")[1:]:
         for row in re.findall(r"^\|.*\| (`.+`) \|$", section, re.MULTILINE):
             found |= dict.fromkeys(re.findall("`([^`]+)`", row), section.partition(":")[0])
