@@ -48,19 +48,17 @@ HEADINGS: dict[Verdict, str] = {
 
 ABOUT = """
 Of the {types} model types that transformers {version} maps to a causal language model, {exact} are decoded exactly by
-lookahead decoding, and {plain} more by plain decoding only, each for the reason given. `python -m tools.support_matrix
---write` makes this page; [models.md](models.md) says how to choose and load a model.
+lookahead decoding, and {plain} more by plain decoding only. `python -m tools.support_matrix --write` makes this page;
+[models.md](models.md) says how to choose and load a model.
 
-For each type a tiny random model is built, in float32, with windows and chunks of {window} tokens where it has them.
-It reads {prompt} tokens and writes {new}. *Exact* means: plain decoding and lookahead decoding ({settings}) both
-write, token for token, what transformers' own greedy `generate` writes, computed by torch and again by the kernels.
-The pool is given n-grams of that text, so that guesses are accepted. Each checkpoint is checked again when it is
-loaded.
+For each type a tiny random model is built in float32, with windows and chunks of {window} tokens where it has them. It
+reads {prompt} tokens and writes {new}. *Exact*: plain decoding and lookahead decoding ({settings}, with n-grams of the
+text in the pool, so that guesses are accepted) both write the tokens of transformers' greedy `generate`, computed by
+torch and by the kernels. Each checkpoint is checked again when it is loaded.
 
-Some models have rotary angles that depend on the length of the text (`longrope` and `dynamic`). They are exact on both
-sides of the boundary, because no pass crosses it: `tests/model/runners/test_rope.py`. Where the text of a phi3, phimoe
-or phi4_multimodal model outgrows it, the reference is `generate(use_cache=False)`: with its cache, transformers 5.17
-loses the text there.
+Models whose rotary angles depend on the length of the text (`longrope`, `dynamic`) are exact on both sides of the
+boundary; no pass crosses it (`tests/model/runners/test_rope.py`). For phi3, phimoe and phi4_multimodal beyond it the
+reference is `generate(use_cache=False)`: with its cache, transformers 5.17 loses the text there.
 """
 
 
@@ -217,10 +215,14 @@ def page(findings: list[Finding]) -> str:
 
 
 def _table(rows: list[Finding]) -> list[str]:
-    if rows[0].verdict == "exact":
-        return ["| type | attention |", "|---|---|", *(f"| `{row.model_type}` | {row.attention} |" for row in rows)]
-    cells = (f"| `{row.model_type}` | {row.attention} | {row.reason} |" for row in rows)
-    return ["| type | attention | why |", "|---|---|---|", *cells]
+    """Return rows of types that share their attention, or the reason why they are not exact; the longest first."""
+    exact = rows[0].verdict == "exact"
+    types: dict[str, list[str]] = {}
+    for row in rows:
+        types.setdefault(row.attention if exact else row.reason, []).append(f"`{row.model_type}`")
+    largest_first = sorted(types.items(), key=lambda item: (-len(item[1]), item[0]))
+    lines = [f"| {common} | {', '.join(names)} |" for common, names in largest_first]
+    return ["| attention | types |" if exact else "| why | types |", "|---|---|", *lines]
 
 
 def _reason(sentence: str) -> str:

@@ -1,4 +1,4 @@
-"""Of each kind of attention one type, decoded as docs/models.md says; all of them in the long run."""
+"""Of each kind of attention one type, decoded as docs/model-types.md says; all of them in the long run."""
 
 import re
 
@@ -25,11 +25,11 @@ PLAIN = {"bloom": "ALiBi", "mamba": "recurrent", "rwkv": "recurrent", "jamba": "
 
 
 def stated() -> dict[str, str]:
-    """The heading under which docs/models.md has each type."""
-    found = {}
+    """The heading under which docs/model-types.md has each type."""
+    found: dict[str, str] = {}
     for section in PAGE.read_text().split("\n## ")[1:]:
-        for model_type in re.findall(r"^\| `([^`]+)`", section, re.MULTILINE):
-            found[model_type] = section.partition(":")[0]
+        for row in re.findall(r"^\|.*\| (`.+`) \|$", section, re.MULTILINE):
+            found |= dict.fromkeys(re.findall("`([^`]+)`", row), section.partition(":")[0])
     return found
 
 
@@ -57,9 +57,11 @@ def test_the_page_has_every_type_and_nothing_that_differs() -> None:
     assert {stated()[model_type] for model_type in EXACT} == {HEADINGS["exact"]}
 
 
-def test_each_row_of_the_page_says_why() -> None:
-    text = page([Finding("a", "exact", "full"), Finding("b", "plain", "full", "keeps a state")])
-    assert "| `a` | full |" in text and "| `b` | full | keeps a state |" in text
+def test_the_page_says_what_types_have_in_common() -> None:
+    text = page(
+        [Finding("a", "exact", "full"), Finding("b", "exact", "full"), Finding("c", "plain", "full", "has a state")]
+    )
+    assert "| full | `a`, `b` |" in text and "| has a state | `c` |" in text
 
 
 @pytest.mark.full
