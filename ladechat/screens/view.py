@@ -90,8 +90,8 @@ class ConversationView(Vertical):
         self._exporting.display = bool(doing)
         self._exporting.update(printable(doing))
 
-    def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
-        """Show at what pace steps are wanted, and how many questions wait."""
+    def show_pace(self, steps_per_second: float | None, paused: bool, waiting: str = "") -> None:
+        """Show at what pace steps are wanted, and what waits."""
         status, rate = self._status, steps_per_second
         status.rate = "" if rate is None else f"{rate:g} {plural(rate, 'pass')}/s"
         status.paused, status.waiting = paused, waiting
