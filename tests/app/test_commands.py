@@ -171,6 +171,8 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
         async with brings(lambda: stage.prompt == "/model owner/torn" and "looking" not in stage.status, pilot):
             stage.engines[2].fail_fatally()
         assert stage.notice == "The weights are torn. Mend them. other goes on answering."
+        stage.app.clear_notifications()
+        assert "The weights are torn. Mend them." in stage.text, "the reason outlasts the message"
         await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=4)
         assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 3
