@@ -173,6 +173,7 @@ class ChatScreen(
                 if isinstance(event, Ready):
                     self._note_loaded(True)
                     self._learn_limits(event)
+                    self._say_who_goes_on()
                 elif isinstance(event, Failed) and event.fatal:
                     self._note_loaded(False)
                     self._show_ended(event)
