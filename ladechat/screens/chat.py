@@ -135,6 +135,7 @@ class ChatScreen(
             self._session.frame()
             self._show_pace()
             self._show_search()
+            self._show_copy()
             self._check_silence_later()
 
     @on(TextArea.Changed, "#prompt")

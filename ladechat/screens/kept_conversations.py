@@ -45,6 +45,9 @@ class KeptConversations(SessionScreen):
         elif begun:
             self.notify("The conversation is kept: Ctrl+O finds it.")
 
+    def _show_copy(self) -> None:
+        self.view.show_copy(self._store is not None and self._store.copied)
+
     def _why_not_kept(self) -> str:
         """Say why the conversation will not be found again; "" where it will."""
         if self._store is None:

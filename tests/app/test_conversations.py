@@ -388,7 +388,17 @@ async def test_what_is_open_in_another_program_goes_on_as_a_copy_and_that_is_sai
     async with stage.app.run_test() as pilot:
         await until(lambda: "in a copy of it" in "".join(stage.notices), pilot)
         assert "Theirs?" in stage.text
+        mark = stage.app.query_one("#copy")
         await answered(pilot, stage, "Mine?")
+        stage.app.clear_notifications()
+        assert mark.region.width, "the mark outlasts the message"
+        async with brings(lambda: not mark.region.width, pilot):
+            await pilot.press("ctrl+l")
+        await show_list(pilot, stage, 2)
+        assert [row.splitlines()[0] for row in rows(stage)] == ["Theirs? (copy)", "Theirs?"]
+        async with leads_back(pilot, stage):
+            await pilot.press("enter")
+        assert not mark.region.width, "what is asked now is saved in the conversation that was opened"
     assert sorted(len(one.exchanges) for one in kept(tmp_path)) == [1, 2]
 
 
