@@ -17,11 +17,12 @@ from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Event, Failed, Ready
+from ladechat.screens.all_settings import AllSettings
 from ladechat.screens.editing_question import ENDS_EDITING, EditingQuestion
 from ladechat.screens.kept_conversations import KeptConversations
 from ladechat.screens.learn_from_chat import LearnFromChat
 from ladechat.screens.looking_back import LookingBack
-from ladechat.screens.model_choice import Engines, ModelChoice
+from ladechat.screens.model_choice import Engines
 from ladechat.screens.questions_in_line import QuestionsInLine
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.recordings import Recordings
@@ -58,7 +59,7 @@ class ChatScreen(
     KeptConversations,
     Recordings,
     LearnFromChat,
-    ModelChoice,
+    AllSettings,
     SlashCommands,
     TypingAnywhere,
 ):
