@@ -179,6 +179,15 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
         assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 3
 
 
+async def test_a_model_that_still_loads_is_not_said_to_answer_where_another_one_is_refused() -> None:
+    stage = Room(FakeEngine(hold_loading=True), FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: "looking for owner/torn …" in stage.status, pilot):
+            await ask(pilot, "/model owner/torn")
+        async with brings(lambda: stage.notice.endswith("demo model goes on loading."), pilot):
+            stage.engines[1].fail_fatally()
+
+
 @pytest.mark.full
 async def test_during_an_answer_the_model_stays() -> None:
     stage = Room(FakeEngine(hold_steps=True))
