@@ -132,6 +132,8 @@ class AnswerPrinter:
         self._settings = protocol.Settings()
         self._seed: int | None = None
         self._begun = False
+        self._blanks = ""
+        """What a pipe is given once more text comes: an answer has no blanks at its end."""
 
     def show(self, event: Event) -> None:
         """Print what an event adds."""
@@ -175,7 +177,10 @@ class AnswerPrinter:
         if self._out.is_terminal:
             self._show_coloured(step)
         else:
-            sys.stdout.write(text)
+            text = self._blanks + text
+            written = text.rstrip()
+            sys.stdout.write(written)
+            self._blanks = text[len(written) :]
         self._begun = True
         sys.stdout.flush()
 
@@ -189,7 +194,10 @@ class AnswerPrinter:
     def _show_summary(self, event: TurnFinished) -> None:
         """Below the answer on a terminal: dim, to be told from it, and broken between words."""
         if sys.stderr.isatty():
-            Console(stderr=True, highlight=False).print(Text(shown(self._summary(event)), "dim"))
+            console = Console(stderr=True, highlight=False)
+            for line in Text(shown(self._summary(event)), "dim").wrap(console, console.width):
+                line.rstrip()
+                console.print(line)
         else:
             to_stderr(self._summary(event))
 

@@ -87,6 +87,7 @@ class FakeEngine:
         folds_system: say that the chat template has no place for a system message.
         trim_next: leave out the oldest turn at the next question, and say so.
         single_token: why it can only be decoded plainly, if it can.
+        eos_ids: the tokens that end an answer.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class FakeEngine:
         self.trim_next = self.prompt_cached = self.folds_system = False
         self.hold_end = False
         self.single_token: str | None = None
+        self.eos_ids = [2]
         self._answers = deque(answers)
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._hold_loading = hold_loading
@@ -198,7 +200,7 @@ class FakeEngine:
                 device="cpu",
                 dtype="float32",
                 chat_template="checkpoint",
-                eos_ids=[2],
+                eos_ids=self.eos_ids,
                 load_seconds=0.5,
                 settings=resolved(self.settings),
                 decoders=list(catalog.DECODERS.values()),

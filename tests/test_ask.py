@@ -205,4 +205,24 @@ def test_what_would_steer_a_terminal_is_made_visible_there_and_goes_into_a_pipe_
         assert shown.startswith("a\\x1b[2J\\x9b31m\\u202e") and shown.replace("\n", "").isprintable()
         assert "reading \\x1b]0;title\\x07" in error.getvalue()
     else:
-        assert out.getvalue() == "a\x1b[2J\x9b31m\u202e\tb\n\n"
+        assert out.getvalue() == "a\x1b[2J\x9b31m\u202e\tb\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_line_ends_in_a_blank_but_where_the_model_broke_it(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "30")
+    out, error = (Screen(), Screen()) if terminal else (io.StringIO(), io.StringIO())
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", error)
+    pieces = [[" several", " words"], [" "], ["  \n", "more", " "], [" "]]
+    steps = [step(each, index=index) for index, each in enumerate(pieces)]
+    printer = AnswerPrinter()
+    for event in (*steps, finished(steps)):
+        printer.show(event)
+    printer.end()
+    answer, summary = (re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue()) for stream in (out, error))
+    markdown_break = "" if terminal else "   "
+    assert answer == f"several words{markdown_break}\nmore\n", "two blanks and an end are a line break in Markdown"
+    assert not re.search(r" (\n|$)", summary) and (summary.count("\n") > 1) == terminal

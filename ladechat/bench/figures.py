@@ -30,7 +30,7 @@ class Figures:
         slots: of these passes together.
         tested: drafted tokens that the model judged in one round, by source; None where that is not known.
         accepted: those of them that it confirmed.
-        tokens_per_second: behind the first step; the median over rounds. None if no answer had a second step.
+        tokens_per_second: after the first step; the median over rounds. None if no answer had a second step.
         speedup: `tokens_per_second` ÷ that of plain decoding in the same round; the median over rounds.
         speedup_range: the least and the greatest over rounds.
         first_token_seconds: reading the prompt and the first step; the median over answers.

@@ -29,7 +29,7 @@ NONE = "–"
 
 LEGEND = (
     "S: tokens ÷ forward passes that emitted them. Drafts accepted: of those that were tested. Speedup: tokens per "
-    "second behind the first step, against plain decoding in the same round; median and range over rounds."
+    "second after the first step, against plain decoding in the same round; median and range over rounds."
 )
 
 

@@ -102,6 +102,6 @@ def show(seconds: dict[int, float], expectation: "Expectation", console: Console
         table.add_row(str(slots), *costs, f"{tokens:.2f}", f"{tokens / taken:.1f}", f"{tokens / cost:.2f}")
     console.print(table)
     console.print(
-        f"Chosen lately: passes of {expectation.slots:.1f} slots, expected to bring {expectation.tokens:.2f} tokens, "
-        "on average. The number of drafts is chosen anew for every pass."
+        f"The last passes that auto chose had {expectation.slots:.1f} slots on average, and it expected "
+        f"{expectation.tokens:.2f} tokens of each. It chooses the number of drafts anew for every pass."
     )

@@ -12,6 +12,7 @@ from ladechat.protocol import (
     Failed,
     HistoryTrimmed,
     Ready,
+    SettingsApplied,
     Step,
     SystemFolded,
     SystemPrompt,
@@ -34,6 +35,8 @@ from ladechat.widgets.formatting import (
 )
 
 SYSTEM = "system prompt"
+THEN = ", then "
+"""Between two decoders of one answer."""
 WORDS = ("ended", "decoder")
 """Figures that are words and need no name beside them."""
 
@@ -45,7 +48,7 @@ class Turn:
     Attributes:
         question: None where the recording begins after it.
         model: the short name of the one that answered; "" where that is not known.
-        settings: the decoder that it was answered with first, in words: "lookahead W 5 N 3 G 5".
+        settings: the decoders that its passes were of, in words: "lookahead W 5 N 3 G 5, then autoregressive".
         started: how the answer began; None where the recording does not tell.
         steps: of the answer.
         kept_answer: an answer of an earlier session, whose steps are not known; `steps` are those it went on with.
@@ -159,6 +162,8 @@ class _Reader:
         self.model = model
         self.turns: list[Turn] = []
         self._decoders: Mapping[str, DecoderInfo] = announced(())
+        self._decoder = ""
+        """What decodes now, in words."""
         self._folded = False
         """Whether it is still to be noted that the system prompt stands in the first question."""
         self._waits = False
@@ -174,13 +179,17 @@ class _Reader:
                 self._waits = True
             case TurnStarted():
                 turn = self._latest if self._belongs_to_latest(event) else self._begin(event.question)
+                self._decoder = describe_settings(event.settings, self._decoders)
                 if turn.started is None:
                     turn.started, turn.model = event, name_of(self.model)
-                    turn.settings = describe_settings(event.settings, self._decoders)
+                    turn.settings = self._decoder
                 turn.notices += [SYSTEM_FOLDED] if self._folded else []
                 self._waits = self._folded = False
+            case SettingsApplied():
+                self._decoder = describe_settings(event.settings, self._decoders)
             case Step():
                 self._latest.steps.append(event)
+                self._note_decoder(self._latest)
             case TurnFinished():
                 turn = self._latest
                 turn.finished = event if turn.finished is None else joined(turn.finished, event)
@@ -203,6 +212,11 @@ class _Reader:
                 as_before = event.text == self._latest.system
                 if self._latest.notices or not as_before:  # else nothing has changed, as where one was opened again
                     self._latest.notices.append(describe_system(event.text, as_before=as_before))
+
+    def _note_decoder(self, turn: Turn) -> None:
+        """Name a decoder that has taken the place of another one in the middle of the answer."""
+        if turn.settings and turn.settings.rpartition(THEN)[2] != self._decoder:
+            turn.settings += f"{THEN}{self._decoder}"
 
     def _belongs_to_latest(self, started: TurnStarted) -> bool:
         """Is it the last question that is answered, or the last answer that goes on?"""

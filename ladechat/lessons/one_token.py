@@ -22,7 +22,7 @@ END = (
 
 
 def _first_tokens(run: Run) -> str:
-    milliseconds = run.last.timing.forward_ms
+    milliseconds = run.last.timing.step_ms
     return (
         f"{counted(run.passes, 'pass')}, {counted(len(run.token_ids), 'token')}. The last pass brought "
         f"{quoted(*run.last.pieces)} and took {milliseconds:.1f} ms. On a GPU that time goes into reading the weights: "

@@ -17,11 +17,12 @@ from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Event, Failed, Ready
+from ladechat.screens.all_settings import AllSettings
 from ladechat.screens.editing_question import ENDS_EDITING, EditingQuestion
 from ladechat.screens.kept_conversations import KeptConversations
 from ladechat.screens.learn_from_chat import LearnFromChat
 from ladechat.screens.looking_back import LookingBack
-from ladechat.screens.model_choice import Engines, ModelChoice
+from ladechat.screens.model_choice import Engines
 from ladechat.screens.questions_in_line import QuestionsInLine
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.recordings import Recordings
@@ -58,7 +59,7 @@ class ChatScreen(
     KeptConversations,
     Recordings,
     LearnFromChat,
-    ModelChoice,
+    AllSettings,
     SlashCommands,
     TypingAnywhere,
 ):
@@ -135,6 +136,7 @@ class ChatScreen(
             self._session.frame()
             self._show_pace()
             self._show_search()
+            self._show_copy()
             self._check_silence_later()
 
     @on(TextArea.Changed, "#prompt")
@@ -173,6 +175,7 @@ class ChatScreen(
                 if isinstance(event, Ready):
                     self._note_loaded(True)
                     self._learn_limits(event)
+                    self._say_who_goes_on()
                 elif isinstance(event, Failed) and event.fatal:
                     self._note_loaded(False)
                     self._show_ended(event)

@@ -7,7 +7,7 @@ from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
 from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.state import State
+from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."
@@ -21,9 +21,12 @@ class KeptConversations(SessionScreen):
         store: what keeps them; None keeps none.
     """
 
+    _failed: set[str]
+
     def __init__(self, *args: Any, store: ConversationStore | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._store = store
+        self._answered_by = ""  # the model that answered last in what was opened, until it was said who goes on
 
     def on_mount(self) -> None:
         if self._store is not None:
@@ -34,13 +37,16 @@ class KeptConversations(SessionScreen):
         if self._session.asking:
             self.notify(STOP_FIRST, severity="warning")
             return
-        begun = self._session.conversation.begun
+        begun, self._answered_by = self._session.conversation.begun, ""
         lost = self._why_not_kept() if begun else ""
         self._session.clear()
         if lost:
             self.notify(lost, severity="warning")
         elif begun:
             self.notify("The conversation is kept: Ctrl+O finds it.")
+
+    def _show_copy(self) -> None:
+        self.view.show_copy(self._store is not None and self._store.copied)
 
     def _why_not_kept(self) -> str:
         """Say why the conversation will not be found again; "" where it will."""
@@ -74,12 +80,19 @@ class KeptConversations(SessionScreen):
             return False
         self._session.open(kept)
         self.view.transcript.anchor()
-        if kept.model not in ("", self._session.model):
-            now = f"{name_of(self._session.model)} goes on with it"
-            self.notify(f"{name_of(kept.model)} answered here last; {now}. /model {kept.model} takes that one.")
+        self._answered_by = kept.model
+        if self._session.state in LOADED:
+            self._say_who_goes_on()
         if self._store.path is None:
             self.notify("It is open elsewhere, or cannot be written: what you ask now goes on in a copy of it.")
         return True
+
+    def _say_who_goes_on(self) -> None:
+        """Say so where an opened conversation was answered by another model than the one that has been loaded."""
+        before, self._answered_by = self._answered_by, ""
+        if before not in ("", self._session.model, *self._failed):
+            now = f"{name_of(self._session.model)} goes on with it"
+            self.notify(f"{name_of(before)} answered here last; {now}. /model {before} takes that one.")
 
     def _store_failed(self, error: OSError) -> None:
         if self.is_running and self._store is not None:

@@ -11,11 +11,12 @@ from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.known_models import known_models
 from ladechat.session.model_trial import NewEngine
-from ladechat.session.state import State
+from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.presenter import STARTING
 
 STAYS = "goes on answering."
+GOES_ON_LOADING = "goes on loading."
 LOADED_INSTEAD = "is loaded instead."
 
 Engines = Callable[[str], NewEngine]
@@ -93,7 +94,7 @@ class ModelChoice(SessionScreen):
         if self._typed:
             self._prompt.offer_command(f"/model {model}")
         state = self._session.state
-        what = LOADED_INSTEAD if state is State.RESTARTING else STAYS
+        what = LOADED_INSTEAD if state is State.RESTARTING else STAYS if state in LOADED else GOES_ON_LOADING
         after = "" if state is State.ENDED else f" {name_of(self._model)} {what}"
         self.notify(f"{why.message} {why.hint}{after}", severity="error")
 

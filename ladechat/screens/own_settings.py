@@ -143,18 +143,23 @@ class OwnSettings(SessionScreen):
 
     def action_theme(self, name: str) -> None:
         """The colour theme of this name."""
-        if name in self.app.available_themes:
-            self.app.theme = name
-        else:
+        try:
+            self._take_theme(name)
+        except Refused as refused:
+            self.notify(str(refused), severity="warning")
+
+    def _take_theme(self, name: str) -> None:
+        if name not in self.app.available_themes:
             themes = ", ".join(sorted(self.app.available_themes))
-            self.notify(f"There is no theme of that name; there are: {themes}.", severity="warning")
+            raise Refused(f"There is no theme of that name; there are: {themes}.")
+        self.app.theme = name
 
     def _theme_choices(self) -> Iterable[tuple[str, str]]:
         """What can stand behind /theme: the names of themes."""
         return ((name, "") for name in sorted(self.app.available_themes))
 
     def action_save(self) -> None:
-        """Keep the model, the decoder, its numbers and the system prompt for the next time."""
+        """Keep the model, the decoder, its numbers, the system prompt and the longest answer for the next time."""
         wished = self._session.wished
         if self._settings_file is None:
             self.notify(NOT_KEPT, severity="warning")
@@ -164,7 +169,8 @@ class OwnSettings(SessionScreen):
         first = wished.decoder == catalog.first_decoder(conversation.model).name
         changes[DECODER] = None if first else wished.decoder  # another model may begin with another one
         try:
-            self._settings_file.keep({**changes, "model": conversation.model, "system": conversation.system})
+            own = {name: getattr(conversation, name) for name in ("model", "system", "max_new_tokens")}
+            self._settings_file.keep({**changes, **own})
         except SettingsRefused as refused:
             self.notify(str(refused), severity="error")
         else:

@@ -8,6 +8,7 @@ from textual.binding import ActiveBinding
 from ladechat.keys import EXPLAIN_KEY, LEFT_OUT_OF_THE_FOOTER, LEFT_OUT_WHERE_NARROW, PACE_KEYS
 from ladechat.screens.footer import leave_out, relabel
 from ladechat.screens.session_screen import SessionScreen
+from ladechat.widgets.formatting import describe_waiting
 
 
 class PaceKeys(SessionScreen):
@@ -68,7 +69,7 @@ class PaceKeys(SessionScreen):
     def _show_pace(self) -> None:
         """What is wanted is in the status line, and the keys that act now are in the footer."""
         session, pace = self._session, self._session.pace
-        self.view.show_pace(pace.rate, pace.paused, len(session.waiting))
+        self.view.show_pace(pace.rate, pace.paused, describe_waiting(len(session.waiting), session.continuing_later))
         keys = frozenset(self._keys_that_act())
         in_footer = (keys, pace, session.can_stop, self._prompt.is_blank, self.has_class("-wide"))
         if in_footer != self._in_footer:

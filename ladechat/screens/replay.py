@@ -189,7 +189,7 @@ class ReplayScreen(StyledOnce[None]):
             f"question {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
         )
         self._transport.fraction, self._transport.known = player.fraction, self.recording.share
-        self.view.show_pace(None, paused=not player.playing and not player.at_end, waiting=0)
+        self.view.show_pace(None, paused=not player.playing and not player.at_end)
         cut = BROKEN_OFF if player.at_end and self.view.presenter.answering else ""
         self.view.presenter.warn(cut)
         if (offered := (player.playing, player.at_end)) != self._offered:

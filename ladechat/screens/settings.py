@@ -6,6 +6,7 @@ from typing import ClassVar
 from textual import on
 from textual.binding import BindingType
 from textual.content import Content
+from textual.events import ScreenResume
 from textual.widgets import OptionList
 
 from ladechat.keys import SETTINGS_KEYS
@@ -14,7 +15,7 @@ from ladechat.session.change import SWITCH, Adjustable, Refused
 from ladechat.widgets.cells import fit, printable
 
 NAME_CELLS = 20
-VALUE_CELLS = 12
+VALUE_CELLS = 15
 OTHER = {"on": "off", "off": "on"}
 
 
@@ -41,6 +42,12 @@ class SettingsScreen(PickScreen[None]):
         self._show()
         self._explain()
 
+    @on(ScreenResume)
+    def _show_anew(self) -> None:
+        """Another screen, as the list of models, may have set something."""
+        if self._rows:
+            self._show(self._list.highlighted or 0)
+
     def _show(self, place: int = 0) -> None:
         self._rows = self._read()
         self._list.clear_options()
@@ -58,13 +65,13 @@ class SettingsScreen(PickScreen[None]):
 
     @on(OptionList.OptionHighlighted)
     def _explain(self) -> None:
-        """Show what the marked setting may be in the field, and what it is above the list."""
+        """Show what the marked setting is and what it may be above the list, where there is room for all of it."""
         if self._list.highlighted == self._explained:
             return
         self._explained = self._list.highlighted
-        self._field.placeholder = printable(f"{self._marked.name}: {self._marked.wants}")
+        self._field.placeholder = printable(f"another value for {self._marked.name}")
         self._field.value = ""
-        self._say(self._marked.help)
+        self._say(f"{self._marked.help} It may be {self._marked.wants}.")
 
     @on(OptionList.OptionSelected)
     def action_take(self) -> None:

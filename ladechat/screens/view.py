@@ -30,6 +30,10 @@ WELCOME = (
     "New here? /learn shows how, in seven scenes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
     "Ask, for instance: How does lookahead decoding work?"
 )
+COPY_HELP = (
+    "A copy: the conversation is open elsewhere, or its file cannot be written. "
+    "What you ask here is saved in the copy; Ctrl+O lists both."
+)
 SEARCHING = "searching"
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 
@@ -53,6 +57,8 @@ class ConversationView(Vertical):
         self.side = SidePanels(id="side")
         self._status = StatusLine(id="status")
         self._controls = controls
+        self._copy = Label("(copy)", id="copy")
+        self._copy.tooltip = COPY_HELP
         self._recording = Label("● rec", id="recording")
         self._exporting = Label(id="exporting", markup=False)
         self._timeline = SeekBar(id="timeline")
@@ -68,6 +74,7 @@ class ConversationView(Vertical):
         yield self._controls
         with Horizontal(id="status-bar"):
             yield self._status
+            yield self._copy
             yield self._exporting
             yield self._recording
 
@@ -81,6 +88,10 @@ class ConversationView(Vertical):
     def _show_palette(self, palette: Palette) -> None:
         self.side.palette = self.transcript.palette = palette
 
+    def show_copy(self, copied: bool) -> None:
+        """Show or hide that the conversation is a copy."""
+        self._copy.display = copied
+
     def show_recording(self, running: bool) -> None:
         """Show or hide the mark of a recording."""
         self._recording.display = running
@@ -90,8 +101,8 @@ class ConversationView(Vertical):
         self._exporting.display = bool(doing)
         self._exporting.update(printable(doing))
 
-    def show_pace(self, steps_per_second: float | None, paused: bool, waiting: int) -> None:
-        """Show at what pace steps are wanted, and how many questions wait."""
+    def show_pace(self, steps_per_second: float | None, paused: bool, waiting: str = "") -> None:
+        """Show at what pace steps are wanted, and what waits."""
         status, rate = self._status, steps_per_second
         status.rate = "" if rate is None else f"{rate:g} {plural(rate, 'pass')}/s"
         status.paused, status.waiting = paused, waiting

@@ -51,16 +51,17 @@ def _of_decoder(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iter
     for one in owner.parameters if owner is not None else ():
         if one.live:
             value = settings.parameters.get(one.name, one.default)
-            yield Adjustable(one.label, one.name, one.help, _wants(one), _shown(value))
+            yield Adjustable(one.label, one.name, one.help, _wants(one), shown(value))
 
 
 def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
     for name in DRAWING:
         setting, value = SETTINGS[name], getattr(settings, name)
-        yield Adjustable(name.replace("_", "-"), name, setting.help, setting.wants, _shown(value))
+        yield Adjustable(name.replace("_", "-"), name, setting.help, setting.wants, shown(value))
 
 
-def _shown(value: Value | float | None) -> str:
+def shown(value: Value | float | str | None) -> str:
+    """A value as the list of settings has it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
@@ -112,7 +113,7 @@ def _drawing(field: str, text: str) -> Configure:
     except msgspec.ValidationError:
         value = None
     if value is None:
-        raise Refused(f"{field.replace('_', '-')} has to be {setting.wants}, {_given(text)}.")
+        raise Refused(f"{field.replace('_', '-')} has to be {setting.wants}, {given(text)}.")
     return msgspec.convert({field: value}, Configure)
 
 
@@ -124,9 +125,10 @@ def _parameter(parameter: Parameter, text: str) -> Value:
         except ValueError:
             value = None
     if value is None or catalog.problem(parameter, value) is not None:
-        raise Refused(f"{parameter.label} has to be {_wants(parameter)}, {_given(text)}.")
+        raise Refused(f"{parameter.label} has to be {_wants(parameter)}, {given(text)}.")
     return value
 
 
-def _given(text: str) -> str:
+def given(text: str) -> str:
+    """The end of a sentence that refuses a value: which one was typed, or that none was."""
     return f"not {shortened(text)!r}" if text else "and none was given"

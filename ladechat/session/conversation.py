@@ -29,6 +29,7 @@ class Conversation:
     Attributes:
         pending: the question that waits.
         continuing: whether the last answer is to go on.
+        max_new_tokens: the longest answer, from the next question on; None leaves it to the engine.
         usual_system: how the model should behave in a new conversation; "" where nothing is said about that.
     """
 
@@ -45,7 +46,7 @@ class Conversation:
         self._system = ""
         self._asked_with = ""  # the system prompt of the question that waits
         self._exchanges: list[Exchange] = []
-        self._max_new_tokens = max_new_tokens
+        self.max_new_tokens = max_new_tokens
         self._model = model
         self._store = store
         self._turn = 0
@@ -96,7 +97,7 @@ class Conversation:
         """The command that has `text` answered."""
         self._turn += 1
         self.pending, self._asked_with = Message(role="user", content=text), self._system
-        return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self._max_new_tokens)
+        return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
     def go_on(self, eos_ids: Collection[int]) -> Generate:
         """The command that has the last answer go on from its last token, in the same turn where it is known, and with
@@ -122,7 +123,7 @@ class Conversation:
         turn, steps, seed = self._latest
         system = self._exchanges[-1].system
         said = self._said(self._system if system is None else system)
-        return Generate(turn=turn, messages=said, max_new_tokens=self._max_new_tokens, seed=seed, first_step=steps)
+        return Generate(turn=turn, messages=said, max_new_tokens=self.max_new_tokens, seed=seed, first_step=steps)
 
     def started(self, event: TurnStarted) -> None:
         """Note how the answer of this turn is drawn, should it be continued."""
@@ -140,7 +141,7 @@ class Conversation:
         messages = [*self.messages, Message(role="user", content=text)] if text else self.messages[:-1]
         if not text and not self._exchanges:
             return None
-        return Generate(turn=0, messages=messages, max_new_tokens=self._max_new_tokens)
+        return Generate(turn=0, messages=messages, max_new_tokens=self.max_new_tokens)
 
     def answered(self, event: TurnFinished, decoder: str) -> None:
         """Add an answer, or what one went on with, also if it was stopped, by the decoder of this name. A question

@@ -19,6 +19,8 @@ VERSION = 1
 MOST_BYTES = MAX_LINE_BYTES
 """Of a file: a conversation is sent to the engine in one line."""
 TITLE_CHARACTERS = 80
+COPY = " (copy)"
+"""Ends the title of a copy."""
 BETWEEN = "\0"
 """Stands between two messages that are searched: nobody types it, so nothing is found across them."""
 _SPACES = str.maketrans("\n\r\t", "   ")
@@ -121,6 +123,13 @@ def shortened(text: str) -> str:
     """A text as a title: one line, and not a long one."""
     line = " ".join(text[: 10 * TITLE_CHARACTERS].split())
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
+
+
+def title_of_copy(title: str) -> str:
+    """The title of a copy of a conversation: the same, and that it is a copy."""
+    plain = title.removesuffix(COPY)
+    room = TITLE_CHARACTERS - len(COPY)
+    return (plain if len(plain) <= room else plain[: room - 1] + "…") + COPY
 
 
 _decode_first = msgspec.json.Decoder(Begun).decode

@@ -29,6 +29,7 @@ from ladechat.session.conversation_file import (
     Renamed,
     read,
     shortened,
+    title_of_copy,
 )
 
 DELETED = ".deleted"
@@ -53,6 +54,7 @@ class ConversationStore:
     Attributes:
         folder: where the files are.
         path: the file of the conversation under way; None before it has one.
+        copied: whether that is a copy of one whose file could not be written.
         failed: told once, of the first failure to write.
         deleted: what was deleted and can be brought back, in this order.
     """
@@ -60,6 +62,7 @@ class ConversationStore:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_data_path("ladechat") / "conversations"
         self.path: Path | None = None
+        self.copied = False
         self.failed: Callable[[OSError], None] | None = None
         self.deleted: list[Kept] = []
         self._descriptor = -1
@@ -145,13 +148,13 @@ class ConversationStore:
             self._let_go()
         self._lines, self._written = [Begun()], 0
         self._exchanges = 0
-        self._added = False
+        self._added = self.copied = False
 
     def open(self, kept: Kept) -> Kept:
         """Go on with a conversation. Nothing is written by that.
 
-        Where its file cannot be written, as it is open in another program, or gone, a copy begins with the next answer;
-        `path` is None until then.
+        Where its file cannot be written, as it is open in another program, or gone, a copy begins with the next answer,
+        and its title says so; `path` is None until then.
 
         Returns:
             The conversation as its file has it by now.
@@ -161,8 +164,10 @@ class ConversationStore:
         if descriptor is not None:
             self.path, self._descriptor, self._size = kept.path, descriptor, os.fstat(descriptor).st_size
             kept = read(kept.path) or kept
+        self.copied = descriptor is None
+        title = title_of_copy(kept.title) if self.copied else kept.given_title
         self._lines += kept.answers
-        self._lines += [Renamed(title=kept.given_title)] if kept.given_title else []
+        self._lines += [Renamed(title=title)] if title else []
         self._lines += [Instructed(text=kept.system)] if kept.system is not None else []
         self._written = len(self._lines) if descriptor is not None else 0
         self._exchanges = len(kept.answers)

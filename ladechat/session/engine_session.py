@@ -4,9 +4,7 @@ It knows no screen: `Listener` is what it needs of one. When an engine has ended
 session, with the settings that were wished for last. How one engine is run is in `ladechat.session.engine_run`.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -17,6 +15,7 @@ from ladechat.protocol import (
     Event,
     ExchangeRemoved,
     Failed,
+    Generate,
     Header,
     Loading,
     Ready,
@@ -28,51 +27,16 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.conversation import Conversation
+from ladechat.session.conversation import CannotContinue, Conversation
 from ladechat.session.conversation_file import Kept
 from ladechat.session.engines import SessionEngines, WayBack
+from ladechat.session.listeners import Listener, ModelListener
 from ladechat.session.measuring import Measuring
 from ladechat.session.model_trial import NewEngine
+from ladechat.session.own_failures import BROKEN_OFF, CALLED_OFF, DOWNLOAD_STOPPED, NOT_CONTINUED, RESTART_HINT
 from ladechat.session.race_turns import RaceTurns
 from ladechat.session.recording import Recorder
-from ladechat.session.state import State, Trigger
-
-BROKEN_OFF = Failed(
-    code="internal",
-    message="This answer was broken off: the engine is started again.",
-    hint="Its question is kept.",
-    fatal=True,
-)
-DOWNLOAD_STOPPED = "The download was stopped; what has come is kept."
-RESTART_HINT = "The conversation is still here; F5 starts the engine again."
-
-
-class Listener(Protocol):
-    """What a session needs of a screen."""
-
-    def show(self, events: Sequence[Event]) -> None:
-        """Draw events, in their order."""
-        ...
-
-    def give_back(self, question: str) -> None:
-        """Offer the user a question that got no answer."""
-        ...
-
-    def recording_failed(self, error: OSError) -> None:
-        """Say that the recording has ended early."""
-        ...
-
-
-class ModelListener(Protocol):
-    """What a session needs of a screen where models are chosen."""
-
-    def model_taken(self, model: str, replaced: str) -> None:
-        """Say that another model answers from now on, and which decoder was replaced for it, "" if none was."""
-        ...
-
-    def model_refused(self, model: str, why: Failed) -> None:
-        """Say that a model cannot be had, and that the one that answered goes on."""
-        ...
+from ladechat.session.state import LOADED, State, Trigger
 
 
 class EngineSession(SessionEngines):
@@ -104,6 +68,7 @@ class EngineSession(SessionEngines):
         self.listener: Listener | None = None
         self.model_listener: ModelListener | None = None
         self._queue: list[str] = []
+        self._held: Generate | None = None
         self._unseen: list[Event] = []
         self._settings_will_shrink = False
         self._eos_ids: list[int] = []
@@ -118,6 +83,11 @@ class EngineSession(SessionEngines):
     def asking(self) -> bool:
         """Does a question wait for its answer, or for the rest of it?"""
         return self.conversation.pending is not None or self.conversation.continuing
+
+    @property
+    def continuing_later(self) -> bool:
+        """Does an answer wait for the engine to load, to go on then?"""
+        return self._held is not None and self.conversation.continuing
 
     @property
     def can_stop(self) -> bool:
@@ -135,17 +105,38 @@ class EngineSession(SessionEngines):
     def ask(self, text: str) -> None:
         """Show a question and send it. An engine that still loads answers it when it has loaded."""
         command = self.conversation.ask(text)
-        self._send(command)
+        self._have_answered(command)
         self._add(Asked(turn=command.turn, text=text))
 
     def go_on(self) -> None:
-        """Have the last answer go on from its last token.
+        """Have the last answer go on from its last token, as soon as the engine has loaded.
 
         Raises:
             CannotContinue: it cannot.
         """
-        self._send(self.conversation.go_on(self._eos_ids))
+        self._have_answered(self.conversation.go_on(self._eos_ids))
         self.changed()
+
+    def _have_answered(self, command: Generate) -> None:
+        """Send what asks for an answer. Until the engine has loaded it is held here, where it can be called off."""
+        if self.state in LOADED:
+            self._send(command)
+        else:
+            self._held = command
+
+    def _send_held(self) -> None:
+        """Send what was asked for while the engine was loading. Only now is it known which tokens end an answer."""
+        command, self._held = self._held, None
+        if command is None:
+            return
+        if self.conversation.continuing:
+            self.conversation.give_up()
+            try:
+                command = self.conversation.go_on(self._eos_ids)
+            except CannotContinue as refused:
+                self._add(replace(NOT_CONTINUED, turn=command.turn, message=str(refused), hint="Ask for more."))
+                return
+        self._send(command)
 
     def ask_later(self, text: str) -> None:
         """Ask as soon as no other question waits."""
@@ -159,10 +150,13 @@ class EngineSession(SessionEngines):
 
     def stop(self) -> None:
         """Stop the answer after the step under way, and with it a pause; or a download, and with it the engine; or the
-        search for another model; or what an engine searches for while it loads.
+        search for another model; or what an engine searches for while it loads. An answer that waits for an engine to
+        load is called off at once.
         """
         if self.state is State.DOWNLOADING:
             self._run.end()
+        elif self._held is not None:
+            self._add(replace(NOT_CONTINUED if self.conversation.continuing else CALLED_OFF, turn=self._held.turn))
         elif self.looking_for and not self.asking:
             self._end_trial()
         elif self.asking or self.state is State.LOADING:
@@ -302,6 +296,7 @@ class EngineSession(SessionEngines):
             case Ready():
                 self._move(Trigger.READY)
                 self._way_back, self._eos_ids = None, event.eos_ids
+                self._send_held()
                 if not self.asking:
                     self._ask_next()
             case TurnStarted():
@@ -334,6 +329,7 @@ class EngineSession(SessionEngines):
 
     def _give_up(self, *, keep_order: bool = False) -> None:
         """A question that got no answer goes back to the user; or into the queue, before those that may refer to it."""
+        self._held = None
         question = self.conversation.give_up()
         if question is None:
             return

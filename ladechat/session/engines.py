@@ -81,6 +81,10 @@ class SessionEngines(ABC):
         """Take in an event of the engine."""
 
     @abstractmethod
+    def _add(self, event: Event) -> None:
+        """Put an event of our own into the stream, and show it at once."""
+
+    @abstractmethod
     def _ended(self, why: str | None) -> None:
         """Take in the end of the engine; None if its last event has said why."""
 
@@ -273,6 +277,7 @@ class SessionEngines(ABC):
     def _refuse_model(self, trial: ModelTrial, why: Failed) -> None:
         if trial is self._trial:
             self._end_trial()
+            self._add(replace(why, fatal=False))  # of this engine nothing else was shown
             self._model_refused(trial.model, why)
 
     def _go_back(self, why: Failed) -> None:

@@ -42,6 +42,8 @@ class Trigger(Enum):
 
 _LOADING = (State.LOADING, State.DOWNLOADING)
 _IN_TURN = (State.ANSWERING, State.STOPPING)
+LOADED = (State.READY, *_IN_TURN)
+"""Those of an engine that can be asked."""
 
 TRANSITIONS: Mapping[Trigger, Mapping[State, State]] = {
     Trigger.HEADER: {State.STARTING: State.LOADING},

@@ -8,6 +8,7 @@ from textual.selection import Selection
 
 from ladechat.widgets.cells import printable
 from ladechat.widgets.flow import PLAIN, Flow, Ink, Line, safe
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.markdown import Formatted
 
 INDENT = 2
@@ -89,8 +90,15 @@ class Block:
         hidden = lines[FOLDED_LINES:]
         if not self.folded:
             return [*lines, Line(((f"↑ fold · {HOW_TO_FOLD}", Ink("muted")),), copied="")]
-        more = f"… {len(hidden)} more lines · {HOW_TO_FOLD}"
+        more = f"… {self._extent} in all · {HOW_TO_FOLD}"
         return [*lines[:FOLDED_LINES], Line(((more, Ink("muted")),), copied="".join(map(_copied, hidden)))]
+
+    @property
+    def _extent(self) -> str:
+        """How long a folded text is, as the prompt said of it: in lines, or characters where these are few and long."""
+        text = self.written.strip()
+        written_lines = text.count("\n") + 1
+        return counted(written_lines, "line") if written_lines > FOLDED_LINES else counted(len(text), "character")
 
     @property
     def foldable(self) -> bool:

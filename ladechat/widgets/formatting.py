@@ -134,6 +134,13 @@ def describe_loading(event: Loading) -> str:
     return f"{event.doing}{share} ({event.stage}/{event.stages}) …"
 
 
+def describe_waiting(questions: int, continuing: bool) -> str:
+    """Describe what begins when the engine can: an answer that goes on once it has loaded, questions in line."""
+    answer = "/continue waits" if continuing else ""
+    line = f"{counted(questions, 'question')} wait{'s' * (questions == 1)}" if questions else ""
+    return " · ".join(filter(None, (answer, line)))
+
+
 def describe_model(event: Ready) -> str:
     """The facts that the status line has room for: size, quantisation and context."""
     return f"{_size(event)} · context {event.context_length:,}"

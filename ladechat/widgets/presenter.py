@@ -338,4 +338,5 @@ class Presenter:
             self.say(ENDED)
         elif event.turn is not None and not self._in_turn:  # else the end of the turn follows
             self._expecting = False
-            self.say(READY)
+            if self._activity == PREPARING:  # else the engine still loads
+                self.say(READY)

@@ -194,10 +194,14 @@ class Prompt(TypedText):
             remembered = said if is_command else _as_question(said)
             if self._past[-1:] != [remembered]:
                 self._past.append(remembered)
-            self._place = len(self._past)
-            self.clear()
+            self.begin_anew()
             self.commands.display = False
             self.post_message(self.Commanded(said[1:]) if is_command else self.Sent(said))
+
+    def begin_anew(self) -> None:
+        """Empty the prompt for the next text: nothing that was there before comes back by an undo."""
+        self._place = len(self._past)
+        self.load_text("")
 
     # --- commands -----------------------------------------------------------------------------------------------------
 

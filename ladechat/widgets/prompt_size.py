@@ -33,8 +33,9 @@ class PromptSize(Widget):
 
 
 def size_of(text: str) -> str:
-    """The lines and characters of a text, in words; "" if it is short."""
-    lines = text.count("\n") + 1
-    if lines <= LINES_SEEN and len(text) <= CHARACTERS_SEEN:
+    """The lines and characters of a text, in words; "" if it is short. A line break at its end begins no line."""
+    rows = text.count("\n") + 1
+    lines = rows - text.endswith("\n")
+    if rows <= LINES_SEEN and len(text) <= CHARACTERS_SEEN:
         return ""
     return f"{counted(lines, 'line')}, {counted(len(text), 'character')}"

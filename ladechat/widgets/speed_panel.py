@@ -185,9 +185,11 @@ class SpeedPanel(Panel):
 
     def _passes(self) -> list[str]:
         """What does not depend on the machine: how many passes there were for how many tokens."""
+        passes = counted(self._steps, "pass")
+        if not self._looks_ahead and self._tokens > self._steps:  # the figures are of the decoder before it too
+            return [f"plain now · {passes} for {self._tokens:,}", f"{passes} for {self._tokens:,}"]
         if not self._looks_ahead:
             return ["plain decoding"]
-        passes = counted(self._steps, "pass")
         if self._tokens > self._steps:
             return [f"{passes} instead of {self._tokens:,}", f"{passes} for {self._tokens:,}"]
         return [f"{passes} for {counted(self._tokens, 'token')}", passes]

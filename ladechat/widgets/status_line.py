@@ -8,7 +8,6 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ladechat.widgets.cells import cell_len, printable, shorten
-from ladechat.widgets.formatting import counted
 from ladechat.widgets.strips import strip_of
 
 SEPARATOR = " · "
@@ -29,7 +28,7 @@ class StatusLine(Widget):
         rate: how many passes a second are wanted; empty for as many as it can.
         paused: whether steps are held up.
         mode: what the user does instead of following the answer, such as looking back at a pass; else empty.
-        waiting: how many questions will be asked when this one has its answer.
+        waiting: what begins later, such as questions that wait for this one's answer; else empty.
         looking_for: another model that will answer when its files are found; empty where none is looked for.
     """
 
@@ -50,7 +49,7 @@ class StatusLine(Widget):
     rate = reactive("")
     paused = reactive(False)
     mode = reactive("")
-    waiting = reactive(0)
+    waiting = reactive("")
     looking_for = reactive("")
 
     def render_line(self, y: int) -> Strip:
@@ -79,9 +78,8 @@ class StatusLine(Widget):
             doing = PAUSED
         else:
             doing = SEPARATOR.join(filter(None, (self.activity, "paused" * self.paused)))
-        waiting = f"{counted(self.waiting, 'question')} wait{'s' * (self.waiting == 1)}" if self.waiting else ""
         search = f"looking for {printable(self.looking_for)} …" if self.looking_for else ""
-        return SEPARATOR.join(filter(None, (doing, self.rate, waiting, search)))
+        return SEPARATOR.join(filter(None, (doing, self.rate, self.waiting, search)))
 
     def _left(self, room: int) -> tuple[str, str]:
         """The model, and what else of the left side fits with it into `room` cells."""

@@ -47,6 +47,30 @@ async def test_a_question_asked_while_loading_is_shown_at_once_and_answered_when
         assert stage.activity == "ready"
 
 
+async def test_escape_calls_off_at_once_what_waits_for_the_model_to_load() -> None:
+    stage = Stage(FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        await until(lambda: "reading the weights" in stage.activity, pilot)
+        async with brings(lambda: "1 question waits" in stage.status, pilot):
+            await ask(pilot, "One?")
+            await ask(pilot, "Two?")
+        async with brings(lambda: stage.prompt == "One?" and "waits" not in stage.status, pilot):
+            await pilot.press("escape")
+        assert "Not asked: the model was still loading." in stage.text
+        assert stage.asking and "reading the weights" in stage.activity, "the next one has taken its place"
+        async with brings(lambda: not stage.asking, pilot):
+            await pilot.press("escape")
+        assert stage.prompt == "One?", "what stands there is not replaced"
+        await pilot.press("ctrl+u")
+        async with brings(lambda: stage.prompt == "Two?", pilot):
+            await pilot.press("up")
+        async with brings(lambda: stage.activity == "ready", pilot):
+            stage.engine.finish_loading()
+        assert stage.engine.questions == [] and SHOWN_ANSWER not in stage.text
+        await answered(pilot, stage, "Three?")
+        assert [question.messages[-1].content for question in stage.engine.questions] == ["Three?"]
+
+
 async def test_the_second_question_takes_the_whole_conversation_and_the_token_ids_along() -> None:
     stage = Stage(system="Be brief.")
     async with stage.app.run_test() as pilot:

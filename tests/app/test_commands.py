@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+from textual.widgets import Label, OptionList
 
 from ladechat.app import LadechatApp
 from ladechat.clipboard import keep
 from ladechat.commands import COMMANDS, SlashCommand, find, matching
 from ladechat.palette import Look
-from ladechat.preferences import SettingsFile
+from ladechat.preferences import SETTINGS, SettingsFile
 from ladechat.protocol import Configure
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.models import ModelsScreen
@@ -171,9 +172,20 @@ async def test_another_model_goes_on_with_the_conversation_and_one_that_is_not_t
         async with brings(lambda: stage.prompt == "/model owner/torn" and "looking" not in stage.status, pilot):
             stage.engines[2].fail_fatally()
         assert stage.notice == "The weights are torn. Mend them. other goes on answering."
+        stage.app.clear_notifications()
+        assert "The weights are torn. Mend them." in stage.text, "the reason outlasts the message"
         await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=4)
         assert stage.models == ["owner/other", "owner/torn"] and len(stage.engines[1].questions) == 3
+
+
+async def test_a_model_that_still_loads_is_not_said_to_answer_where_another_one_is_refused() -> None:
+    stage = Room(FakeEngine(hold_loading=True), FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: "looking for owner/torn …" in stage.status, pilot):
+            await ask(pilot, "/model owner/torn")
+        async with brings(lambda: stage.notice.endswith("demo model goes on loading."), pilot):
+            stage.engines[1].fail_fatally()
 
 
 @pytest.mark.full
@@ -294,6 +306,72 @@ async def test_the_form_sets_what_is_marked_and_refuses_in_place(tmp_path: Path)
             await pilot.press("ctrl+s", "escape")
     kept = SettingsFile(path).preferences
     assert (kept.decoder, kept.parameters) == (None, {"window": 8, "pool_prompt": False})  # demo begins with lookahead
+
+
+def row_of(stage: Stage, name: str) -> str:
+    """Mark the row of a setting in the form; return its text."""
+    options = stage.app.screen.query_one(OptionList)
+    rows = [str(option.prompt) for option in options.options]
+    options.highlighted = next(place for place, row in enumerate(rows) if row.split()[0] == name)
+    return rows[options.highlighted]
+
+
+async def set_in_form(pilot: Driver, stage: Stage, name: str, value: str) -> None:
+    """Type a value for a setting, and wait until its row has it."""
+    row_of(stage, name)
+    await pilot.pause()
+    async with brings(lambda: value in row_of(stage, name), pilot):
+        await pilot.press(*("full_stop" if letter == "." else letter for letter in value), "enter")
+
+
+async def all_is_read_of(pilot: Driver, stage: Stage, name: str, last: str) -> None:
+    """Mark a setting; what it may be, up to its last choice, has to be on the screen."""
+    said = stage.app.screen.query_one(".said", Label)
+    row_of(stage, name)
+    await until(lambda: last in str(said.content), pilot)
+    await pilot.pause()
+    screen = " ".join(strip.text for strip in stage.app.screen._compositor.render_strips())
+    assert all(word in screen.split() for word in str(said.content).split()), "a choice is cut"
+
+
+async def test_the_form_lists_and_sets_whatever_the_users_file_can_hold(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    stage = Room(FakeEngine(), FakeEngine(), path=path)
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: isinstance(stage.app.screen, SettingsScreen), pilot):
+            await ask(pilot, "/settings")
+        names = {str(option.prompt).split()[0] for option in stage.app.screen.query_one(OptionList).options}
+        assert {name.replace("_", "-") for name in SETTINGS if name != "parameters"} <= names
+        said = stage.app.screen.query_one(".said", Label)
+        for name, value in {"max-new-tokens": "7", "theme": "nord", "look": "demo", "system": "Rhyme."}.items():
+            await set_in_form(pilot, stage, name, value)
+        row_of(stage, "look")
+        async with brings(lambda: "look has to be hues or demo, not 'x'" in str(said.content), pilot):
+            await pilot.pause()
+            await pilot.press("x", "enter")
+        async with brings(lambda: not stage.screen.view.side.display, pilot):
+            row_of(stage, "panels")
+            await pilot.pause()
+            await pilot.press("enter")
+        await all_is_read_of(pilot, stage, "decoder", "layer_skip")
+        await all_is_read_of(pilot, stage, "theme", "tokyo-night")
+        async with brings(lambda: stage.models == ["owner/x"], pilot):
+            row_of(stage, "model")
+            await pilot.pause()
+            await pilot.press(*"owner", "slash", "x", "enter")
+        await pilot.press("ctrl+s", "escape")
+        await until(lambda: stage.activity == "ready", pilot)
+        await answered(pilot, stage, "One?")
+        assert stage.engine.questions[0].max_new_tokens == 7
+    kept = SettingsFile(path).preferences
+    assert (kept.theme, kept.look, kept.panels, kept.max_new_tokens, kept.system) == (
+        "nord",
+        "demo",
+        False,
+        7,
+        "Rhyme.",
+    )
 
 
 @pytest.mark.full

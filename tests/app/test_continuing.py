@@ -127,6 +127,29 @@ async def test_an_answer_of_before_one_that_was_taken_back_goes_on_in_its_place(
     assert shown == ["user", "model", "notice"]
 
 
+@pytest.mark.parametrize("complete", [False, True], ids=["stopped", "complete"])
+async def test_what_is_to_go_on_waits_for_the_model_to_load_and_is_seen_to_wait(complete: bool) -> None:
+    stage = Stage(FakeEngine(), FakeEngine(hold_loading=True))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        last = stage.session.conversation.messages[-1].token_ids or []
+        stage.engines[1].eos_ids = last[-1:] if complete else [2]
+        async with brings(lambda: len(stage.started) == 2 and "reading the weights" in stage.activity, pilot):
+            await pilot.press("f5")
+        async with brings(lambda: "/continue waits" in stage.status, pilot):
+            await ask(pilot, "/continue")
+        async with brings(lambda: "The answer does not go on: the model was still loading." in stage.text, pilot):
+            await pilot.press("escape")
+        assert "waits" not in stage.status and not stage.asking
+        async with brings(lambda: "/continue waits" in stage.status, pilot):
+            await ask(pilot, "/continue")
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.finish_loading()
+        assert stage.activity == "ready" and "waits" not in stage.status
+        assert len(stage.engine.questions) == (0 if complete else 1)
+        assert ("This answer is complete" in stage.text) == complete
+
+
 @pytest.mark.full
 async def test_an_answer_of_another_model_cannot_go_on_and_the_sentence_says_so(tmp_path: Path) -> None:
     stage = Stage(FakeEngine())

@@ -24,6 +24,7 @@ from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 from tests.waiting import PATIENCE_SECONDS, brings, until
 
+WHO_GOES_ON = "Llama answered here last; demo model goes on with it. /model org/Llama takes that one."
 ANSWERS = ("first answer", "second answer", "third answer")
 
 
@@ -150,10 +151,26 @@ async def test_tokens_of_another_model_are_not_sent_and_its_name_is_shown(tmp_pa
     three(tmp_path)
     stage = new_stage(tmp_path, opened=kept(tmp_path)[1])
     async with stage.app.run_test() as pilot:
-        assert "Llama answered here last; demo model goes on with it. /model org/Llama" in stage.notice
+        await until(lambda: stage.notice == WHO_GOES_ON, pilot)
         await answered(pilot, stage, "On?")
         assert stage.engine.questions[0].messages[1] == Message(role="assistant", content="The width.")
         assert "Llama" in stage.text
+
+
+async def test_only_a_model_that_has_loaded_is_said_to_go_on_with_a_conversation(tmp_path: Path) -> None:
+    three(tmp_path)
+    other = kept(tmp_path)[1]
+    loading = FakeEngine(hold_loading=True)
+    stage = Stage(FakeEngine(hold_loading=True), loading, store=ConversationStore(tmp_path / "talks"), opened=other)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: "reading the weights" in stage.activity, pilot)
+        async with brings(lambda: "the engine has ended" in stage.activity, pilot):
+            stage.engine.fail_fatally("model_not_found")
+        assert stage.notices == []
+        async with brings(lambda: "reading the weights" in stage.activity, pilot):
+            await pilot.press("f5")
+        async with brings(lambda: stage.notices == [WHO_GOES_ON], pilot):
+            loading.finish_loading()
 
 
 async def test_what_would_steer_the_terminal_is_made_visible_in_the_list(tmp_path: Path) -> None:
@@ -371,7 +388,17 @@ async def test_what_is_open_in_another_program_goes_on_as_a_copy_and_that_is_sai
     async with stage.app.run_test() as pilot:
         await until(lambda: "in a copy of it" in "".join(stage.notices), pilot)
         assert "Theirs?" in stage.text
+        mark = stage.app.query_one("#copy")
         await answered(pilot, stage, "Mine?")
+        stage.app.clear_notifications()
+        assert mark.region.width, "the mark outlasts the message"
+        async with brings(lambda: not mark.region.width, pilot):
+            await pilot.press("ctrl+l")
+        await show_list(pilot, stage, 2)
+        assert [row.splitlines()[0] for row in rows(stage)] == ["Theirs? (copy)", "Theirs?"]
+        async with leads_back(pilot, stage):
+            await pilot.press("enter")
+        assert not mark.region.width, "what is asked now is saved in the conversation that was opened"
     assert sorted(len(one.exchanges) for one in kept(tmp_path)) == [1, 2]
 
 

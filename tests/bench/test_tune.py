@@ -33,7 +33,7 @@ def test_costs_and_choices_are_those_of_the_model_as_it_is_asked_for(
     result = tune("--model", checkpoint, *options)
     assert result.exit_code == 0, result.output
     assert f"{as_what} " in result.stdout.replace("\n", " ")
-    for part in ("What a pass costs", "tok/s", "Chosen lately: passes of"):
+    for part in ("What a pass costs", "tok/s", "The last passes that auto chose had"):
         assert part in result.stdout
     headings = next(line for line in result.stdout.splitlines() if "tok/s" in line).strip("┃ ").split("┃")
     assert len({heading.strip() for heading in headings}) == len(headings) == 6
@@ -47,7 +47,7 @@ def test_where_passes_take_long_a_result_comes_from_fewer_questions(
     monkeypatch.setattr(module, "SECONDS", 0.0)
     result = tune("--model", checkpoint)
     assert result.exit_code == 0, result.output
-    assert "Chosen lately: passes of" in result.stdout and "1 of 3 questions" in result.stdout
+    assert "The last passes that auto chose had" in result.stdout and "1 of 3 questions" in result.stdout
 
 
 def test_questions_of_all_kinds_come_in_turn() -> None:

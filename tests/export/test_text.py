@@ -21,6 +21,7 @@ from ladechat.protocol import (
     Event,
     Message,
     Settings,
+    SettingsApplied,
     Step,
     SystemFolded,
     SystemPrompt,
@@ -172,6 +173,21 @@ def test_exports_name_what_answers_were_made_with_once_and_again_where_it_change
     assert (first["model"], first["system"], third["system"]) == ("demo model", prompt, "")
     assert first["settings"]["decoder"] == "lookahead" and third["settings"]["temperature"] == 0.5
     assert (first["settings"]["seed"], first["settings"]["max_new_tokens"]) == (7, 100)
+
+
+@pytest.mark.parametrize("idly", [False, True], ids=["with passes", "without a pass"])
+def test_exports_name_each_decoder_that_an_answer_was_decoded_with(tmp_path: Path, idly: bool) -> None:
+    plain, window = Settings(decoder="autoregressive"), Settings(decoder="lookahead", parameters={"window": 5})
+    events = turn_of(1)
+    first = next(place for place, event in enumerate(events) if isinstance(event, Step))
+    changes = [SettingsApplied(settings=plain), *([SettingsApplied(settings=window)] if idly else [])]
+    started = msgspec.structs.replace(events[0], settings=window)
+    (turn,) = talk_of(
+        Recording.read(recorded(tmp_path, started, *events[1 : first + 1], *changes, *events[first + 1 :]))
+    ).turns
+    then = "" if idly else ", then plain"
+    assert turn.figures()["decoder"].startswith(f"lookahead W 5 N 3 G 5{then}")
+    assert (", then" in turn.settings) != idly and len(turn.steps) > 1
 
 
 def test_a_system_prompt_that_no_question_has_followed_is_named(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ async def test_while_a_model_is_looked_for_the_one_that_is_there_answers_and_sta
     new.fail_fatally()
     await room.until(lambda: bool(choosing.refused))
     assert choosing.refused == [("owner/other", "The weights are torn.")] and choosing.taken == []
-    assert len(room.screen.events) == events and room.state is State.READY and not old.closed
+    (reason,) = room.screen.events[events:]
+    assert isinstance(reason, Failed) and reason.message == "The weights are torn." and not reason.fatal
+    assert room.state is State.READY and not old.closed
     await choosing.answered("Three?")
     assert len(old.questions) == 3 and len(old.questions[2].messages) == 5
     await room.until(lambda: new.closed)

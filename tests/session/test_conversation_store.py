@@ -26,6 +26,8 @@ from ladechat.session.conversation_file import (
     Removed,
     Renamed,
     read,
+    shortened,
+    title_of_copy,
 )
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from tests.session.conversations import answered, exchange, take_away, write
@@ -145,11 +147,24 @@ def test_what_is_open_elsewhere_goes_on_as_a_copy(tmp_path: Path) -> None:
     there.rename(kept, "Ours")
     (kept,) = there.conversations()
     there.open(kept)
-    assert there.path is None
+    assert there.path is None and there.copied
     here.add(exchange("Here?"))
     there.add(exchange("There?"))
+    assert there.copied, "as long as it is under way"
     assert sorted(questions(here)) == [["One?", "Here?"], ["One?", "There?"]]
-    assert {kept.title for kept in here.conversations()} == {"Ours"}
+    titles = {kept.title: kept for kept in here.conversations()}
+    assert set(titles) == {"Ours", "Ours (copy)"}
+    elsewhere = ConversationStore(tmp_path)
+    elsewhere.open(titles["Ours (copy)"])
+    elsewhere.add(exchange("Elsewhere?"))
+    assert sorted(kept.title for kept in here.conversations()) == ["Ours", "Ours (copy)", "Ours (copy)"]
+    there.begin_new()
+    assert not there.copied
+
+
+def test_the_title_of_a_copy_has_room_for_saying_so() -> None:
+    title = title_of_copy("word " * 15)
+    assert title == shortened(title) and title.endswith("… (copy)") and title.startswith("word word ")
 
 
 def test_what_was_closed_elsewhere_goes_on_where_it_ended(tmp_path: Path) -> None:

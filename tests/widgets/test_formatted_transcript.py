@@ -5,6 +5,7 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from ladechat.widgets.block import INDENT
+from ladechat.widgets.prompt_size import size_of
 from ladechat.widgets.transcript import Transcript
 from tests.waiting import brings, until
 from tests.widgets.hosting import Host, lines, style_of
@@ -81,7 +82,7 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
         transcript.add("Yes.")
         assert lines(transcript)[1:7] == [
             *[f"  line {number}" for number in range(4)],
-            "  … 46 more lines · click or Ctrl+N",
+            "  … 50 lines in all · click or Ctrl+N",
             "",
         ]
         assert question in read(transcript)
@@ -103,9 +104,21 @@ async def test_a_question_of_a_few_lines_is_not_folded() -> None:
     async with Host(transcript, 40, 30).run_test():
         transcript.start("user", "You")
         transcript.add("\n".join("abcdefghij"))
-        assert not any("more lines" in line for line in lines(transcript))
+        assert not any("in all" in line for line in lines(transcript))
         transcript.add("\nk")
-        assert any("7 more lines" in line for line in lines(transcript))
+        assert any("… 11 lines in all" in line for line in lines(transcript))
+
+
+async def test_a_folded_text_has_as_many_lines_as_the_prompt_said_however_often_they_are_wrapped() -> None:
+    transcript = Transcript()
+    pasted = ("a line that is wrapped into several rows of so narrow a terminal " + "\n") * 30
+    for text, extent in ((pasted, "30 lines"), ("one long line " * 100, "1,399 characters")):
+        async with Host(transcript, 40, 12).run_test():
+            transcript.start("user", "You")
+            transcript.add(text.strip())
+            assert any(f"… {extent} in all ·" in line for line in lines(transcript))
+            assert extent in size_of(text.rstrip(" "))
+        transcript = Transcript()
 
 
 async def test_while_a_step_is_marked_the_colours_of_steps_are_shown() -> None:

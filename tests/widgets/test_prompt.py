@@ -103,3 +103,21 @@ async def test_no_letter_overtakes_the_backspace_before_it() -> None:
         for key, character in (("backspace", "\x7f"), ("backspace", "\x7f"), ("t", "t"), ("left", None), ("h", "h")):
             stage.app.post_message(events.Key(key, character))
         await until(lambda: prompt.text == "the caht", pilot)
+
+
+async def test_an_undo_brings_back_what_was_deleted_and_nothing_that_was_sent() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        prompt = stage.app.query_one(Prompt)
+        await until(lambda: prompt.has_focus and stage.activity == "ready", pilot)
+        async with brings(lambda: stage.text.count(" tokens a pass") == 1 and not stage.asking, pilot):
+            await pilot.press("o", "n", "e", "enter", "ctrl+z")
+        assert prompt.text == ""
+        async with brings(lambda: stage.notice.startswith("There is no command /nope"), pilot):
+            await pilot.press("slash", *"nope", "enter")
+        await pilot.press("ctrl+u", "ctrl+z")
+        assert prompt.text == "/nope", "what was refused is there to be mended, and is undone as what was typed"
+        await pilot.press("ctrl+u", *"/help", "enter", "escape", "ctrl+z")
+        assert prompt.text == ""
+        await pilot.press("t", "w", "o", "ctrl+u", "ctrl+z")
+        assert prompt.text == "two"

@@ -192,6 +192,13 @@ async def test_plain_decoding_is_called_so_and_has_no_estimate() -> None:
         assert lines(panel)[-1].startswith("pass of 1 slot ·")
 
 
+async def test_where_plain_decoding_has_taken_over_the_figures_are_not_called_its_own() -> None:
+    panel = shown(look_ahead(3, 20), plain_step(index=1))
+    async with Host(panel, 50, 8).run_test():
+        assert lines(panel)[0].endswith("plain now · 2 passes for 4")
+        assert lines(panel)[1].startswith("2.00 tokens a pass")
+
+
 @pytest.mark.parametrize("size", [(28, 4), (28, 6), (44, 10), (70, 20), (10, 3), (3, 1)])
 async def test_any_answer_fits_any_size(size: tuple[int, int]) -> None:
     panel = shown(*answer(5, 16))
