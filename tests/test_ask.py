@@ -70,7 +70,7 @@ def check_printed(events: list[Event], capsys: pytest.CaptureFixture[str], setti
     finished = events[-2]
     assert isinstance(finished, TurnFinished)
     out, said = capsys.readouterr()
-    assert out == finished.text.lstrip() + "\n"
+    assert out == finished.text.strip() + "\n"
     *notices, summary = said.splitlines()
     assert all("kernels" in notice for notice in notices), "which tests do not compile"
     for part in (
