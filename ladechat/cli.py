@@ -22,6 +22,7 @@ from ladechat.bench.options import (
 )
 from ladechat.checks import (
     MORE_WORDS,
+    System,
     check_screen,
     check_streams,
     check_working_directory,
@@ -29,6 +30,7 @@ from ladechat.checks import (
     refuse_misplaced_options,
     refuse_more_words,
     silence_explained,
+    text_of,
 )
 from ladechat.command_line import RECORD, Commands
 from ladechat.export.commands import export
@@ -78,7 +80,6 @@ Record = Annotated[
         "--record", metavar="[FILE]", help="Record the session; without FILE, in the data folder under time and model."
     ),
 ]
-System = Annotated[str | None, typer.Option(help="A system message: how the model should behave.")]
 
 
 def main() -> None:
@@ -188,12 +189,12 @@ def ask(
 
 def _with_pipe(question: str | None) -> str | None:
     """The question, and below it what comes through a pipe, as in: cat notes.txt | ladechat ask "What is it about?"."""
-    given = None if question == "-" else question
+    given = None if question in (None, "-") else text_of(question, "The question")
     if sys.stdin.isatty() and question != "-":
         return given
     try:
         with silence_explained():
-            piped = sys.stdin.read(MOST_TEXT + 1)
+            piped = text_of(sys.stdin.read(MOST_TEXT + 1), "What comes through the pipe")
     except UnicodeDecodeError:
         fail(f"What comes through the pipe is no text in {sys.stdin.encoding.upper()}; a question has to be text.")
     if given is None:

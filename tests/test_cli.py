@@ -1,6 +1,8 @@
 """The command line: answers on standard output, everything else on standard error, and exit codes that tell."""
 
+import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -403,3 +405,35 @@ def test_a_pipe_of_no_text_or_of_too_much_is_refused_in_a_sentence(asked: list[A
         result = CliRunner().invoke(cli.app, ["ask", "What is it?"], input=piped)
         assert result.exit_code == 2 and result.stderr.count("\n") == 1
     assert asked == []
+
+
+# --- in a locale without the characters that are typed ----------------------------------------------------------------
+
+
+@pytest.fixture
+def c_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments are decoded as with LC_ALL=C PYTHONUTF8=0, and encoded again so."""
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("ascii", "surrogateescape"))
+
+
+def as_decoded(text: bytes) -> str:
+    return text.decode("ascii", "surrogateescape")
+
+
+@pytest.mark.usefixtures("c_locale")
+def test_arguments_and_pipes_are_utf_8_in_any_locale(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    piped = io.TextIOWrapper(io.BytesIO("Über Öl.".encode()), encoding="ascii", errors="surrogateescape")
+    monkeypatch.setattr(cli, "sys", SimpleNamespace(stdin=piped))
+    arguments = [as_decoded(text.encode()) for text in ("Grüße?", "--system", "Sei nett, für 漢字.")]
+    assert CliRunner().invoke(cli.app, ["ask", *arguments]).exit_code == 0
+    assert [message.content for message in asked[0][1]] == ["Sei nett, für 漢字.", "Grüße?\n\nÜber Öl."]
+
+
+@pytest.mark.parametrize("command", ["ask", "race"])
+@pytest.mark.parametrize("wrong", ["The question", "--system"])
+def test_a_text_that_is_not_utf_8_is_refused_in_a_sentence(command: str, wrong: str, asked: list[Any]) -> None:
+    torn = as_decoded(b"caf\xe9")
+    given = [torn] if wrong == "The question" else [QUESTION, "--system", torn]
+    result = CliRunner().invoke(cli.app, [command, *given])
+    assert (result.exit_code, result.stderr.count("\n"), asked) == (2, 1, [])
+    assert f"{wrong} is no text in UTF-8" in result.stderr
