@@ -132,7 +132,7 @@ async def test_enter_runs_what_is_typed_by_then_and_not_what_the_list_held_befor
             prompt.insert("/l")
         async with brings(lambda: stage.session.wished.decoder == "lookahead", pilot):
             prompt.load_text("/decoder lookahead")
-            prompt.action_send()
+            await prompt.action_send()
 
 
 async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
