@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +59,7 @@ from ladechat.reopening import as_answered, is_given, latest
 from ladechat.replay import replay
 from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.launcher import EngineOptions
+from ladechat.session.launcher import EngineOptions, found_anywhere
 from ladechat.session.recording import Recorder, default_path
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, make_streams_safe
 from ladechat.train.commands import app as train_commands
@@ -123,7 +124,7 @@ def chat(
     check_length(max_new_tokens)
     store = None if no_save else ConversationStore()
     opened = latest(store) if go_on else None
-    asked = engine
+    asked = engine = replace(engine, model=found_anywhere(engine.model))
     if opened is not None:
         engine = as_answered(opened, asked, context, settings_file.preferences)
     if not in_terminal():

@@ -196,6 +196,20 @@ def test_a_conversation_goes_on_with_the_model_that_answered_it_unless_another_i
     assert (other and (other.model, other.settings.decoder)) == instead
 
 
+def test_a_model_that_was_named_by_a_relative_path_is_found_from_any_folder(
+    started_with: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "here" / "mine").mkdir(parents=True)
+    (tmp_path / "here" / "demo").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for name in ("mine", "./mine/", "../here/mine", "owner/x", "demo", "~/mine", "x" * 5000):
+        assert CliRunner().invoke(cli.app, ["--model", name]).exit_code == 0
+    named = [given["options"].model for given in started_with]
+    assert named[:2] == [str(tmp_path / "here" / "mine")] * 2
+    assert Path(named[2]).is_absolute() and Path(named[2]).samefile(tmp_path / "here" / "mine")
+    assert named[3:] == ["owner/x", "demo", "~/mine", "x" * 5000]
+
+
 def test_only_a_system_prompt_of_the_command_line_is_for_a_conversation_that_goes_on(
     started_with: list[dict[str, Any]],
 ) -> None:
