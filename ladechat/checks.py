@@ -47,7 +47,7 @@ def _checked_text(parameter: typer.CallbackParam, given: str | None) -> str | No
 
 
 System = Annotated[
-    str | None, typer.Option(callback=_checked_text, help="A system message: how the model should behave.")
+    str | None, typer.Option(callback=_checked_text, help="The system prompt: how the model should behave.")
 ]
 
 
