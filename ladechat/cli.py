@@ -61,7 +61,7 @@ from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions, found_anywhere
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, make_streams_safe
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_sizes_of_nothing, make_streams_safe
 from ladechat.train.commands import app as train_commands
 
 app = typer.Typer(
@@ -86,6 +86,7 @@ Record = Annotated[
 def main() -> None:
     """Run the command line."""
     make_streams_safe()
+    forget_sizes_of_nothing()
     os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
     try:
         app(prog_name="ladechat")
