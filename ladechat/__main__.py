@@ -7,11 +7,18 @@ read; `ladechat` and `python -P -m ladechat` do not do that.
 import platform
 import sys
 
+OPTIMIZED_BEYOND_DOCSTRINGS = 2
+"""The `sys.flags.optimize` of -OO and PYTHONOPTIMIZE=2."""
+
 
 def main() -> None:
-    """Run a command. On Windows, where much of what it imports is missing, say what is needed."""
+    """Run a command. On Windows, where much of what it imports is missing, and in a Python without docstrings, of which
+    transformers makes its models and ladechat its help, say what is needed.
+    """
     if platform.system() == "Windows":
         sys.exit("ladechat: Linux or macOS is needed; on Windows, start it in WSL (wsl --install).")
+    if sys.flags.optimize >= OPTIMIZED_BEYOND_DOCSTRINGS:
+        sys.exit("ladechat: Python without docstrings will not do; unset PYTHONOPTIMIZE, or start it without -OO.")
     from ladechat.cli import main as run
 
     run()

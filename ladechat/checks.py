@@ -1,4 +1,4 @@
-"""What a command needs of how it was started: a terminal to draw on, open streams, options and words in place."""
+"""What a command needs of how it was started: a terminal to draw on, open streams, words in place, and in UTF-8."""
 
 import codecs
 import os
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
+from typing import Annotated
 
 import typer
 
@@ -19,6 +20,35 @@ SECONDS_OF_SILENCE = 1.0
 
 PLAIN_TERMINALS = ("dumb", "unknown")
 """Kinds of terminal, by TERM, on which no cursor can be moved."""
+
+
+def text_of(given: str, name: str) -> str:
+    """Return a text from the command line or a pipe, which is UTF-8 in whatever locale; else end the program.
+
+    Where the locale has no such character (LC_ALL=C), Python puts half a surrogate pair in the place of each byte.
+
+    Args:
+        given: as Python has decoded it.
+        name: what it is called in a sentence.
+    """
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(given).decode()
+        except UnicodeError:
+            fail(f"{name} is no text in UTF-8, and a model is asked in that; set LC_ALL=C.UTF-8, or type it anew.")
+    return given
+
+
+def _checked_text(parameter: typer.CallbackParam, given: str | None) -> str | None:
+    """What typer calls with the value of an option that is a text."""
+    return None if given is None else text_of(given, f"--{parameter.name}")
+
+
+System = Annotated[
+    str | None, typer.Option(callback=_checked_text, help="The system prompt: how the model should behave.")
+]
 
 
 def in_terminal() -> bool:

@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from ladechat.bench.options import (
 )
 from ladechat.checks import (
     MORE_WORDS,
+    System,
     check_screen,
     check_streams,
     check_working_directory,
@@ -29,6 +31,7 @@ from ladechat.checks import (
     refuse_misplaced_options,
     refuse_more_words,
     silence_explained,
+    text_of,
 )
 from ladechat.command_line import RECORD, Commands
 from ladechat.export.commands import export
@@ -56,9 +59,9 @@ from ladechat.reopening import as_answered, is_given, latest
 from ladechat.replay import replay
 from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.launcher import EngineOptions
+from ladechat.session.launcher import EngineOptions, found_anywhere
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, make_streams_safe
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_sizes_of_nothing, make_streams_safe
 from ladechat.train.commands import app as train_commands
 
 app = typer.Typer(
@@ -78,12 +81,12 @@ Record = Annotated[
         "--record", metavar="[FILE]", help="Record the session; without FILE, in the data folder under time and model."
     ),
 ]
-System = Annotated[str | None, typer.Option(help="A system message: how the model should behave.")]
 
 
 def main() -> None:
     """Run the command line."""
     make_streams_safe()
+    forget_sizes_of_nothing()
     os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
     try:
         app(prog_name="ladechat")
@@ -122,7 +125,7 @@ def chat(
     check_length(max_new_tokens)
     store = None if no_save else ConversationStore()
     opened = latest(store) if go_on else None
-    asked = engine
+    asked = engine = replace(engine, model=found_anywhere(engine.model))
     if opened is not None:
         engine = as_answered(opened, asked, context, settings_file.preferences)
     if not in_terminal():
@@ -188,12 +191,12 @@ def ask(
 
 def _with_pipe(question: str | None) -> str | None:
     """The question, and below it what comes through a pipe, as in: cat notes.txt | ladechat ask "What is it about?"."""
-    given = None if question == "-" else question
+    given = None if question in (None, "-") else text_of(question, "The question")
     if sys.stdin.isatty() and question != "-":
         return given
     try:
         with silence_explained():
-            piped = sys.stdin.read(MOST_TEXT + 1)
+            piped = text_of(sys.stdin.read(MOST_TEXT + 1), "What comes through the pipe")
     except UnicodeDecodeError:
         fail(f"What comes through the pipe is no text in {sys.stdin.encoding.upper()}; a question has to be text.")
     if given is None:

@@ -55,7 +55,7 @@ class Preferences(Struct, frozen=True, kw_only=True):
     ] = {}
     system: Annotated[
         Text,
-        Meta(description="How the model should behave: the first message.", extra={"wants": "a text in quotes"}),
+        Meta(description="The system prompt: how the model should behave.", extra={"wants": "a text in quotes"}),
     ] = ""
     max_new_tokens: Annotated[
         Positive | None,

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ladechat.checks import check_screen, check_streams, refuse_more_words
+from ladechat.checks import System, check_screen, check_streams, refuse_more_words, text_of
 from ladechat.export.command import Refused, check_painting, check_target, run_race
 from ladechat.export.commands import size_of
 from ladechat.formats import OF_A_RACE, ending
@@ -46,7 +46,7 @@ def race(
         ),
     ] = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="The longest answer, in tokens.")] = None,
-    system: Annotated[str | None, typer.Option(help="A system message: how the model should behave.")] = None,
+    system: System = None,
     export: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Make a film of the race, .cast or .gif, or a picture of its end, .svg."),
@@ -63,6 +63,7 @@ def race(
     _refuse_what_is_of_one_answer(context)
     refuse_more_words(context)
     check_streams(STANDARD_OUTPUT)
+    question = text_of(question, "The question")
     if not question.strip():
         fail('The question is empty; give one, as in: ladechat race "What is the n-gram pool?".')
     if len(question) > MOST_TEXT:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = range(3)
@@ -44,6 +45,16 @@ def missing_streams() -> frozenset[int]:
     """Which of the standard streams, 0, 1 and 2, were closed when the program began: Python has none in their place."""
     streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
     return frozenset(number for number, stream in enumerate(streams) if stream is None)
+
+
+def forget_sizes_of_nothing() -> None:
+    """Forget COLUMNS and LINES that name no size, such as 0, which some shells export where they know none.
+
+    Rich would write nothing at all on a terminal of no columns.
+    """
+    for name in ("COLUMNS", "LINES"):
+        if not re.fullmatch("0*[1-9][0-9]{0,4}", os.environ.get(name, "1")):
+            del os.environ[name]
 
 
 def make_streams_safe() -> None:

@@ -3,16 +3,19 @@
 import re
 
 from rich.console import Console
-from rich.control import Control
-from rich.segment import ControlType
 from rich.style import Style
 from rich.text import Text
 
 from ladechat.terminal import writable
-from ladechat.widgets.cells import cell_len, drawn
+from ladechat.widgets.cells import cell_len, drawn, joins_left
 
 WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60\U0001f300-\U0001faff\U00020000-\U0003ffff"
 """Characters two cells wide (Chinese, Japanese, Korean, emoji): a line may be broken before and after each."""
+SAVE_CURSOR = "\x1b7"
+RESTORE_CURSOR_AND_ERASE = "\x1b8\x1b[K"
+"""To where the cursor was, and erase the rest of the line. Terminals count cells in more ways than one, as of vowel
+signs: a cursor that went back by cells as we count them would erase what stands before the word.
+"""
 PARTS = re.compile(f"\n|[ \t]+|[{WIDE}]|[^ \n\t{WIDE}]+")
 
 
@@ -47,14 +50,16 @@ class WordWrap:
     def _add(self, part: Text) -> None:
         if self._gap or not _joined(self._word, part):
             self._word, self._before = Text(), self._column
+            if self._before:
+                self._console.file.write(SAVE_CURSOR)
         self._word.append_text(part)
         written = self._gap + part
         cells = cell_len(written.plain)
         width = max(self._console.width, 1)
         # The last column stays free: terminals differ in where the cursor is behind it.
         if self._before and self._column + cells >= width:
-            if begun := self._column - self._before:
-                self._console.control(Control.move(-begun), Control((ControlType.ERASE_IN_LINE, 0)))
+            if self._column > self._before:
+                self._console.file.write(RESTORE_CURSOR_AND_ERASE)
             self._break_line()
             written = self._word
             cells = cell_len(written.plain)
@@ -70,4 +75,5 @@ class WordWrap:
 
 def _joined(word: Text, part: Text) -> bool:
     """May no line end between them?"""
-    return not re.search(f"[{WIDE}]$", word.plain) and not re.match(f"[{WIDE}]", part.plain)
+    wide_beside = re.search(f"[{WIDE}]$", word.plain) or re.match(f"[{WIDE}]", part.plain)
+    return joins_left(part.plain[0]) or not wide_beside

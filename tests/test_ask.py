@@ -202,7 +202,7 @@ def test_what_would_steer_a_terminal_is_made_visible_there_and_goes_into_a_pipe_
         printer.show(event)
     printer.end()
     if terminal:
-        shown = re.sub(r"\x1b\[[\d;]*m", "", out.getvalue())
+        shown = re.sub(r"\x1b(\[[\d;]*m|7)", "", out.getvalue())  # colours, and where a word began
         assert shown.startswith("a\\x1b[2J\\x9b31m\\u202e") and shown.replace("\n", "").isprintable()
         assert "reading \\x1b]0;title\\x07" in error.getvalue()
     else:

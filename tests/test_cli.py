@@ -1,6 +1,8 @@
 """The command line: answers on standard output, everything else on standard error, and exit codes that tell."""
 
+import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -192,6 +194,20 @@ def test_a_conversation_goes_on_with_the_model_that_answered_it_unless_another_i
     engine, other = given["options"], given["instead"]
     assert (engine.model, engine.settings.decoder) == (model, decoder)
     assert (other and (other.model, other.settings.decoder)) == instead
+
+
+def test_a_model_that_was_named_by_a_relative_path_is_found_from_any_folder(
+    started_with: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "here" / "mine").mkdir(parents=True)
+    (tmp_path / "here" / "demo").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for name in ("mine", "./mine/", "../here/mine", "owner/x", "demo", "~/mine", "x" * 5000):
+        assert CliRunner().invoke(cli.app, ["--model", name]).exit_code == 0
+    named = [given["options"].model for given in started_with]
+    assert named[:2] == [str(tmp_path / "here" / "mine")] * 2
+    assert Path(named[2]).is_absolute() and Path(named[2]).samefile(tmp_path / "here" / "mine")
+    assert named[3:] == ["owner/x", "demo", "~/mine", "x" * 5000]
 
 
 def test_only_a_system_prompt_of_the_command_line_is_for_a_conversation_that_goes_on(
@@ -403,3 +419,35 @@ def test_a_pipe_of_no_text_or_of_too_much_is_refused_in_a_sentence(asked: list[A
         result = CliRunner().invoke(cli.app, ["ask", "What is it?"], input=piped)
         assert result.exit_code == 2 and result.stderr.count("\n") == 1
     assert asked == []
+
+
+# --- in a locale without the characters that are typed ----------------------------------------------------------------
+
+
+@pytest.fixture
+def c_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments are decoded as with LC_ALL=C PYTHONUTF8=0, and encoded again so."""
+    monkeypatch.setattr(os, "fsencode", lambda text: text.encode("ascii", "surrogateescape"))
+
+
+def as_decoded(text: bytes) -> str:
+    return text.decode("ascii", "surrogateescape")
+
+
+@pytest.mark.usefixtures("c_locale")
+def test_arguments_and_pipes_are_utf_8_in_any_locale(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    piped = io.TextIOWrapper(io.BytesIO("Über Öl.".encode()), encoding="ascii", errors="surrogateescape")
+    monkeypatch.setattr(cli, "sys", SimpleNamespace(stdin=piped))
+    arguments = [as_decoded(text.encode()) for text in ("Grüße?", "--system", "Sei nett, für 漢字.")]
+    assert CliRunner().invoke(cli.app, ["ask", *arguments]).exit_code == 0
+    assert [message.content for message in asked[0][1]] == ["Sei nett, für 漢字.", "Grüße?\n\nÜber Öl."]
+
+
+@pytest.mark.parametrize("command", ["ask", "race"])
+@pytest.mark.parametrize("wrong", ["The question", "--system"])
+def test_a_text_that_is_not_utf_8_is_refused_in_a_sentence(command: str, wrong: str, asked: list[Any]) -> None:
+    torn = as_decoded(b"caf\xe9")
+    given = [torn] if wrong == "The question" else [QUESTION, "--system", torn]
+    result = CliRunner().invoke(cli.app, [command, *given])
+    assert (result.exit_code, result.stderr.count("\n"), asked) == (2, 1, [])
+    assert f"{wrong} is no text in UTF-8" in result.stderr

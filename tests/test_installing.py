@@ -1,6 +1,7 @@
-"""What is missing is installed by the environment's own installer, under names that exist; Windows gets a sentence."""
+"""What is missing is installed by the environment's own installer, under names that exist; what cannot be is said."""
 
 import importlib.util
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -45,3 +46,9 @@ def test_windows_is_told_of_wsl_before_anything_is_imported_that_it_lacks(monkey
     monkeypatch.setitem(sys.modules, "ladechat.cli", None)
     with pytest.raises(SystemExit, match="on Windows, start it in WSL"):
         main()
+
+
+def test_a_python_without_docstrings_gets_a_sentence_and_not_a_word_about_the_checkpoint() -> None:
+    ended = subprocess.run([sys.executable, "-OO", "-P", "-m", "ladechat", "ask", "hi"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert "PYTHONOPTIMIZE" in ended.stderr and "checkpoint" not in ended.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from ladechat import __version__, checks, cli, race
@@ -102,3 +103,17 @@ def test_what_a_film_lacks_is_said_before_a_race_is_measured(tmp_path: Path, mon
     monkeypatch.setattr(race, "LiveEngine", lambda *_: pytest.fail("an engine was made"))
     result = CliRunner().invoke(cli.app, ["race", "hi", "--export", str(tmp_path / "x.gif")])
     assert result.exit_code == 2 and "Pillow" in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("columns", "width"), [("0", 80), ("-5", 80), ("9" * 30, 80), ("²", 80), ("70", 70)])
+def test_columns_that_are_none_make_no_answer_vanish(columns: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+
+    def say(**_: object) -> None:
+        Console(file=out).print("Hi.")
+
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(cli, "app", say)
+    monkeypatch.setattr(cli, "make_streams_safe", lambda: None)
+    cli.main()
+    assert out.getvalue() == "Hi.\n" and Console(file=out).width == width

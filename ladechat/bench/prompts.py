@@ -41,7 +41,7 @@ def make_prompts(
     for question in questions:
         messages: list[Message] = []
         for number, turn in enumerate(question.turns, start=1):
-            name = question.name if len(question.turns) == 1 else f"{question.name}, turn {number}"
+            name = question.name if len(question.turns) == 1 else f"{question.name}, question {number}"
             messages.append(Message(role="user", content=turn))
             token_ids = _tokens(loaded, template, messages, name)
             _check_room(name, len(token_ids), max_new_tokens, loaded.context_length)

@@ -13,7 +13,7 @@ from ladechat.model.checkpoint.chat_template import ChatTemplate, Encoded
 from ladechat.protocol import MOST_TEXT, Message
 
 OTHER_TEMPLATE = "Start a new conversation, or use another copy of the model, whose template is whole."
-SHORTEN = "Shorten the message, or use a model with a longer context."
+SHORTEN = "Shorten the question, or use a model with a longer context."
 
 SHARE_KEPT_FOR_THE_ANSWER = 4
 """One part in this many of the context, at most, is kept for the answer when history is trimmed."""
@@ -118,7 +118,7 @@ class ChatFormat:
             token_ids, folded = self._encode(kept)
         if len(token_ids) >= context_length:
             raise MessageTooLong(
-                f"This message makes a prompt of {len(token_ids):,} tokens, but the model's context holds "
+                f"This question makes a prompt of {len(token_ids):,} tokens, but the model's context holds "
                 f"{context_length:,} with the answer.",
                 SHORTEN,
             )
@@ -198,7 +198,7 @@ def _check_characters(messages: Sequence[Message]) -> None:
     last = len(messages[-1].content)
     if last > MOST_MESSAGE:
         raise MessageTooLong(
-            f"This message has {last:,} characters, and no more than {MOST_MESSAGE:,} are read.", SHORTEN
+            f"This question has {last:,} characters, and no more than {MOST_MESSAGE:,} are read.", SHORTEN
         )
     together = sum(len(message.content) for message in messages)
     if together > MOST_CONVERSATION:

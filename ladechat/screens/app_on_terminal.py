@@ -8,6 +8,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Resize
 from textual.geometry import Size
 from textual.screen import Screen
+from textual.widget import Widget
 
 from ladechat.screen_driver import ScreenDriver
 from ladechat.screens.app_messages import AppWithMessages
@@ -32,6 +33,11 @@ class AppOnTerminal(AppWithMessages, inherit_bindings=False):
         """Return what draws on this terminal, or in this browser tab."""
         found = super().get_driver_class()
         return ScreenDriver if found is LinuxDriver else found
+
+    @property
+    def focused(self) -> Widget | None:
+        """What has the keyboard; of a screen that is being opened, what will have it."""
+        return super().focused or getattr(self.screen, "first_focus", None)
 
     def panic(self, *renderables: RenderableType) -> None:
         """End with what went wrong, and with an exit code that says so."""

@@ -67,6 +67,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._search = Field(
             self._settle, placeholder="Type words or a phrase to search titles and texts.", id="search"
         )
+        self.first_focus = self._search
         self._title = Field(self._settle, id="title")
         self._list = LongList()
         self._head = Label("Conversations", id="head")

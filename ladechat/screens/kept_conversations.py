@@ -66,7 +66,6 @@ class KeptConversations(SessionScreen):
     def _open_chosen(self, chosen: Chosen | None) -> None:
         """Go on with a conversation, at the place that it was found by."""
         if chosen is not None and self._open(chosen.kept) and chosen.place is not None:
-            self._session.frame()  # draw the opened conversation first, so that the place is there
             self.view.presenter.show_place(chosen.place.message, chosen.place.text)
 
     def _open(self, kept: Kept | None) -> bool:

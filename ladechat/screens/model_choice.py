@@ -10,6 +10,7 @@ from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.known_models import known_models
+from ladechat.session.launcher import found_anywhere
 from ladechat.session.model_trial import NewEngine
 from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of
@@ -54,6 +55,7 @@ class ModelChoice(SessionScreen):
     def _use_model(self, name: str | None) -> None:
         if name is None:
             return
+        name = found_anywhere(name)
         if name == self._model:
             if self._session.state is State.ENDED and self._session.restart():
                 self.view.presenter.say(STARTING)

@@ -30,7 +30,7 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
     def __init__(self, heading: str) -> None:
         super().__init__()
         self._heading = heading
-        self._field = Field(self._settle)
+        self.first_focus = self._field = Field(self._settle)
         self._said = Label("", markup=False, classes="said")
         self._list = OptionList(compact=True, markup=False)
 

@@ -1,5 +1,6 @@
 """All that can be set, with its value, what it is and what it may be; type another value and press Enter."""
 
+import asyncio
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -37,10 +38,15 @@ class SettingsScreen(PickScreen[None]):
         self._read, self._change, self._save = read, change, save
         self._rows: list[Adjustable] = []
         self._explained: int | None = None  # the place of the setting that the field is for
+        self._listed = asyncio.Event()
 
     async def on_mount(self) -> None:
         self._show()
         self._explain()
+        self._listed.set()
+
+    async def _settle(self) -> None:
+        await self._listed.wait()
 
     @on(ScreenResume)
     def _show_anew(self) -> None:
@@ -68,9 +74,11 @@ class SettingsScreen(PickScreen[None]):
         """Show what the marked setting is and what it may be above the list, where there is room for all of it."""
         if self._list.highlighted == self._explained:
             return
+        typed_for_another = self._explained is not None
         self._explained = self._list.highlighted
         self._field.placeholder = printable(f"another value for {self._marked.name}")
-        self._field.value = ""
+        if typed_for_another:
+            self._field.value = ""
         self._say(f"{self._marked.help} It may be {self._marked.wants}.")
 
     @on(OptionList.OptionSelected)

@@ -28,6 +28,8 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
     def __init__(self, text: str) -> None:
         super().__init__()
         self._area = TypedText(text, compact=True, placeholder="Nothing is said to the model before your questions.")
+        self._area.move_cursor(self._area.document.end)
+        self.first_focus = self._area
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -39,7 +41,6 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         self._area.focus()
-        self._area.move_cursor(self._area.document.end)
 
     def action_take(self) -> None:
         """Take the text."""

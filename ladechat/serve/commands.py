@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ladechat.checks import System
 from ladechat.installing import command_for_extra
 from ladechat.options import check_length, fail, in_short, with_engine_options
 from ladechat.serve.access import Access, is_loopback
@@ -33,7 +34,7 @@ def serve(
     port: Annotated[int, typer.Option(help="The port to listen at; 0 takes one that is free.")] = PORT,
     tabs: Annotated[int, typer.Option(help="How many tabs at once; each has an engine of its own.")] = TABS,
     max_new_tokens: Annotated[int | None, typer.Option(help="The longest answer, in tokens.")] = None,
-    system: Annotated[str | None, typer.Option(help="A system message: how the model should behave.")] = None,
+    system: System = None,
     no_save: Annotated[bool, typer.Option("--no-save", help="Keep no conversation and no question.")] = False,
 ) -> None:
     """Show the app in a browser: a chat, or a recording (docs/serve.md)."""

@@ -10,6 +10,8 @@ from ladechat.session.conversation_store import ConversationStore
 OF_A_MODEL = "models--"
 """What the folder of a model begins with in the hub's cache; `--` stands for the slash of its name."""
 
+GONE = "used before, not there any more"
+
 
 class KnownModel(NamedTuple):
     """A model by the name that it is asked for by, and where it comes from, in a few words."""
@@ -37,12 +39,20 @@ def known_models(
         failed: those that could not be loaded.
     """
     asked = [kept.model for kept in store.conversations()] if store is not None else []
-    before = [KnownModel(name, "used before") for name in (*used, *asked) if name]
+    before = [KnownModel(name, "used before" if _may_be_there(name) else GONE) for name in (*used, *asked) if name]
     found: dict[str, KnownModel] = {}
     not_loaded = (KnownModel(name, "could not be loaded") for name in failed)
     for one in (KnownModel("demo", "comes with ladechat"), *not_loaded, *before, *sorted(_cached(hub_cache()))):
         found.setdefault(one.name, one)
     return list(found.values())
+
+
+def _may_be_there(name: str) -> bool:
+    """Whether it is no path, or one that leads somewhere."""
+    try:
+        return not Path(name).is_absolute() or Path(name).exists()
+    except (OSError, ValueError):  # no path that the system knows
+        return False
 
 
 def _cached(cache: Path) -> Iterator[KnownModel]:

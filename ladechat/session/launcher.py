@@ -5,9 +5,24 @@ protocol: this module knows how ours is called, `ladechat.session.live` runs wha
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ladechat import catalog
 from ladechat.protocol import Settings, Value
+
+
+def found_anywhere(model: str) -> str:
+    """Return a name that means the same model in every folder: of a folder or a file here, its absolute path.
+
+    A conversation that it answers is gone on with from elsewhere, where the name would mean another model, or one of
+    the hub. What begins with ~ is found from everywhere as it is.
+    """
+    if model == catalog.BUNDLED or model.startswith("~"):
+        return model
+    try:
+        return str(Path(model).absolute()) if Path(model).exists() else model
+    except (OSError, ValueError):  # of thousands of characters, or no path at all
+        return model
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Order:
                 self._turn = event.turn
             case Step() | Prefilling() | PolicyChoice() | TurnFinished():
                 if event.turn != self._turn:
-                    raise ProtocolError(f"turn {event.turn} is not being answered")
+                    raise ProtocolError(f"question {event.turn} is not being answered")
                 if isinstance(event, TurnFinished):
                     self._turn = None
             case ConversationCleared() | ConversationOpened() | ExchangeRemoved() | Failed(fatal=True):

@@ -4,15 +4,16 @@ from collections.abc import Awaitable, Callable
 
 from textual import events
 
+from ladechat.widgets.keys_in_turn import send_on
 from ladechat.widgets.typed import TypedLine
 
 
 class Field(TypedLine):
     """An input whose keys act in the order in which they were typed, however fast they come.
 
-    Textual looks up what a key does once it has come up to the app. In a burst, as of a macro or over a slow line,
-    letters that were typed after it are in the field by then, and word of those before it may still be on its way to
-    the list: Enter would open what stood there before. So the field runs the screen's keys, and its own, in their turn.
+    When a key has come up to the app, letters that were typed after it are in the field, and word of those before it
+    may still be on its way to the list: Enter would open what stood there before. So the field runs the screen's keys,
+    and its own, in their turn.
 
     Args:
         settle: brings the screen up to date with what is typed; called before a key of the screen acts. Esc does not
@@ -29,9 +30,7 @@ class Field(TypedLine):
         """Run what the key is bound to now. One that was on its way when the focus left goes where the focus is."""
         focused = self.app.focused
         if focused is not None and focused is not self:
-            event.prevent_default()
-            event.stop()
-            focused.post_message(events.Key(event.key, event.character))
+            send_on(event, focused)
             return
         if event.is_printable:
             return

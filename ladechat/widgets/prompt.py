@@ -1,5 +1,6 @@
 """Where the question is typed."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,6 +14,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.widgets.command_list import SlashCommandList
+from ladechat.widgets.keys_in_turn import sent_on
 from ladechat.widgets.later import call_later
 from ladechat.widgets.typed import TypedText
 
@@ -118,16 +120,19 @@ class Prompt(TypedText):
     async def on_key(self, event: events.Key) -> None:
         """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.
 
-        Other keys that are bound here act at once: their bindings would be looked up when the key has come up to the
-        app, and a letter typed behind Backspace would overtake it.
+        Other keys act at once, those of the screen too: their bindings would be looked up when the key has come up to
+        the app, a letter typed behind Backspace would overtake it, and a search typed behind Ctrl+O would be asked.
 
         Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
         and inserted at once: with each insertion, all of the line is wrapped anew. What counts is when they were read:
         where an insertion takes long, the next key is handled that much later.
         """
+        if sent_on(self, event):
+            return
         self.seen.add(event)
         if self.passes_on(event.key):
             event.prevent_default()
+            await self._run_bound(event)
             return
         character = event.character if event.is_printable else None
         fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
@@ -142,16 +147,21 @@ class Prompt(TypedText):
         if event.key == "enter" or (event.key == "ctrl+j" and event.time < self.shown_at):
             event.prevent_default()
             event.stop()
-            self.action_send()
+            await self.action_send()
             return
-        for binding in self._bindings.key_to_bindings.get(event.key, ()):
-            if await self.app.run_action(binding.action, self):
-                event.prevent_default()
-                event.stop()
-                return
+        if not event.is_printable:
+            await self._run_bound(event)
+
+    async def _run_bound(self, event: events.Key) -> None:
+        """Run what a key is bound to, here, on the screen, or in the app."""
+        if await self.app._check_bindings(event.key):
+            event.prevent_default()
+            event.stop()
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert what is pasted, behind what was typed, and once: the app would send it here again."""
+        if sent_on(self, event):
+            return
         event.stop()
         self._insert_typed()
 
@@ -178,8 +188,11 @@ class Prompt(TypedText):
             self._place = len(self._past)
         return result
 
-    def action_send(self) -> None:
-        """Say what was typed, unless it is nothing; of a command that is typed in part, run the one that is marked."""
+    async def action_send(self) -> None:
+        """Say what was typed, unless it is nothing; of a command that is typed in part, run the one that is marked.
+
+        The screen takes it before the next key acts, which may be for a screen that a command opens.
+        """
         text = self.text.rstrip()
         if self.commands.display:  # word of the last keys may still be on its way to the list
             self.commands.offer(self.document.text)
@@ -196,7 +209,10 @@ class Prompt(TypedText):
                 self._past.append(remembered)
             self.begin_anew()
             self.commands.display = False
-            self.post_message(self.Commanded(said[1:]) if is_command else self.Sent(said))
+            taken = asyncio.Event()
+            self.screen.post_message(self.Commanded(said[1:]) if is_command else self.Sent(said))
+            self.screen.call_later(taken.set)
+            await taken.wait()
 
     def begin_anew(self) -> None:
         """Empty the prompt for the next text: nothing that was there before comes back by an undo."""

@@ -16,7 +16,7 @@ from ladechat.screens.models import ModelsScreen
 from ladechat.screens.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.known_models import known_models
+from ladechat.session.known_models import GONE, known_models
 from ladechat.session.model_trial import NewEngine
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.command_list import SlashCommandList
@@ -133,7 +133,7 @@ async def test_enter_runs_what_is_typed_by_then_and_not_what_the_list_held_befor
             prompt.insert("/l")
         async with brings(lambda: stage.session.wished.decoder == "lookahead", pilot):
             prompt.load_text("/decoder lookahead")
-            prompt.action_send()
+            await prompt.action_send()
 
 
 async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
@@ -220,6 +220,24 @@ async def test_the_list_of_models_takes_what_is_typed_too() -> None:
         async with brings(lambda: bool(stage.notices), pilot):
             stage.engines[1].fail_fatally()
         assert stage.models == ["owner/x"] and stage.prompt == "", "nobody typed a command"
+
+
+async def test_a_model_named_by_a_relative_path_is_taken_and_kept_by_one_that_leads_there_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    store = ConversationStore(tmp_path / "talks")
+    stage = Room(FakeEngine(), FakeEngine(), store=store)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await ask(pilot, "/model mine")
+        await answered(pilot, stage, "One?")
+    assert stage.models == [one.model for one in store.conversations()] == [str(tmp_path / "mine")]
+    (tmp_path / "mine").rmdir()
+    about = {one.name: one.about for one in known_models(store, ["owner/small", "\0"])}
+    assert about[str(tmp_path / "mine")] == GONE and about["owner/small"] == "used before"
 
 
 def test_known_models_are_each_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

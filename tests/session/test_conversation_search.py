@@ -45,6 +45,16 @@ def test_a_place_is_where_the_phrase_is_written_first_or_a_word_of_it(
     assert ConversationSearch.place(talk, typed) == place
 
 
+def test_a_title_is_searched_too_and_what_it_says_has_no_place_in_the_texts() -> None:
+    talk = kept(("What is kept?", "N-grams: the pool is a store."), title="The pool")
+    assert ConversationSearch([OTHER, talk]).find("the pool") == ConversationSearch([talk]).find("pool store") == [talk]
+    assert ConversationSearch.place(talk, "pool") is None
+    found = ConversationSearch.place(talk, "pool store")
+    assert found is not None and found.text == "store"
+    titled = kept(("One?", "Two."), title="The pool")
+    assert ConversationSearch([titled, OTHER]).find("pool") == [titled]
+
+
 def test_a_phrase_may_go_on_in_the_next_line_and_in_no_other_message() -> None:
     talk = kept(("One two", "three\nfour"))
     assert ConversationSearch([talk]).find("three four") == [talk]

@@ -99,7 +99,7 @@ def test_a_step_that_belongs_to_no_turn_is_left_out_by_its_line(
     recording = Recording.read(recorded(tmp_path, *events, Closed()))
     assert not any(isinstance(event, Step) for event in recording.events)
     assert len(recording.events) == len(events)  # the header, and all but the step
-    assert any("turn 1 is not being answered" in notice for notice in recording.notices)
+    assert any("question 1 is not being answered" in notice for notice in recording.notices)
 
 
 def test_an_answer_whose_beginning_is_lost_is_read_where_its_question_is_there(tmp_path: Path) -> None:
