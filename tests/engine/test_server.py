@@ -191,5 +191,5 @@ def test_what_cannot_be_loaded_is_said_and_ends_the_engine(arguments: list[str],
     engine = Wire(*arguments)
     failed = engine.until(Failed)
     assert (failed.code, failed.fatal) == (code, True)
+    assert arguments[1] in failed.message and failed.hint
     assert engine.wait_for_end() == 1
-    assert "Traceback" not in engine.log
