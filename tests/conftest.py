@@ -24,8 +24,7 @@ os.environ["TRITON_INTERPRET"] = "1"  # kernels for GPUs run on the CPU
 os.environ["CXX"] = "no compiler"  # engines that tests start shall not compile in the background
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what tests start compiles the package once, and not each time
 sys.dont_write_bytecode = False  # and workers compile the tests once
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch's threads wait busily for cores that others have
 for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_COLOR_SYSTEM"):
     os.environ.pop(name, None)
 os.environ["COLORTERM"] = "truecolor"  # whatever terminal the tests run in; those about fewer colours say so
