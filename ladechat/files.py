@@ -37,6 +37,22 @@ def read_file(path: Path, most: int | None = None) -> bytes:
         return file.read()
 
 
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """Return what matches a pattern in a folder: nothing where the folder is not there or may not be searched."""
+    try:
+        return list(folder.glob(pattern))
+    except OSError:
+        return []
+
+
+def seen(path: Path, kind: Callable[[Path], bool] = Path.exists) -> bool:
+    """Return whether something of a kind is there: not where that may not be looked at, or is no path at all."""
+    try:
+        return kind(path)
+    except (OSError, ValueError):
+        return False
+
+
 def open_file(path: Path) -> BufferedReader:
     """Open a file to read it. A named pipe is not waited for, and a device, which may have no end, is refused.
 

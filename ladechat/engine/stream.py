@@ -46,11 +46,13 @@ class EventStream:
                 self._write(bytes(lines))
 
     def _write(self, lines: bytes) -> None:
-        try:
-            while lines:
+        while lines:
+            try:
                 lines = lines[os.write(self._descriptor, lines) :]
-        except BrokenPipeError:
-            os._exit(0)
+            except BlockingIOError:  # whoever shares the pipe has said that it shall not block, and it is full
+                select.select([], [self._descriptor], [])
+            except BrokenPipeError:
+                os._exit(0)
 
     def end_process(self, exit_code: int = 0) -> NoReturn:
         """End the process, whatever else it is doing: between two lines, unless nobody takes the one that is out."""

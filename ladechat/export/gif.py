@@ -22,6 +22,8 @@ TRANSPARENT = 255
 """The index of a pixel that stays as it was."""
 SHORTEST_DELAY = 4
 """Hundredths of a second that a frame is shown at least: browsers slow down films with shorter ones."""
+LONGEST_DELAY = 2**16 - 1
+"""Hundredths of a second that the format has room for. Of what stands longer, a part is painted again."""
 LAST_DELAY = 300
 """How long the last frame stands before the film begins anew."""
 TEXT, BACKGROUND = ColorTriplet(0xE0, 0xE0, 0xE0), ColorTriplet(0x12, 0x12, 0x12)
@@ -48,7 +50,9 @@ def gif(frames: Sequence[Frame], speed: float, progress: Progress = silent) -> b
     painter = _Painter(chain.from_iterable(steps))
     parts = [painter.head(screens[0])]
     for number, (spans, (_, delay)) in enumerate(zip(steps, shown, strict=True)):
-        parts.append(painter.frame(spans, delay))
+        parts.append(painter.frame(spans, min(delay, LONGEST_DELAY)))
+        rests = (delay - past for past in range(LONGEST_DELAY, delay, LONGEST_DELAY))
+        parts += [painter.frame(spans[:1], min(rest, LONGEST_DELAY)) for rest in rests]
         progress((number + 1) / len(steps))
     return b"".join([*parts, b";"])
 

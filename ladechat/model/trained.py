@@ -101,6 +101,8 @@ def trained_folder(base: str) -> Path:
 def find_trained(folder: Path, base: str) -> dict[str, Path]:
     """The files of what was trained for a model, by kind: beside its weights, or else in `trained_folder`.
 
+    A place that may not be searched counts as one that has them, so that who reads them says why they cannot be used.
+
     Args:
         folder: the checkpoint, a folder or a GGUF file.
         base: its fingerprint.
@@ -109,10 +111,18 @@ def find_trained(folder: Path, base: str) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for kind in KINDS:
         files = (place / f"{kind}.safetensors" for place in places)
-        first = next((file for file in files if file.is_file()), None)
+        first = next((file for file in files if _may_be_there(file)), None)
         if first is not None:
             found[kind] = first
     return found
+
+
+def _may_be_there(file: Path) -> bool:
+    """Whether it is a file, as far as can be known."""
+    try:
+        return file.is_file()
+    except OSError:
+        return True
 
 
 def write_trained(path: Path, trained: Trained) -> None:

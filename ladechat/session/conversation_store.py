@@ -15,6 +15,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
+from ladechat.files import matching
 from ladechat.protocol import Exchange, encode
 from ladechat.session.appending import append_line, create, is_there, sync_in_background
 from ladechat.session.conversation_file import (
@@ -99,7 +100,7 @@ class ConversationStore:
         if self.path is None or not self._added or not self.kept:
             return False
         try:
-            return self.path == max(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
+            return self.path == max(matching(self.folder, f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
         except (OSError, ValueError):  # another program has taken one of them away, or all
             return False
 
@@ -216,7 +217,7 @@ class ConversationStore:
         """All that are kept, the latest first. What is something else, or cannot be read, is left out."""
         self._purge()
         found: list[Kept] = []
-        for path in self.folder.glob(f"*{SUFFIX}"):
+        for path in matching(self.folder, f"*{SUFFIX}"):
             with contextlib.suppress(OSError):
                 kept = read(path)
                 if kept is not None:
@@ -272,7 +273,7 @@ class ConversationStore:
     def _purge(self) -> None:
         """Remove what was deleted by a program that broke off before it was closed."""
         own = {kept.path.with_suffix(DELETED) for kept in self.deleted}
-        for path in set(self.folder.glob(f"*{DELETED}")) - own:
+        for path in set(matching(self.folder, f"*{DELETED}")) - own:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:
                     path.unlink()

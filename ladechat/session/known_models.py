@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ladechat.files import matching, seen
 from ladechat.session.conversation_store import ConversationStore
 
 OF_A_MODEL = "models--"
@@ -49,16 +50,13 @@ def known_models(
 
 def _may_be_there(name: str) -> bool:
     """Whether it is no path, or one that leads somewhere."""
-    try:
-        return not Path(name).is_absolute() or Path(name).exists()
-    except (OSError, ValueError):  # no path that the system knows
-        return False
+    return not Path(name).is_absolute() or seen(Path(name))
 
 
 def _cached(cache: Path) -> Iterator[KnownModel]:
-    """The models that are there with a configuration and weights."""
-    for folder in cache.glob(f"{OF_A_MODEL}*"):
+    """The models that are there with a configuration and weights, as far as the cache may be searched."""
+    for folder in matching(cache, f"{OF_A_MODEL}*"):
         name = folder.name.removeprefix(OF_A_MODEL).replace("--", "/")
-        versions = (each for each in folder.glob("snapshots/*") if (each / "config.json").exists())
-        if any(file.exists() for version in versions for file in version.glob("*.safetensors")):
+        versions = (each for each in matching(folder, "snapshots/*") if seen(each / "config.json"))
+        if any(seen(file) for version in versions for file in matching(version, "*.safetensors")):
             yield KnownModel(name, "on this machine")

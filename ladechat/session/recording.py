@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_data_path
 
+from ladechat.files import matching
 from ladechat.protocol import (
     Asked,
     Closed,
@@ -46,10 +47,7 @@ def default_path(model: str) -> Path:
 
 def latest_recording(folder: Path) -> Path | None:
     """The latest recording of a folder, by the times in their names; None without any, and where it cannot be read."""
-    try:
-        return max(folder.glob(f"*{SUFFIX}"), default=None)
-    except OSError:
-        return None
+    return max(matching(folder, f"*{SUFFIX}"), default=None)
 
 
 class Recorder:

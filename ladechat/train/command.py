@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladechat.bench.command import load_model, stages
+from ladechat.files import matching, seen
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.terminal import say
 from ladechat.train.options import Options, Recipe, Refused, beside
@@ -109,7 +110,7 @@ def _train(setup: "Setup") -> int:
 def _config_without_weights(model: str) -> Path | None:
     """The folder of a model of which only config.json is here: enough to estimate memory."""
     folder = Path(model).expanduser()
-    if (folder / "config.json").is_file() and not any(folder.glob("*.safetensors")):
+    if seen(folder / "config.json", Path.is_file) and not matching(folder, "*.safetensors"):
         return folder
     return None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from ladechat.widgets.flow import Ink, Markup, Run
+from ladechat.widgets.flow import Ink, Markup, Run, safe
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.listing import language_name, listing
 from ladechat.widgets.markdown_parts import MARK, RULE_CELLS, Paragraph, Part, Table
@@ -97,7 +97,8 @@ class _Reader:
             case "bullet_list_open":
                 self._lists.append(None)
             case "ordered_list_open":
-                self._lists.append(int(token.attrGet("start") or 1))
+                start = token.attrGet("start")  # there only where it is not 1; it may be 0
+                self._lists.append(1 if start is None else int(start))
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
             case "list_item_open":
@@ -225,7 +226,16 @@ class _Reader:
 
 
 def _language(token: Token) -> str:
-    return token.info.split()[0] if token.info.split() else ""
+    return next(iter(_decoded(token.info).split()), "")
+
+
+def _decoded(text: str) -> str:
+    """A text that the parser has read, safe to print in one line.
+
+    The source was safe, but its entities are characters by now: a carriage return, a mark that turns the text around. A
+    tab and a line break are white space in a line, as they are to the parser.
+    """
+    return safe(text.replace("\t", " ")).replace("\n", " ")
 
 
 def _inline(token: Token, block: Ink) -> list[list[Run]]:
@@ -255,7 +265,7 @@ def _inline(token: Token, block: Ink) -> list[list[Run]]:
                 styles.pop()
             case _:
                 lines[-1].append((child.content, _ink(styles, block)))
-    return lines
+    return [[(_decoded(text), ink) for text, ink in line] for line in lines]
 
 
 def _ink(styles: Sequence[str], block: Ink) -> Ink:

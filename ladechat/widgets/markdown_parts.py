@@ -1,5 +1,6 @@
 """What formatted text consists of: paragraphs and tables, which know where they stand in what was written."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,8 @@ LEAST_TEXT_CELLS = 16
 """Bullets and bars of deep nesting give way to the text, where it would have fewer."""
 MARK = Ink("mark")
 RULE_CELLS = 24
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+"""A character that is written by its number or its name."""
 
 
 @dataclass(eq=False)
@@ -54,10 +57,18 @@ class Paragraph:
         places: list[int] = []
         for text, ink in self.runs:
             for character in text:
-                found = self.source.find(character, here, self.end) if ink != MARK else -1
+                found, beyond = self._found(character, here) if ink != MARK else (-1, here)
                 places.append(max(here - 1, self.start) if found < 0 else found)
-                here = here if found < 0 else found + 1
+                here = beyond
         return places
+
+    def _found(self, character: str, here: int) -> tuple[int, int]:
+        """Where a shown character is in `source`, from `here` on, and what follows it; -1 and `here` if nowhere."""
+        entity = _ENTITY.match(self.source, here, self.end) if character != "&" else None
+        if entity is not None:
+            return here, entity.end()
+        found = self.source.find(character, here, self.end)
+        return found, here if found < 0 else found + 1
 
 
 @dataclass(frozen=True)

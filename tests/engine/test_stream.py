@@ -1,11 +1,18 @@
 """Events on the wire: numbered in order, and those that are told together written at once."""
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import BinaryIO, NoReturn
 
 import pytest
 
 from ladechat.engine.stream import EventStream
 from ladechat.protocol import Loading, decode_event
+from tests.waiting import PATIENCE_SECONDS, wait_for
+
+LONG = "ä" * 2**20
+"""More than a pipe holds."""
 
 
 def test_events_that_are_told_together_are_one_write_and_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +41,54 @@ def test_events_that_are_told_together_are_one_write_and_a_line_each(monkeypatch
     assert told == [(0, 1, "reading"), (1, 2, "ä\n“ü"), (2, 3, "ä\n“ü"), (3, 3, "done")]
     times = [event.t for event in events if event is not None]
     assert times == sorted(times)
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BinaryIO, Future[None]]]:
+    """A pipe that does not block and is full, and the emitting of an event that is longer than it."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    write, refused = os.write, list[int]()
+
+    def noted(descriptor: int, lines: bytes) -> int:
+        try:
+            return write(descriptor, lines)
+        except BlockingIOError:
+            refused.append(descriptor)
+            raise
+
+    def emit() -> None:
+        try:
+            EventStream(writer).emit(Loading(stage=1, stages=2, doing=LONG))
+        finally:
+            os.close(writer)
+
+    monkeypatch.setattr(os, "write", noted)
+    with ThreadPoolExecutor() as threads, os.fdopen(reader, "rb") as lines:
+        emitting = threads.submit(emit)
+        wait_for(lambda: refused)
+        yield lines, emitting
+
+
+def test_an_output_that_does_not_block_is_waited_for_while_it_is_full(full: tuple[BinaryIO, Future[None]]) -> None:
+    """Whoever starts an engine may have set that on the pipe that both share."""
+    lines, emitting = full
+    content = lines.read()
+    emitting.result(PATIENCE_SECONDS)
+    event = decode_event(content)
+    assert isinstance(event, Loading) and event.doing == LONG
+
+
+def test_an_engine_ends_while_it_waits_to_write_when_nobody_reads_any_more(
+    full: tuple[BinaryIO, Future[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, emitting = full
+    ended: list[int] = []
+
+    def end(code: int) -> NoReturn:
+        ended.append(code)
+        raise SystemExit
+
+    monkeypatch.setattr(os, "_exit", end)
+    lines.close()
+    assert isinstance(emitting.exception(PATIENCE_SECONDS), SystemExit) and ended == [0]

@@ -120,6 +120,19 @@ def rows(draw: st.DrawFn) -> tuple[Cell, ...]:
     return tuple(row)
 
 
+@pytest.mark.parametrize("seconds", [655.35, 655.36, 1310.7, 2000.0])
+def test_a_screen_that_stands_longer_than_a_frame_can_say_stands_as_long(seconds: float) -> None:
+    before, after = ((tuple(Cell(letter, Style()) for letter in word),) for word in ("ab", "ac"))
+    frames = [Frame(0.0, before), Frame(seconds, after)]
+    file = opened(gif(frames, 1.0))
+    shown: list[tuple[bytes, int]] = []
+    for number in range(file.n_frames):
+        pixels = pixels_of(file, number).tobytes()
+        stood = shown.pop()[1] if shown and shown[-1][0] == pixels else 0
+        shown.append((pixels, stood + file.info["duration"]))
+    assert [duration for _, duration in shown] == [round(1000 * seconds), 10 * LAST_DELAY]
+
+
 @given(before=rows(), after=rows(), gap=st.integers(0, 3))
 def test_what_has_changed_makes_the_one_screen_of_the_other(
     before: tuple[Cell, ...], after: tuple[Cell, ...], gap: int

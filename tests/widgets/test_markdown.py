@@ -168,6 +168,79 @@ def test_a_part_that_is_selected_is_copied_as_it_was_written() -> None:
     assert copied(line.text) == "The **n-gram pool** keeps *what the window* has produced; see `pool.py`."
 
 
+STEERING = (
+    "&#7;",
+    "&#9;",
+    "&#10;",
+    "&#12;",
+    "&#13;",
+    "&#27;",
+    "&#x9b;",
+    "&#x202e;",
+    "&#x2066;",
+    "&#x2028;",
+    "&NewLine;",
+    "&Tab;",
+    "&lrm;",
+    "&zwj;",
+    "&#xFFA0;",
+)
+"""Characters that would move the cursor, turn the text around, or be as wide as the terminal likes."""
+PLACES = {
+    "a paragraph": "a{}b",
+    "a heading": "# a{}b",
+    "a heading underlined": "a{}b\n===",
+    "an item": "- a{}b",
+    "a quotation": "> a{}b",
+    "strong": "**a{}b**",
+    "struck": "~~a{}b~~",
+    "code": "`a{}b`",
+    "a link": "[a{}b](http://c)",
+    "a target": "[a](http://c{}d)",
+    "a target that is defined": "[a]\n\n[a]: <c{}d>",
+    "a title": "[a](c 'd{}e')",
+    "an image": "![a{}b](c)",
+    "where an image is": "![a](c{}d)",
+    "a fence": "```py{}x\na{}b\n```",
+    "code that is indented": "    a{}b",
+    "the head of a table": "|a{}b|\n|-|\n|c|",
+    "a table": "|a|\n|-|\n|c{}d|",
+    "a long paragraph": "a{}b " * 2_000,
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_entity_becomes_a_character_that_steers_the_terminal(place: str) -> None:
+    for entity in STEERING:
+        source = PLACES[place].replace("{}", entity)
+        formatted = Formatted(70)
+        formatted.show(safe(source))
+        for line in formatted.lines:
+            assert line.text.isprintable() and line.text == safe(line.text), (entity, line.text)
+        assert all(one.described.isprintable() for one in listings_of(source)), entity
+
+
+def test_entities_for_white_space_are_spaces_in_a_line() -> None:
+    assert shown("a&nbsp;b&Tab;c&NewLine;d&lrm;e") == "a b c de"
+
+
+def test_what_follows_an_entity_is_copied_as_it_was_written() -> None:
+    source = "10&nbsp;km is &lt;far&gt; from here"
+    formatted = Formatted(70)
+    formatted.show(source)
+    [line] = formatted.lines
+    assert line.origin is not None and line.text == "10 km is <far> from here"
+    for word in ("10", "km", "is", "far", "from", "here"):
+        start, end = line.origin.span(line.text.index(word), line.text.index(word) + len(word))
+        assert source[start:end].removeprefix("10&nbsp;") == word, word
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 2), (7, 8), (999_999_999, 1_000_000_000)])
+def test_a_list_begins_with_the_number_that_was_written(first: int, second: int) -> None:
+    text = f"{first}. one\n{first}. two"
+    assert shown(text) == f"{first}. one\n{second}. two"
+
+
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from([*MARKS, "word", "two words", " ", "\n", "\n\n", "  ", "\t", "é"]), max_size=40))
 def test_a_text_that_grows_is_shown_like_the_same_text_at_once(parts: list[str]) -> None:
@@ -218,3 +291,8 @@ def test_fenced_blocks_of_code_are_found_wherever_they_stand_and_end() -> None:
     assert [one.code for one in found] == ["a = 1\n\nb", "c", "d"]
     assert [one.described for one in found] == ["3 lines of Python", "1 line of code", "1 line of odd"]
     assert listings_of("`inline`\n\n    indented\n") == []
+
+
+def test_the_word_behind_a_fence_is_safe_to_print() -> None:
+    [found] = listings_of("```p\x1b[2J\u202ey\ncode\n```")
+    assert found.described == "1 line of p␛[2J▯y"

@@ -9,6 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from ladechat.files import seen
+
 DEMO = "demo"
 """The name of the bundled model."""
 
@@ -69,7 +71,7 @@ def local_folder(name: str) -> Path | None:
 def local_gguf(name: str) -> Path | None:
     """The GGUF file of this name on this machine, if there is one."""
     path = known_path(name)
-    return path if path is not None and is_gguf(path) and path.is_file() else None
+    return path if path is not None and is_gguf(path) and seen(path, Path.is_file) else None
 
 
 def known_path(name: str) -> Path | None:
@@ -84,7 +86,7 @@ def known_path(name: str) -> Path | None:
 
 def is_gguf(checkpoint: Path) -> bool:
     """Whether a checkpoint is a GGUF file rather than a folder."""
-    return checkpoint.suffix.lower() == GGUF and not checkpoint.is_dir()
+    return checkpoint.suffix.lower() == GGUF and not seen(checkpoint, Path.is_dir)
 
 
 def check_kinds(name: str, folder: Path) -> None:

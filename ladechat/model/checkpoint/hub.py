@@ -127,9 +127,9 @@ def _find_offline(folder: Path) -> None:
     huggingface_hub would note the newest one, of which little is here if it was pushed during the download.
     """
     ref = folder.parents[1] / "refs" / constants.DEFAULT_REVISION
-    if ref.is_file() and ref.read_text(encoding="utf-8") == folder.name:
-        return
     with contextlib.suppress(OSError):  # all files are here, perhaps in a cache that cannot be written to
+        if ref.is_file() and ref.read_text(encoding="utf-8") == folder.name:
+            return
         ref.parent.mkdir(parents=True, exist_ok=True)
         partial = ref.with_name(f"{ref.name}.{uuid4().hex}.tmp")
         partial.write_text(folder.name, encoding="utf-8")

@@ -15,6 +15,7 @@ from ladechat.model.parallel.rank0 import LOGITS_ONLY, Rank0Runner
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.trained import KINDS, fingerprint, trained_folder, write_trained
 from tests.engine.tokenizers import byte_level
+from tests.forbidden import forbid
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import made_up, save_made_up
 from tests.model.refusals import assert_told
@@ -79,6 +80,21 @@ def test_a_found_file_that_is_no_good_is_left_out_and_the_log_says_why(
     assert set(maps.by_kind) == {"medusa"} and set(maps.missing) == {"transfer"}
     assert "not all of it is there" in maps.missing["transfer"] and "Copy it again" in maps.missing["transfer"]
     assert maps.missing["transfer"] in caplog.text
+
+
+def test_a_data_folder_that_may_not_be_searched_keeps_no_model_from_loading_and_the_log_says_why(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = trained_folder(fingerprint(folder)).parent
+    kept.mkdir(parents=True, exist_ok=True)
+    save_made_up(folder)
+    (folder / "transfer.safetensors").unlink()
+    forbid(monkeypatch, kept)
+    with caplog.at_level(logging.WARNING):
+        maps = loaded(folder).maps
+    assert set(maps.by_kind) == {"medusa"} and set(maps.missing) == {"transfer"}
+    assert "transfer.safetensors cannot be read: Permission denied" in maps.missing["transfer"]
+    assert str(kept) in maps.missing["transfer"] and maps.missing["transfer"] in caplog.text
 
 
 def test_a_found_file_of_another_kind_than_its_name_says_is_left_out(folder: Path) -> None:
