@@ -72,7 +72,7 @@ def test_every_screen_comes_when_it_is_asked_for_and_goes_again(
     assert terminal.wait_for_exit() == 0
     assert "Traceback" not in terminal.screen()
 
-    replay = start(size, "replay", str(recording), first="turn")
+    replay = start(size, "replay", str(recording), first="question")
     replay.press("End")
     replay.wait_for("The end of the replay", lambda screen: "■" in screen and "stopped" in screen)
     replay.press("Home", "Right")

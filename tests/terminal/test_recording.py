@@ -60,7 +60,7 @@ def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_i
     assert len(recording.events) == lines
     path.write_bytes(path.read_bytes() + b'{"event":"step","seq":')  # a line that the end cut short
 
-    replay = start((160, 48), "replay", str(path), first="turn")
+    replay = start((160, 48), "replay", str(path), first="question")
     replay.press("End")
     screen = replay.wait_for("The end of the replay", lambda screen: "■" in screen)
     assert screen.count(QUESTION) >= 2 and "The engine has ended." in screen
@@ -83,7 +83,7 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
     [finished] = [event for event in recording.events if isinstance(event, TurnFinished)]
     assert finished.text == text_so_far(path)
 
-    replay = start((80, 24), "replay", str(path), first="turn")
+    replay = start((80, 24), "replay", str(path), first="question")
     replay.press("End")
     replay.wait_for("The end of the replay", lambda screen: "■" in screen)
     body = slice(0, 20)
