@@ -11,8 +11,8 @@ from ladechat.model.checkpoint.files import LoadError
 LIBRARIES = ("torch", "transformers")
 VARIABLES = ("TORCH", "PYTORCH", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "SAFETENSORS_", "CUDA", "OMP_", "MKL_")
 """How the variables of the environment begin that the libraries read while they are imported."""
-NO_MEMORY = ("failed to map segment", "Cannot allocate memory", "cannot allocate memory")
-"""In errors of the system's linker, which have no class of their own."""
+NO_MEMORY = re.compile("failed to map segment from shared object(?!: Operation not permitted)|Cannot allocate memory")
+"""In errors of the system's linker, which have no class of their own. Not permitted is something else."""
 
 
 def import_libraries() -> None:
@@ -40,7 +40,7 @@ def import_explained(name: str) -> Iterator[None]:
 
 
 def _why_not(name: str, error: Exception) -> LoadError:
-    if isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY):
+    if isinstance(error, MemoryError) or NO_MEMORY.search(str(error)):
         hint = "Close what else is running, or raise the limit of this shell (ulimit -v)."
         return LoadError("out_of_memory", f"There is not enough memory to import {name}.", hint)
     if (setting := _refused_setting(error)) is not None:
