@@ -4,13 +4,11 @@ Taken off again, it cannot stand in for torch or another library. `ladechat.py` 
 read; `ladechat` and `python -P -m ladechat` do not do that.
 """
 
-import os
 import platform
-import signal
 import sys
 
-INTERRUPTED = 130
-"""The exit code after Ctrl+C."""
+from ladechat.interrupts import INTERRUPTED, ended_by_ctrl_c
+
 OPTIMIZED_BEYOND_DOCSTRINGS = 2
 """The `sys.flags.optimize` of -OO and PYTHONOPTIMIZE=2."""
 
@@ -23,13 +21,9 @@ def main() -> None:
         sys.exit("ladechat: Linux or macOS is needed; on Windows, start it in WSL (wsl --install).")
     if sys.flags.optimize >= OPTIMIZED_BEYOND_DOCSTRINGS:
         sys.exit("ladechat: Python without docstrings will not do; unset PYTHONOPTIMIZE, or start it without -OO.")
-    ends = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not where the shell has it ignored
-    if ends:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # imports raise anything if they are interrupted
-    from ladechat.cli import main as run
+    with ended_by_ctrl_c():
+        from ladechat.cli import main as run
 
-    if ends:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         run()
     except KeyboardInterrupt:

@@ -74,6 +74,27 @@ def test_ctrl_c_while_a_command_begins_ends_it_without_a_word(shell: str, code: 
     assert said or ended.stdout == ended.stderr == ""
 
 
+LIBRARY_STOPPED = """
+import os, signal, sys
+from ladechat.model import libraries
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "stopped":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("another error is made of it")
+sys.meta_path.insert(0, Interrupt())
+libraries.LIBRARIES = ("stopped",)
+libraries.import_libraries()
+"""
+
+
+def test_ctrl_c_while_a_library_is_imported_is_no_broken_library() -> None:
+    ended = subprocess.run([sys.executable, "-P", "-c", LIBRARY_STOPPED], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_ctrl_c_before_a_command_is_known_ends_it_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ladechat.cli.main", Mock(side_effect=KeyboardInterrupt))
     usual = signal.getsignal(signal.SIGINT)

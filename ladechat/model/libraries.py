@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from ladechat.interrupts import ended_by_ctrl_c
 from ladechat.model.checkpoint.files import LoadError
 
 LIBRARIES = ("torch", "transformers")
@@ -22,7 +23,7 @@ def import_libraries() -> None:
         LoadError: see `import_explained`.
     """
     for name in LIBRARIES:
-        with import_explained(name):
+        with import_explained(name), ended_by_ctrl_c():
             importlib.import_module(name)
 
 
