@@ -76,7 +76,7 @@ def test_ctrl_c_while_a_command_begins_ends_it_without_a_word(shell: str, code: 
 
 LIBRARY_STOPPED = """
 import os, signal, sys
-from ladechat.model import libraries
+from ladechat.model.checkpoint import libraries
 class Interrupt:
     def find_spec(self, name, *_):
         if name == "stopped":

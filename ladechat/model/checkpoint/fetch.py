@@ -18,7 +18,7 @@ from ladechat.model.checkpoint.files import (
     local_gguf,
     weight_files,
 )
-from ladechat.model.libraries import import_explained
+from ladechat.model.checkpoint.libraries import import_explained
 
 GGUF_PACKAGES = ("gguf", "accelerate")
 """What transformers unpacks a GGUF file with."""

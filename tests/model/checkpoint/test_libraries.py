@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from ladechat.engine.failures import or_say_why_not
-from ladechat.model import libraries
+from ladechat.model.checkpoint import libraries
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.libraries import import_libraries
+from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.protocol import Failed
 
 
