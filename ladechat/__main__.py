@@ -7,6 +7,8 @@ read; `ladechat` and `python -P -m ladechat` do not do that.
 import platform
 import sys
 
+from ladechat.interrupts import INTERRUPTED, ended_by_ctrl_c
+
 OPTIMIZED_BEYOND_DOCSTRINGS = 2
 """The `sys.flags.optimize` of -OO and PYTHONOPTIMIZE=2."""
 
@@ -19,9 +21,13 @@ def main() -> None:
         sys.exit("ladechat: Linux or macOS is needed; on Windows, start it in WSL (wsl --install).")
     if sys.flags.optimize >= OPTIMIZED_BEYOND_DOCSTRINGS:
         sys.exit("ladechat: Python without docstrings will not do; unset PYTHONOPTIMIZE, or start it without -OO.")
-    from ladechat.cli import main as run
+    with ended_by_ctrl_c():
+        from ladechat.cli import main as run
 
-    run()
+    try:
+        run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

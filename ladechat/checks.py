@@ -1,6 +1,7 @@
 """What a command needs of how it was started: a terminal to draw on, open streams, words in place, and in UTF-8."""
 
 import codecs
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams, say
 SECONDS_OF_SILENCE = 1.0
 """Of a program that waits for standard input, until it says so."""
 
+DRIVER, COLORS = "TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM"
+COLOR_SYSTEMS = ("auto", "standard", "256", "truecolor", "windows")
+"""What rich has by these names."""
 PLAIN_TERMINALS = ("dumb", "unknown")
 """Kinds of terminal, by TERM, on which no cursor can be moved."""
 
@@ -76,6 +80,8 @@ def _why_unseen() -> str | None:
         return "The screen is drawn on standard error, which goes elsewhere; start without redirecting it."
     if (kind := os.environ.get("TERM", "")) in PLAIN_TERMINALS:
         return f'This terminal (TERM={kind}) cannot show the app; take another, or use: ladechat ask "your question".'
+    if (variable := _refused_variable()) is not None:
+        return f"{variable}={os.environ[variable]} names nothing to draw with; unset {variable}."
     encoding = sys.stderr.encoding
     if codecs.lookup(encoding).name != "utf-8":
         return (
@@ -83,6 +89,28 @@ def _why_unseen() -> str | None:
             'PYTHONIOENCODING), or use: ladechat ask "your question".'
         )
     return None
+
+
+def _refused_variable() -> str | None:
+    """Return the variable of the environment whose value Textual would fail at, if one has such a value."""
+    driver, colors = (os.environ.get(name) for name in (DRIVER, COLORS))
+    if driver is not None and not _is_driver(driver):
+        return DRIVER
+    if colors is not None and colors not in COLOR_SYSTEMS:
+        return COLORS
+    return None
+
+
+def _is_driver(name: str) -> bool:
+    """Whether it names a driver of Textual's, as module:class."""
+    from textual.driver import Driver
+
+    module, _, symbol = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), symbol)
+    except Exception:  # a module of the user's may raise anything
+        return False
+    return isinstance(found, type) and issubclass(found, Driver)
 
 
 def check_streams(*needed: int) -> None:

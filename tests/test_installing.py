@@ -1,10 +1,12 @@
 """What is missing is installed by the environment's own installer, under names that exist; what cannot be is said."""
 
 import importlib.util
+import signal
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -46,6 +48,59 @@ def test_windows_is_told_of_wsl_before_anything_is_imported_that_it_lacks(monkey
     monkeypatch.setitem(sys.modules, "ladechat.cli", None)
     with pytest.raises(SystemExit, match="on Windows, start it in WSL"):
         main()
+
+
+STOPPED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "ladechat.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("it went on")
+sys.meta_path.insert(0, Interrupt())
+if sys.argv[1] == "ignored":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+from ladechat.__main__ import main
+main()
+"""
+"""A command that is interrupted while it imports."""
+
+
+@pytest.mark.parametrize(("shell", "code", "said"), [("usual", 130, False), ("ignored", 1, True)])
+def test_ctrl_c_while_a_command_begins_ends_it_without_a_word(shell: str, code: int, said: bool) -> None:
+    """Where the shell has it ignored, it is."""
+    ended = subprocess.run([sys.executable, "-P", "-c", STOPPED, shell], capture_output=True, text=True)
+    assert (ended.returncode, "it went on" in ended.stderr) == (code, said)
+    assert said or ended.stdout == ended.stderr == ""
+
+
+LIBRARY_STOPPED = """
+import os, signal, sys
+from ladechat.model.checkpoint import libraries
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "stopped":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("another error is made of it")
+sys.meta_path.insert(0, Interrupt())
+libraries.LIBRARIES = ("stopped",)
+libraries.import_libraries()
+"""
+
+
+def test_ctrl_c_while_a_library_is_imported_is_no_broken_library() -> None:
+    ended = subprocess.run([sys.executable, "-P", "-c", LIBRARY_STOPPED], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_ctrl_c_before_a_command_is_known_ends_it_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ladechat.cli.main", Mock(side_effect=KeyboardInterrupt))
+    usual = signal.getsignal(signal.SIGINT)
+    with pytest.raises(SystemExit, match="130"):
+        main()
+    assert signal.getsignal(signal.SIGINT) is usual
 
 
 def test_a_python_without_docstrings_gets_a_sentence_and_not_a_word_about_the_checkpoint() -> None:

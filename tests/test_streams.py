@@ -165,6 +165,8 @@ def test_what_an_encoding_has_no_character_for_is_replaced_and_all_else_written(
         (REPLAY, "PYTHONIOENCODING", "iso-8859-1", "encoding is iso"),
         (["learn"], "TERM", "dumb", "TERM=dumb"),
         (["race", "What is it?"], "TERM", "unknown", "TERM=unknown"),
+        (REPLAY, "TEXTUAL_DRIVER", "nonsense", "unset TEXTUAL_DRIVER"),
+        (REPLAY, "TEXTUAL_COLOR_SYSTEM", "foo", "unset TEXTUAL_COLOR_SYSTEM"),
     ],
 )
 def test_a_terminal_that_cannot_show_the_app_is_refused_in_a_sentence(

@@ -12,8 +12,8 @@ from ladechat.bench.options import PLAIN, TRANSFORMERS, Options, Refused
 from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.model.kernels.build import Build
-from ladechat.model.libraries import import_libraries
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 

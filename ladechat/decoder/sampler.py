@@ -66,7 +66,7 @@ class Sampler:
         self.sampling = sampling
         self._seed = seed
         self._begin = len(self.text) - answered
-        self._ids = torch.empty((1, 0), dtype=torch.long)
+        self._ids = torch.empty((1, 0), dtype=torch.long, device="cpu")
 
     def take(self, token: int) -> int:
         """Go on with a token that is known to be the argmax of the raw logits."""
@@ -102,6 +102,6 @@ class Sampler:
 
     def ids(self, device: torch.device) -> Tensor:
         """The text so far, (1, n) int64; only what is new is copied to the device."""
-        new = torch.tensor([self.text[self._ids.shape[1] :]], dtype=torch.long)
+        new = torch.tensor([self.text[self._ids.shape[1] :]], dtype=torch.long, device="cpu")
         self._ids = torch.cat([self._ids.to(device), new.to(device)], dim=1)
         return self._ids

@@ -30,8 +30,8 @@ from ladechat.engine.watcher import watch_input
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.model.kernels.build import Build
-from ladechat.model.libraries import import_libraries
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop, Watch

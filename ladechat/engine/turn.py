@@ -246,7 +246,7 @@ class _Turn:
                 decision = decision_of(decoder)
                 step_ms, started, timed = 1000 * (now - started - timing), now, timed + timing
                 self.token_ids += step.tokens
-                reason = "stopped" if listener.stop_wanted() else self._end()
+                reason = self._end() or ("stopped" if listener.stop_wanted() else None)
                 self.pending.append((step, step_ms, decision))
                 if step.plain:
                     self.service.cost.observe(step.cache_length, step.forward_seconds)

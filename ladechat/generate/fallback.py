@@ -8,13 +8,38 @@ import inspect
 from typing import Any
 
 import torch
-from transformers import EosTokenCriteria, GenerationMixin, MaxLengthCriteria, PreTrainedModel
+from transformers import (
+    EncoderNoRepeatNGramLogitsProcessor,
+    EncoderRepetitionPenaltyLogitsProcessor,
+    EosTokenCriteria,
+    ExponentialDecayLengthPenalty,
+    ForcedBOSTokenLogitsProcessor,
+    ForcedEOSTokenLogitsProcessor,
+    GenerationMixin,
+    InfNanRemoveLogitsProcessor,
+    LogitNormalization,
+    MaxLengthCriteria,
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    NoBadWordsLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
+    PreTrainedModel,
+    RepetitionPenaltyLogitsProcessor,
+    SequenceBiasLogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+    WatermarkLogitsProcessor,
+)
 from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.utils import GENERATION_MODES_MAPPING
 
 from ladechat.generate.preparation import at_usual_positions, prepares_as_usual
 from ladechat.generate.request import Request
 from ladechat.generate.room import why_no_room
+from ladechat.generate.verdicts import hooks_of
 from ladechat.model.runners.cache_argument import CACHE
 from ladechat.model.runners.rope import rope_boundary
 
@@ -23,6 +48,18 @@ USUAL = ("attention_mask", "position_ids", CACHE, "use_cache", "logits_to_keep")
 
 ASSISTANTS = ("prompt_lookup_num_tokens", "use_mtp", "assistant_early_exit")
 """Options with which `generate` drafts by itself."""
+
+STATELESS = {
+    *(RepetitionPenaltyLogitsProcessor, NoRepeatNGramLogitsProcessor, NoBadWordsLogitsProcessor),
+    *(SequenceBiasLogitsProcessor, EncoderRepetitionPenaltyLogitsProcessor, EncoderNoRepeatNGramLogitsProcessor),
+    *(MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor, ExponentialDecayLengthPenalty),
+    *(ForcedBOSTokenLogitsProcessor, ForcedEOSTokenLogitsProcessor, WatermarkLogitsProcessor),
+    *(SuppressTokensLogitsProcessor, SuppressTokensAtBeginLogitsProcessor),
+    *(InfNanRemoveLogitsProcessor, LogitNormalization, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper),
+}
+"""Processors that look at nothing but the text and its logits. Others, as those of classifier-free guidance and of
+SynthID, remember what they were shown, or may: rejected drafts change what they do.
+"""
 
 
 def why_own_loop(request: Request) -> str | None:
@@ -79,7 +116,7 @@ def about_the_model(model: PreTrainedModel, synced_gpus: bool | None = None) -> 
 
 def about_the_text(request: Request) -> str | None:
     """What of a text without anything besides keeps it from lookahead decoding."""
-    if any(_is_foreign(hook) for module in request.model.modules() for hook in _hooks_of(module)):
+    if any(_is_foreign(hook) for hooks in hooks_of(request.model) for hook in hooks):
         return "the model has hooks, which may do something else where a pass has several tokens"
     return _about_positions(request, request.longest) or why_no_room(
         request.model, request.input_ids.shape[1], request.longest, request.settings
@@ -90,10 +127,6 @@ def _synced(model: PreTrainedModel, synced_gpus: bool | None) -> bool:
     """Whether ranks go on until the last of them has ended, as `generate` finds it out."""
     found: Any = model._extract_generation_mode_kwargs(None, {}, synced_gpus, None, None)  # type: ignore[operator]
     return bool(found["synced_gpus"])
-
-
-def _hooks_of(module: torch.nn.Module) -> list[Any]:
-    return [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
 
 
 def _is_foreign(hook: Any) -> bool:
@@ -141,7 +174,7 @@ def _about_assistance(request: Request) -> str | None:
         why = "mixes the assistant's choice into the model's"
     elif any(type(one) not in (MaxLengthCriteria, EosTokenCriteria) for one in request.criteria):
         why = "asks stopping criteria once a pass, not once a token"
-    elif any(type(one).__module__ != "transformers.generation.logits_process" for one in request.processors):
+    elif any(type(one) not in STATELESS for one in request.processors):
         why = "shows rejected drafts to processors"
     return why and f"with {names[0]} generate {why}"
 

@@ -57,7 +57,7 @@ def lookahead_generate(
 
     Args:
         model: any that generates; a gain have decoder-only ones in evaluation mode.
-        input_ids: (B, n) int64.
+        input_ids: (B, n) int64; inputs is another name for it, as in `generate`.
         logits_processor: as for `generate`.
         stopping_criteria: as for `generate`.
         generation_config: as for `generate`.
@@ -78,6 +78,10 @@ def lookahead_generate(
     """
     settings = Settings(window, ngram, guesses)
     settings.check()
+    if "inputs" in kwargs:  # what generate calls them
+        if input_ids is not None:
+            raise ValueError("The text is given twice, as input_ids and as inputs; leave one out.")
+        input_ids = kwargs.pop("inputs")
     if _prepared(generation_config) and input_ids is not None:
         given = given_to_generate(generation_config)
         criteria = StoppingCriteriaList(stopping_criteria or [])

@@ -40,7 +40,8 @@ def at_usual_positions(positions: Tensor) -> bool:
     Args:
         positions: (1, n), or (axes, 1, n).
     """
-    return positions.dim() in (2, 3) and bool((positions == torch.arange(positions.shape[-1]).to(positions)).all())
+    usual = torch.arange(positions.shape[-1], device=positions.device)
+    return positions.dim() in (2, 3) and bool((positions == usual).all())
 
 
 def _yields_the_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tensor | None, end: int) -> bool:

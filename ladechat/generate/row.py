@@ -69,7 +69,7 @@ def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutp
 
     def ended(token: int) -> bool:
         if request.streamer is not None:
-            request.streamer.put(torch.tensor([token]))
+            request.streamer.put(torch.tensor([token], device="cpu"))
         shown = tuple(scores) if wanted and config.output_scores else None
         return bool(request.criteria(sampler.ids(ids.device), shown).all())
 

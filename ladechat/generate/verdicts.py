@@ -4,6 +4,8 @@ import weakref
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import torch
+from torch.nn.modules import module as all_modules
 from transformers import PreTrainedModel
 
 from ladechat.model.loading.self_check import logits_runner
@@ -65,10 +67,18 @@ def looks_of(model: PreTrainedModel) -> object:
     weights = [*model.parameters(), *model.buffers()]
     return (
         [_looks_of_a_module(module) for module in model.modules()],
+        [[_reference(hook) for hook in hooks] for hooks in hooks_of(model)],
         {(type(weight), weight.dtype, weight.device) for weight in weights},
         model.config.to_dict(),
         [model.config._attn_implementation, model.config.get_text_config(decoder=True)._attn_implementation],
     )
+
+
+def hooks_of(model: torch.nn.Module) -> list[list[Any]]:
+    """What a pass calls before and after forward functions: those of torch for all modules, then each module's."""
+    everywhere = [*all_modules._global_forward_hooks.values(), *all_modules._global_forward_pre_hooks.values()]
+    own = ([*one._forward_hooks.values(), *one._forward_pre_hooks.values()] for one in model.modules())
+    return [everywhere, *own]
 
 
 def _looks_of_a_module(module: Any) -> object:
@@ -77,7 +87,6 @@ def _looks_of_a_module(module: Any) -> object:
         type(module),
         type(module).forward,
         _reference(own.get("forward")),
-        [_reference(hook) for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())],
         {name: _copied(value) for name, value in own.items() if isinstance(value, (*PLAIN, list, set, tuple))},
     )
 

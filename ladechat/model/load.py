@@ -50,6 +50,8 @@ FALLBACK_CONTEXT = 2048
 Report = Callable[[str], None]
 """Called with the name of each stage when it begins."""
 
+LEAST_BYTES = 2
+"""Of a number to compute with: torch only stores floating-point numbers that are shorter."""
 WEIGHTS_STAGE = "loading the weights"
 CHECK_STAGE = "checking that the model decodes as the method needs"
 
@@ -248,13 +250,15 @@ def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
     """float32 on a CPU, where half precision is slower; elsewhere the checkpoint's own type, where it runs.
 
     Raises:
-        LoadError: torch has no such floating-point type.
+        LoadError: torch has no such floating-point type, or only stores numbers in it.
     """
     if wanted != "auto":
         dtype = getattr(torch, wanted, None)
-        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize < LEAST_BYTES:
             hint = "Use --dtype auto, float32, bfloat16, float16 or float64."
-            raise LoadError("load_failed", f"There is no floating-point type {wanted!r}.", hint)
+            raise LoadError(
+                "load_failed", f"There is no floating-point type {wanted!r} that a model computes in.", hint
+            )
         return dtype
     if device.type == "cpu":
         return torch.float32

@@ -18,6 +18,7 @@ from aiohttp import WSMsgType, web
 from ladechat.serve.access import Access
 from ladechat.serve.tab import SECONDS_TO_END, Tab
 from ladechat.session.signals import leave_on_signals
+from ladechat.terminal import say
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -29,6 +30,7 @@ HEARTBEAT_SECONDS = 15.0
 """From one ping of a browser to the next; one that does not answer counts as gone."""
 LONGEST_MESSAGE = 16 << 20
 """In bytes; a pasted text of the most characters that a question may have fits."""
+NOT_STARTED = "The app did not start; the terminal of ladechat serve says why.\r\n"
 USUAL_SIZE, MOST_SIZE = (80, 24), (1000, 500)
 
 
@@ -105,8 +107,7 @@ class Server:
                 finally:
                     self._places.release()
             else:
-                await browser.send_bytes(self._no_place().encode())
-                await browser.close()
+                await _end_with(browser, self._no_place())
         finally:
             self._open.discard(browser)
         return browser
@@ -127,7 +128,12 @@ class Server:
         )
 
     async def _show(self, browser: web.WebSocketResponse, size: tuple[int, int]) -> None:
-        tab = await Tab.start(self._served.command, *size)
+        try:
+            tab = await Tab.start(self._served.command, *size)
+        except OSError as error:  # no more files, processes or memory
+            say(f"The app of a tab cannot be started: {error.strerror or error}.")
+            await _end_with(browser, NOT_STARTED)
+            return
         drawing = asyncio.create_task(_draw(tab, browser))
         try:
             async for message in browser:
@@ -152,6 +158,12 @@ async def _own_file(name: str, kind: str, _request: web.Request) -> web.Response
     return web.Response(text=_own_text(name), content_type=kind)
 
 
+async def _end_with(browser: web.WebSocketResponse, text: str) -> None:
+    """Show a text in the place of an app, and end the session."""
+    await browser.send_bytes(text.encode())
+    await browser.close()
+
+
 async def _draw(tab: Tab, browser: web.WebSocketResponse) -> None:
     """Send what the app draws; when it has ended, the page is told."""
     seen = False
@@ -160,7 +172,7 @@ async def _draw(tab: Tab, browser: web.WebSocketResponse) -> None:
             seen = True
             await browser.send_bytes(data)
         if not seen:
-            await browser.send_bytes(b"The app did not start; the terminal of ladechat serve says why.\r\n")
+            await _end_with(browser, NOT_STARTED)
         await browser.close()
 
 

@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 from platformdirs import user_data_path
 
-from ladechat.files import read_saved
+from ladechat.files import read_saved, replace_file
 from ladechat.session.appending import PRIVATE, append_line
 
 MOST_QUESTIONS = 1000
@@ -55,10 +54,7 @@ class PromptHistory:
 
     def _replace(self, questions: list[str]) -> None:
         with contextlib.suppress(OSError):
-            descriptor, name = tempfile.mkstemp(prefix=".questions-", dir=self._path.parent)  # its user's alone
-            with os.fdopen(descriptor, "wb") as file:
-                file.writelines(map(_line, questions))
-            Path(name).replace(self._path)
+            replace_file(self._path, b"".join(map(_line, questions)), PRIVATE)
 
 
 def _line(question: str) -> bytes:

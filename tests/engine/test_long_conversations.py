@@ -121,6 +121,28 @@ def test_a_stop_on_the_way_through_the_prompt_keeps_what_is_read_for_the_next_qu
     assert end_of(again).token_ids == end_of(fresh).token_ids
 
 
+class StopInTheFirstStep(Listener):
+    """Stops a turn while its first step runs."""
+
+    stop = False
+
+    def stop_wanted(self) -> bool:
+        return self.stop
+
+    def until_due(self, _emit: Emit) -> float:
+        self.stop = True
+        return 0.0
+
+
+@pytest.mark.parametrize(("limit", "reason"), [(1, "max_new_tokens"), (2, "stopped")])
+def test_a_stop_in_the_step_that_ends_an_answer_anyway_is_not_what_ended_it(
+    checkpoints: dict[int, Path], limit: int, reason: str
+) -> None:
+    plain = service_of(checkpoints[BRIM], Settings(decoder="autoregressive"))
+    end = end_of(run(plain, user("a"), listener=StopInTheFirstStep(), limit=limit))
+    assert (end.reason, len(end.token_ids)) == (reason, 1)
+
+
 FIXED = Settings(decoder="lookahead", parameters={"window": 9, "ngram": 5, "guesses": 9})
 
 

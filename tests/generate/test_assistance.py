@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LogitsProcessorList, StoppingCriteriaList
+from transformers import LogitsProcessorList, StoppingCriteriaList, SynthIDTextWatermarkingConfig
 
 from ladechat import lookahead_generate
 from tests.generate.requests import PAD, PROMPT, AfterTwins, generate, handed_on, lookahead
 from tests.generate.test_output import BanAtTheThird
-from tests.tiny import random_model
+from tests.tiny import VOCABULARY, random_model
 
 REQUEST: dict[str, Any] = {"max_new_tokens": 20, "pad_token_id": PAD, "eos_token_id": [7, 40]}
 
@@ -54,3 +54,40 @@ def test_where_assistance_would_change_the_text_it_assists(
     with handed_on(f"with {name} generate {why}"):
         result = ask(generate, custom_generate=lookahead_generate) if door else ask(lookahead)
     assert torch.equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"guidance_scale": 1.7},
+        {"prefix_allowed_tokens_fn": "one that counts"},
+        {"watermarking_config": SynthIDTextWatermarkingConfig(keys=[654, 400, 836], ngram_len=3)},
+    ],
+    ids=str,
+)
+def test_a_processor_of_transformers_that_remembers_is_not_shown_rejected_drafts_here_either(
+    option: dict[str, Any],
+) -> None:
+
+    def ask(with_what: Any) -> torch.Tensor:
+        fresh = {"prefix_allowed_tokens_fn": Alternating()} if "prefix_allowed_tokens_fn" in option else {}
+        prompt = PROMPT.repeat(1, 2)
+        text: torch.Tensor = with_what(
+            random_model(2), prompt, prompt_lookup_num_tokens=3, **{**REQUEST, **option, **fresh}
+        )
+        return text
+
+    expected = ask(generate)
+    with handed_on("with prompt_lookup_num_tokens generate shows rejected drafts to processors"):
+        assert torch.equal(ask(lookahead), expected)
+
+
+class Alternating:
+    """Allows the odd tokens, then the even ones, and so on."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, row: int, text: torch.Tensor) -> list[int]:
+        self.asked += 1
+        return list(range(8, VOCABULARY)[self.asked % 2 :: 2])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from transformers import MaxLengthCriteria, PreTrainedModel, StoppingCriteriaList, T5Config, T5ForConditionalGeneration
 from transformers.cache_utils import DynamicCache
 
@@ -155,3 +156,36 @@ def test_numbers_that_are_no_integers_are_named(name: str, value: Any) -> None:
         generate(random_model(1), PROMPT, max_new_tokens=3, custom_generate=lookahead_generate, **{name: value})
     with pytest.raises(ValueError, match=sentence):
         lookahead_steps(random_model(1), PROMPT, max_new_tokens=3, **{name: value})
+
+
+def test_a_text_may_be_given_under_the_name_that_generate_has_for_it() -> None:
+    model, request = random_model(1), {"max_new_tokens": 5, "pad_token_id": PAD}
+    with fast():
+        result = lookahead(model, inputs=PROMPT, **request)
+    assert torch.equal(result, generate(model, inputs=PROMPT, **request))
+    with pytest.raises(ValueError, match="given twice, as input_ids and as inputs"):
+        lookahead(model, PROMPT, inputs=PROMPT, **request)
+
+
+@pytest.mark.parametrize("register", [register_module_forward_hook, register_module_forward_pre_hook])
+def test_a_hook_that_torch_calls_in_every_module_is_seen_after_the_first_call_too(register: Any) -> None:
+    model, request = random_model(1), {"max_new_tokens": 5, "pad_token_id": PAD}
+    lookahead(model, PROMPT, **request)
+    hook = register(lambda *_: None)
+    try:
+        with handed_on("the model has hooks"):
+            lookahead(model, PROMPT, **request)
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("more", [{}, {"do_sample": True, "repetition_penalty": 1.3}], ids=str)
+def test_the_default_device_may_be_unlike_that_of_the_model(more: dict[str, Any]) -> None:
+    model, texts, streams = random_model(1), [], []
+    for write in (generate, lookahead):
+        torch.manual_seed(3)
+        streams.append(Collected())
+        request = {"max_new_tokens": 9, "pad_token_id": PAD, "streamer": streams[-1], **more}
+        with torch.device("meta"), fast():
+            texts.append(write(model, PROMPT, **request))
+    assert torch.equal(*texts) and streams[0].given == streams[1].given

@@ -3,11 +3,13 @@
 import copy
 import gc
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch.nn.modules.module import register_module_forward_hook
 from transformers import LlamaForCausalLM
 
 from ladechat import lookahead_generate, lookahead_steps
@@ -103,6 +105,14 @@ def a_hook_of_a_library(model: Any) -> None:
     model.model.norm.register_forward_hook(hook)
 
 
+def a_hook_of_a_library_in_every_module(_: Any) -> None:
+    def hook(*_: object) -> None:
+        pass
+
+    hook.__module__ = "accelerate.hooks"
+    register_module_forward_hook(hook)
+
+
 CHANGES: list[Callable[[Any], None]] = [
     own_forward,
     forward_of_the_class,
@@ -112,11 +122,15 @@ CHANGES: list[Callable[[Any], None]] = [
     a_setting_of_a_module,
     a_setting_of_the_configuration,
     a_hook_of_a_library,
+    a_hook_of_a_library_in_every_module,
 ]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_model_that_has_changed_is_checked_anew(change: Callable[[Any], None]) -> None:
+def test_a_model_that_has_changed_is_checked_anew(
+    change: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.nn.modules.module._global_forward_hooks", OrderedDict())
     model = counting()
     runner_for(model, 64)
     assert model.taken > 2

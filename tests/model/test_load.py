@@ -229,6 +229,13 @@ def test_the_type_is_chosen_for_the_device(device: str, own: torch.dtype | None,
     assert choose_dtype("auto", torch.device(device), config) is chosen
 
 
+@pytest.mark.parametrize("name", ["complex64", "int8", "nonsense", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn_x2"])
+def test_a_type_that_no_model_computes_in_is_refused_in_a_sentence(name: str) -> None:
+    with pytest.raises(LoadError, match=f"There is no floating-point type '{name}' that a model computes in") as caught:
+        choose_dtype(name, torch.device("cpu"), None)
+    assert "float32" in caught.value.hint
+
+
 @pytest.mark.parametrize(("supported", "chosen"), [(True, torch.bfloat16), (False, torch.float16)])
 def test_bfloat16_is_kept_on_a_gpu_that_has_it(
     supported: bool, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch

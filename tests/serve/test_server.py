@@ -1,9 +1,12 @@
 """The server of pages: nothing without the token, nothing from outside, an app for each tab, and an end to each."""
 
 import asyncio
+import errno
 import json
+import os
 import re
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from aiohttp import ClientWebSocketResponse, WSServerHandshakeError
@@ -187,3 +190,18 @@ async def test_the_end_of_the_server_ends_every_app() -> None:
         processes = [await process_of(browser) for browser in browsers]
         goodbyes = [asyncio.create_task(browser.receive()) for browser in browsers]
     await asyncio.gather(until_gone(*processes), *goodbyes)
+
+
+async def test_why_an_app_cannot_be_started_is_said_in_both_places(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the place is free for another tab."""
+    async with serving(tabs=1) as site:
+        with monkeypatch.context() as patched:
+            error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            patched.setattr("asyncio.create_subprocess_exec", AsyncMock(side_effect=error))
+            browser = await site.open_tab()
+            assert "The app did not start; the terminal of ladechat serve says why." in await drawn(browser)
+            assert await drawn(browser) == "the end"
+        assert capsys.readouterr().err == "ladechat: The app of a tab cannot be started: Too many open files.\n"
+        assert "80x24" in await drawn(await site.open_tab("?width=80&height=24"))

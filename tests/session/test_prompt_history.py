@@ -39,6 +39,17 @@ def test_it_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert PromptHistory(path).read()[0][-1] == "7?"
 
 
+def test_a_file_that_is_a_link_is_shortened_where_the_link_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt_history, "MOST_QUESTIONS", 3)
+    real, link = tmp_path / "real.jsonl", tmp_path / "questions.jsonl"
+    real.write_text("".join(f'"{number}?"\n' for number in range(8)))
+    link.symlink_to(real)
+    assert PromptHistory(link).read() == (["5?", "6?", "7?"], "")
+    assert link.is_symlink() and real.read_bytes().count(b"\n") == 3
+
+
 @pytest.mark.parametrize("damage", [b"\xff\n", b"{}\n", b"[" * 100_000 + b"\n", b'"half'])
 def test_damage_costs_nothing_else(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "questions.jsonl"

@@ -11,12 +11,14 @@ from ladechat.model.checkpoint.files import (
     LoadError,
     check_kinds,
     check_names,
+    check_searchable,
     is_gguf,
     known_path,
     local_folder,
     local_gguf,
     weight_files,
 )
+from ladechat.model.checkpoint.libraries import import_explained
 
 GGUF_PACKAGES = ("gguf", "accelerate")
 """What transformers unpacks a GGUF file with."""
@@ -40,7 +42,8 @@ def fetch(name: str, progress: ByteProgress) -> Path:
 def _fetch(name: str, progress: ByteProgress) -> Path:
     checkpoint = local_files(name)
     if checkpoint is None:
-        from ladechat.model.checkpoint.hub import download  # half a second, which a local model need not wait for
+        with import_explained("huggingface_hub"):  # half a second, which a local model need not wait for
+            from ladechat.model.checkpoint.hub import download
 
         checkpoint = download(name, progress)
     if is_gguf(checkpoint):
@@ -60,6 +63,8 @@ def local_files(name: str) -> Path | None:
     folder = local_folder(name)
     if folder is not None:
         return folder
+    if is_gguf(Path(name)) or _looks_like_a_path(name):
+        check_searchable(name)
     if is_gguf(Path(name)):
         return _gguf(name)
     if _looks_like_a_path(name):

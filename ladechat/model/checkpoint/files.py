@@ -68,6 +68,21 @@ def local_folder(name: str) -> Path | None:
     return path if path is not None and path.is_dir() else None
 
 
+def check_searchable(name: str) -> None:
+    """Refuse a path in a folder that may not be searched: whether there is something is not known then.
+
+    Raises:
+        LoadError: it is one.
+    """
+    try:
+        Path(name).expanduser().stat()
+    except PermissionError as error:
+        hint = "Ask for the right to read it, or give another model."
+        raise LoadError("model_not_found", f"{name} cannot be looked for: {error.strerror}.", hint) from error
+    except (OSError, RuntimeError, ValueError):
+        return
+
+
 def local_gguf(name: str) -> Path | None:
     """The GGUF file of this name on this machine, if there is one."""
     path = known_path(name)

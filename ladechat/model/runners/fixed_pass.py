@@ -64,7 +64,9 @@ class Inputs:
         self._on_device = torch.zeros(size, dtype=torch.uint8, device=device)
         # A GPU fetches them itself from pinned memory, while Python goes on.
         on_gpu = device.type == "cuda"
-        self._staged = torch.zeros(size, dtype=torch.uint8, pin_memory=True) if on_gpu else self._on_device
+        self._staged = (
+            torch.zeros(size, dtype=torch.uint8, device="cpu", pin_memory=True) if on_gpu else self._on_device
+        )
         self._bytes = self._staged.numpy()
         self._fetched = torch.cuda.Event() if on_gpu else None
 

@@ -1,5 +1,7 @@
 """Libraries that cannot be imported are a sentence, in the engine, in `bench`, in `tune` and in `train`."""
 
+import errno
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -9,9 +11,9 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from ladechat.engine.failures import or_say_why_not
-from ladechat.model import libraries
+from ladechat.model.checkpoint import libraries
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.libraries import import_libraries
+from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.protocol import Failed
 
 
@@ -33,13 +35,18 @@ ERRORS = [
     OSError(MISSING),
     RuntimeError(MISSING),
     ModuleNotFoundError(MISSING),
+    ImportError(f"Not because of memory: failed to map segment from shared object: Operation not permitted\n{MISSING}"),
 ]
+
+
+def break_library(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libraries, "LIBRARIES", ("broken_library",))
+    monkeypatch.setattr(sys, "meta_path", [Broken(error), *sys.meta_path])
 
 
 @pytest.fixture(params=ERRORS, ids=lambda error: type(error).__name__)
 def broken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "LIBRARIES", ("broken_library",))
-    monkeypatch.setattr(sys, "meta_path", [Broken(request.param), *sys.meta_path])
+    break_library(request.param, monkeypatch)
 
 
 @pytest.mark.usefixtures("broken")
@@ -48,6 +55,42 @@ def test_why_a_library_cannot_be_imported_is_the_last_line_of_what_it_says() -> 
         import_libraries()
     assert str(caught.value) == f"broken_library cannot be imported: {MISSING}."
     assert "docs/installing.md" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        MemoryError(),
+    ],
+    ids=str,
+)
+def test_a_library_that_does_not_fit_in_memory_is_not_to_be_installed_anew(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_library(error, monkeypatch)
+    with pytest.raises(LoadError, match="not enough memory to import broken_library") as caught:
+        import_libraries()
+    assert caught.value.code == "out_of_memory" and "ulimit -v" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("TORCH_LOGS", "garbage", ValueError("\nInvalid log settings: garbage, must be a list.\nValid: all, aot")),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "abc", ValueError("invalid literal for int() with base 10: 'abc'")),
+    ],
+)
+def test_a_variable_that_a_library_refuses_is_named(
+    name: str, value: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HF_SOMETHING", "1")
+    break_library(error, monkeypatch)
+    with pytest.raises(LoadError, match=f"broken_library cannot be imported with {name}={value} in") as caught:
+        import_libraries()
+    assert "Unset that variable" in caught.value.hint
 
 
 @pytest.mark.usefixtures("broken")

@@ -1,0 +1,62 @@
+"""The libraries that compute, imported in one place: where they cannot be, a sentence says why."""
+
+import contextlib
+import importlib
+import os
+import re
+from collections.abc import Iterator
+
+from ladechat.interrupts import ended_by_ctrl_c
+from ladechat.model.checkpoint.files import LoadError
+
+LIBRARIES = ("torch", "transformers")
+VARIABLES = ("TORCH", "PYTORCH", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "SAFETENSORS_", "CUDA", "OMP_", "MKL_")
+"""How the variables of the environment begin that the libraries read while they are imported."""
+NO_MEMORY = re.compile("failed to map segment from shared object(?!: Operation not permitted)|Cannot allocate memory")
+"""In errors of the system's linker, which have no class of their own. Not permitted is something else."""
+
+
+def import_libraries() -> None:
+    """Import torch and transformers, which takes seconds.
+
+    Raises:
+        LoadError: see `import_explained`.
+    """
+    for name in LIBRARIES:
+        with import_explained(name), ended_by_ctrl_c():
+            importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def import_explained(name: str) -> Iterator[None]:
+    """Within it a library is imported.
+
+    Raises:
+        LoadError: it is missing or broken, does not fit in memory, or refuses a variable of the environment.
+    """
+    try:
+        yield
+    except Exception as error:  # a library of the system that is missing is an OSError, and there are others
+        raise _why_not(name, error) from error
+
+
+def _why_not(name: str, error: Exception) -> LoadError:
+    if isinstance(error, MemoryError) or NO_MEMORY.search(str(error)):
+        hint = "Close what else is running, or raise the limit of this shell (ulimit -v)."
+        return LoadError("out_of_memory", f"There is not enough memory to import {name}.", hint)
+    if (setting := _refused_setting(error)) is not None:
+        message = f"{name} cannot be imported with {setting} in the environment."
+        return LoadError("load_failed", message, "Unset that variable, or give it another value.")
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+    hint = "Install it anew, as docs/installing.md says; in a checkout: remove .venv, then make setup."
+    return LoadError("load_failed", f"{name} cannot be imported: {reason.removesuffix('.')}.", hint)
+
+
+def _refused_setting(error: Exception) -> str | None:
+    """The variable of the environment that an error is about, as NAME=value: the error repeats the value."""
+    if isinstance(error, ImportError):
+        return None
+    for name, value in os.environ.items():
+        if name.startswith(VARIABLES) and value and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", str(error)):
+            return f"{name}={value}"
+    return None
