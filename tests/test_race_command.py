@@ -24,6 +24,11 @@ QUESTION = "What is the n-gram pool?"
         (["--decoders", ","], "not 0"),
         (["--decoders", "auto,lookahead,suffix,recycling,jacobi"], "not 5"),
         (["--decoder", "auto"], "--decoder is for answers of one decoder; name those of a race with --decoders."),
+        (
+            ["--decoders", "auto,suffix", "-W", "3"],
+            "--window is for the decoders lookahead, prompt_lookup and jacobi, and",
+        ),
+        (["--carriers", "3", "--decoders", "auto,suffix"], "auto and suffix have no such setting"),
         (["--pool", "kept"], "--pool is for answers of one decoder"),
         (["--max-new-tokens", "0"], "at least 1"),
         (["--window", "0"], "1 to 64"),
