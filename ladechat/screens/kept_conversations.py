@@ -109,6 +109,8 @@ class KeptConversations(SessionScreen):
             self.notify(NOTHING_ANSWERED, severity="warning")
         else:
             self.view.transcript.anchor()
+            if self._prompt.text == question:  # it was given back when its answer was broken off
+                self._prompt.load_text("")
             self._session.ask(question)
             if not self._session.wished.temperature:
                 self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
