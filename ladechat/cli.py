@@ -282,7 +282,7 @@ def tune(
     dtype: Dtype = "auto",
     quantize: Quantize = None,
 ) -> None:
-    """Time passes of several sizes here, and see how many drafts a pass the adaptive policy makes of that."""
+    """Time passes of several sizes here, and see how many tokens a pass auto drafts because of that."""
     check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     from ladechat.bench.tune import run

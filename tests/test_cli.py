@@ -73,10 +73,11 @@ def test_without_torchao_quantising_names_what_brings_it(command: list[str], mon
         (["--layer-search", "nan"], "from 0 to 86,400 seconds"),
         (["--quantize", "int3"], "use --quantize int8 or int4"),
         (["--min-p", "1"], "below 1"),
-        (["--top-k", "-1"], "at least 0"),
+        (["--top-k", "-1"], "--top-k has to be a whole number from 0 on, not -1."),
         (["--repetition-penalty", "0"], "0.1 to 10"),
         (["--seed", "-3"], "from 0 to"),
-        (["--max-new-tokens", "0"], "at least 1"),
+        (["--max-new-tokens", "0"], "a whole number from 1 on, not 0."),
+        (["--max-new-tokens", "9" * 30], "is more than any model has use for"),
     ],
 )
 @pytest.mark.parametrize("command", [["ask", QUESTION], []], ids=["ask", "app"])

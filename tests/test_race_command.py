@@ -30,7 +30,7 @@ QUESTION = "What is the n-gram pool?"
         ),
         (["--carriers", "3", "--decoders", "auto,suffix"], "auto and suffix have no such setting"),
         (["--pool", "kept"], "--pool is for answers of one decoder"),
-        (["--max-new-tokens", "0"], "at least 1"),
+        (["--max-new-tokens", "0"], "from 1 on, not 0"),
         (["--window", "0"], "1 to 64"),
         (["auto", "lookahead"], "--decoders auto,lookahead."),
         (["auto,lookahead", "--max-new-tokens", "9"], "--decoders auto,lookahead."),

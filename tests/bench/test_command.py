@@ -172,7 +172,7 @@ def test_a_decoder_that_is_registered_takes_part_with_no_edit_elsewhere(
         (["--settings", "3,1,3"], "2 to 16"),
         (["--settings", "65,3,3"], "1 to 64"),
         (["--rounds", "0"], "at least 1"),
-        (["--max-new-tokens", "0"], "at least 1"),
+        (["--max-new-tokens", "0"], "from 1 on, not 0"),
         (["--layer-search", "-1"], "from 0 to 86,400 seconds"),
         (["--layer-search", "5", "--decoders", "suffix"], "--layer-search is for layer_skip"),
         (["--settings", "3,3,3", "--decoders", "suffix"], "--settings is for lookahead; name it with --decoders"),
