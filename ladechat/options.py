@@ -17,8 +17,8 @@ import typer
 from ladechat import catalog
 from ladechat.installing import command_for_extra
 from ladechat.preferences import Preferences, SettingsFile
-from ladechat.protocol import MOST, PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
-from ladechat.refusing import fail, in_short, joined_with
+from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
+from ladechat.refusing import check_count, fail, in_short, joined_with
 from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say
 
@@ -301,19 +301,12 @@ def checked(decoder: str, parameters: Mapping[str, Value], drawing: Mapping[str,
         fail(f"Top-p has to be above 0 and at most 1, not {drawing['top_p']:g}; set it with --top-p.")
     if not 0 <= drawing["min_p"] < 1:
         fail(f"Min-p has to be at least 0 and below 1, not {drawing['min_p']:g}; set it with --min-p.")
-    _check_count("--top-k", drawing["top_k"], 0)
+    check_count("--top-k", drawing["top_k"], 0)
     try:
         return msgspec.convert({"decoder": decoder, "parameters": parameters, **drawing}, Settings)
     except msgspec.ValidationError:
         seed = in_short(drawing["seed"])
         fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {seed}; set it with --seed.")
-
-
-def _check_count(option: str, value: int, least: int) -> None:
-    if value < least:
-        fail(f"{option} has to be a whole number from {least} on, not {in_short(value)}.")
-    if value > MOST:
-        fail(f"{option} {in_short(value)} is more than any model has use for; give a smaller number.")
 
 
 def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
@@ -346,7 +339,7 @@ def check_layer_search(seconds: float) -> None:
 def check_length(max_new_tokens: int | None) -> None:
     """Refuse answers of no token at all, and lengths that no reader of numbers takes."""
     if max_new_tokens is not None:
-        _check_count("--max-new-tokens", max_new_tokens, 1)
+        check_count("--max-new-tokens", max_new_tokens, 1)
 
 
 def path_of(file: str) -> Path:
