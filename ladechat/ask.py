@@ -49,8 +49,8 @@ def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int
         # The reader has left. What Python still holds for it has to go somewhere when the program ends.
         _forget_output()
         return BROKEN_PIPE
-    except OSError as error:  # a disk that is full, or a process that cannot be started
-        to_stderr(f"ladechat: The answer cannot be had, or not be written: {error.strerror or error}.")
+    except OSError as error:  # a disk that is full
+        to_stderr(f"ladechat: The answer could not be written: {error.strerror or error}.")
         _forget_output()
         return FAILED
 
@@ -61,7 +61,11 @@ def _forget_output() -> None:
 
 async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter | AnswerPrinter") -> int:
     engine = LiveEngine(options.command())
-    await engine.start()
+    try:
+        await engine.start()
+    except OSError as error:
+        to_stderr(f"ladechat: The engine could not be run: {error.strerror or error}.")
+        return FAILED
     interrupted = asyncio.Event()
     stopping: set[asyncio.Task[None]] = set()
     answering = failed = False

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from ladechat import catalog
-from ladechat.options import USAGE_ERROR, fail
+from ladechat.refusing import USAGE_ERROR, fail
 from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams, say
 
 SECONDS_OF_SILENCE = 1.0

@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +48,6 @@ from ladechat.options import (
     check_length,
     check_parameters,
     check_quantize,
-    fail,
     path_of,
     report,
     with_engine_options,
@@ -55,6 +55,7 @@ from ladechat.options import (
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.race import race
+from ladechat.refusing import fail
 from ladechat.reopening import as_answered, is_given, latest
 from ladechat.replay import replay
 from ladechat.serve.commands import serve
@@ -205,7 +206,7 @@ def _with_pipe(question: str | None) -> str | None:
 
 
 @app.command(name="engine")
-@with_engine_options
+@partial(with_engine_options, of_any_decoder=True)
 def serve_engine(engine: EngineOptions) -> None:
     """Serve a model: commands in on standard input, events out on standard output (docs/protocol.md)."""
     check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
@@ -281,7 +282,7 @@ def tune(
     dtype: Dtype = "auto",
     quantize: Quantize = None,
 ) -> None:
-    """Time passes of several sizes here, and see how many drafts a pass the adaptive policy makes of that."""
+    """Time passes of several sizes here, and see how many tokens a pass auto drafts because of that."""
     check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     from ladechat.bench.tune import run

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from ladechat.options import fail
+from ladechat.refusing import fail
 from ladechat.terminal import shown
 
 RECORD = "--record"

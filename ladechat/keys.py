@@ -300,7 +300,7 @@ RACE_KEYS = (
     Binding("minus,down", "slower", "Slow", key_display="-", id="slower", tooltip="Slower."),
     Binding("f1", "app.help", "Help", show=False, id="race_help", tooltip=_HELP.tooltip),
     Binding("home", "to_start", "To the start", show=False, id="to_start", tooltip="To the start."),
-    Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the seal."),
+    Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the comparison."),
     Binding("f4", "app.switch_look", "Look", show=False, id="race_look", tooltip=SHARED_KEYS[1].tooltip),
     Binding(
         "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ladechat.checks import check_screen
-from ladechat.options import fail
+from ladechat.refusing import fail
 
 SCENES = 7
 """How many there are: the scenes themselves need a screen, and load with it."""

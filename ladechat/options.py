@@ -6,10 +6,10 @@ Those of decoders come from `ladechat.catalog`: what is registered there before 
 import contextlib
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -17,13 +17,12 @@ import typer
 from ladechat import catalog
 from ladechat.installing import command_for_extra
 from ladechat.preferences import Preferences, SettingsFile
-from ladechat.protocol import MOST, PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
+from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
+from ladechat.refusing import check_count, fail, in_short, joined_with
 from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say
 
-USAGE_ERROR = 2
 SETTINGS_FILE = "settings_file"
-MOST_DIGITS = 20
 MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
 """Of those that share a model. No machine has as many."""
@@ -165,10 +164,14 @@ PARAMETERS = dict(_parameter_options())
 """By the name of the parameter."""
 
 
-def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = False) -> Callable[..., None]:
     """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`.
 
     A command with a parameter `settings_file` gets the user's file there, and what is not given to it is as that says.
+
+    Args:
+        command: what takes them.
+        of_any_decoder: whether it takes parameters of other decoders than the chosen one too.
     """
     kinds = {**ENGINE, **CHOICE, **PARAMETERS, **DRAWING}
     defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
@@ -202,6 +205,8 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
         parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
         first = preferences.decoder or catalog.first_decoder(engine["model"]).name
         decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, first)
+        if not of_any_decoder:
+            check_belong((decoder,), parameters)
         check_parameters(decoder, parameters)
         parameters = {**preferences.parameters, **parameters}
         settings = checked(decoder, parameters, {name: given.pop(name) for name in DRAWING})
@@ -250,9 +255,21 @@ def chosen_decoder(
     if named not in catalog.DECODERS:
         *others, last = catalog.DECODERS
         fail(f"There is no decoder {named!r}; use --decoder {', '.join(others)} or {last}.")
-    if auto is not None and auto != (named == AUTOMATIC.name) and (auto or named == AUTOMATIC.name):
+    if auto is not None and named != (AUTOMATIC.name if auto else by_hand):
         fail(f"{'--auto' if auto else '--no-auto'} and --decoder {named} contradict each other; leave one of them out.")
     return named
+
+
+def check_belong(decoders: Sequence[str], names: Iterable[str]) -> None:
+    """Refuse parameters that none of the decoders has: they would change nothing."""
+    for name in names:
+        owners = [info.name for info in catalog.DECODERS.values() if any(one.name == name for one in info.parameters)]
+        if not set(owners) & set(decoders):
+            chosen, have = joined_with("and", decoders), "has" if len(decoders) == 1 else "have"
+            fail(
+                f"{option_of(name)} is for the decoder{'s' * (len(owners) > 1)} {joined_with('and', owners)}, and "
+                f"{chosen} {have} no such setting; leave it out, or choose another decoder."
+            )
 
 
 def check_parameters(decoder: str, parameters: Mapping[str, Value], option: str | None = None) -> None:
@@ -284,8 +301,7 @@ def checked(decoder: str, parameters: Mapping[str, Value], drawing: Mapping[str,
         fail(f"Top-p has to be above 0 and at most 1, not {drawing['top_p']:g}; set it with --top-p.")
     if not 0 <= drawing["min_p"] < 1:
         fail(f"Min-p has to be at least 0 and below 1, not {drawing['min_p']:g}; set it with --min-p.")
-    if not 0 <= drawing["top_k"] <= MOST:
-        fail(f"Top-k has to be at least 0 and below 2⁵³, not {in_short(drawing['top_k'])}; set it with --top-k.")
+    check_count("--top-k", drawing["top_k"], 0)
     try:
         return msgspec.convert({"decoder": decoder, "parameters": parameters, **drawing}, Settings)
     except msgspec.ValidationError:
@@ -322,20 +338,8 @@ def check_layer_search(seconds: float) -> None:
 
 def check_length(max_new_tokens: int | None) -> None:
     """Refuse answers of no token at all, and lengths that no reader of numbers takes."""
-    if max_new_tokens is not None and not 1 <= max_new_tokens <= MOST:
-        fail(f"--max-new-tokens has to be at least 1 and below 2⁵³, not {in_short(max_new_tokens)}.")
-
-
-def in_short(number: int) -> str:
-    """A number for a sentence: of one that nobody can read, how it begins."""
-    digits = str(number)
-    return digits if len(digits) <= MOST_DIGITS else f"{digits[:MOST_DIGITS]}…"
-
-
-def fail(sentence: str) -> NoReturn:
-    """Say what is wrong and what to do, and end the program."""
-    say(sentence)
-    raise typer.Exit(USAGE_ERROR)
+    if max_new_tokens is not None:
+        check_count("--max-new-tokens", max_new_tokens, 1)
 
 
 def path_of(file: str) -> Path:

@@ -6,6 +6,7 @@ import gc
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,11 @@ from ladechat.checks import System, check_screen, check_streams, refuse_more_wor
 from ladechat.export.command import Refused, check_painting, check_target, run_race
 from ladechat.export.commands import size_of
 from ladechat.formats import OF_A_RACE, ending
-from ladechat.options import USAGE_ERROR, check_length, fail, option_of, report, with_engine_options
+from ladechat.options import PARAMETERS, check_belong, check_length, option_of, report, with_engine_options
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
+from ladechat.refusing import USAGE_ERROR, fail
+from ladechat.reopening import is_given
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
@@ -31,7 +34,7 @@ OF_ONE_ANSWER = ("decoder", "auto", "pool")
 HEADINGS = ("decoder", "tokens", "passes", "tokens a pass", "seconds", "speed")
 
 
-@with_engine_options
+@partial(with_engine_options, of_any_decoder=True)
 def race(
     context: typer.Context,
     engine: EngineOptions,
@@ -71,6 +74,7 @@ def race(
     names = None if decoders is None else tuple(dict.fromkeys(filter(None, map(str.strip, decoders.split(",")))))
     if names is not None and (wrong := problem(names)) is not None:
         fail(wrong)
+    check_belong(names or DEFAULT_DECODERS, (name for name in PARAMETERS if is_given(name, context)))
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=question))
     cells = size_of(size)
@@ -117,8 +121,7 @@ def _refusals() -> Iterator[None]:
 
 def _refuse_what_is_of_one_answer(context: typer.Context) -> None:
     for name in OF_ONE_ANSWER:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if is_given(name, context):
             fail(f"{option_of(name)} is for answers of one decoder; name those of a race with --decoders.")
 
 

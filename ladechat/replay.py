@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ladechat.checks import check_screen, in_terminal
-from ladechat.options import fail
+from ladechat.refusing import fail
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.recording import latest_recording, recordings_folder
 from ladechat.session.replay import IDLE_SECONDS, Recording

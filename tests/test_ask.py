@@ -1,5 +1,6 @@
 """`ladechat ask`, as a shell would run it."""
 
+import errno
 import io
 import os
 import re
@@ -14,9 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from ladechat import cli
-from ladechat.ask import BROKEN_PIPE, AnswerPrinter
-from ladechat.protocol import Closed, Event, Header, Loading, Step, TurnFinished, decode_event
+from ladechat.ask import BROKEN_PIPE, AnswerPrinter, run
+from ladechat.protocol import Closed, Event, Header, Loading, Message, Step, TurnFinished, decode_event
+from ladechat.session.launcher import EngineOptions
 from tests.engine.wire import ROOT
+from tests.fake_engine import FakeEngine
 from tests.waiting import PATIENCE_SECONDS
 from tests.widgets.sample_steps import finished, step
 
@@ -94,7 +97,7 @@ def check_printed(events: list[Event], capsys: pytest.CaptureFixture[str], setti
         ([QUESTION, "-N", "1"], "N has to be from 2 to 16, not 1"),
         ([QUESTION, "--guesses", "-1"], "G has to be from 0 to 64, not -1"),
         ([QUESTION, "--decoder", "magic"], "no decoder 'magic'"),
-        ([QUESTION, "--max-new-tokens", "0"], "at least 1"),
+        ([QUESTION, "--max-new-tokens", "0"], "from 1 on, not 0"),
         (["  "], "question is empty"),
         ([QUESTION, "--window", "many"], "integer"),
     ],
@@ -227,3 +230,23 @@ def test_no_line_ends_in_a_blank_but_where_the_model_broke_it(terminal: bool, mo
     markdown_break = "" if terminal else "   "
     assert answer == f"several words{markdown_break}\nmore\n", "two blanks and an end are a line break in Markdown"
     assert not re.search(r" (\n|$)", summary) and (summary.count("\n") > 1) == terminal
+
+
+def test_an_engine_that_cannot_be_run_and_an_answer_that_cannot_be_written_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fails(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("ladechat.ask.LiveEngine", lambda _: FakeEngine())
+    monkeypatch.setattr("ladechat.ask._forget_output", lambda: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeEngine, "start", fails)
+        assert run(EngineOptions(), [Message(role="user", content="Hello?")], None, as_json=True) == 1
+    assert capsys.readouterr().err == "ladechat: The engine could not be run: Too many open files.\n"
+    monkeypatch.setattr("ladechat.ask.JsonPrinter.show", full)
+    assert run(EngineOptions(), [Message(role="user", content="Hello?")], None, as_json=True) == 1
+    assert capsys.readouterr().err == "ladechat: The answer could not be written: No space left on device.\n"

@@ -78,6 +78,8 @@ class Options:
         if self.layer_search and not any(skips_layers(name) for name in self.decoders):
             skipping = ", ".join(name for name in DECODERS if skips_layers(name))
             raise Refused(f"--layer-search is for {skipping}; name it with --decoders, or leave the search out.")
+        if self.settings and by_hand().name not in self.decoders:
+            raise Refused(f"--settings is for {by_hand().name}; name it with --decoders, or leave --settings out.")
         if self.plot is not None:
             _check_plot(self.plot)
         for option, path in (("--json", self.json), ("--plot", self.plot)):

@@ -51,10 +51,11 @@ def _settings(turn: Turn) -> dict[str, Any] | None:
 
 def _figures(turn: Turn) -> dict[str, Any]:
     passes, finished = len(turn.steps), turn.finished
+    known = not turn.kept_answer  # else its first tokens are of an earlier session, and nobody knows their passes
     return {
-        "tokens": turn.tokens,
-        "passes": passes,
-        "tokens_per_pass": turn.tokens / passes if passes else None,
+        "tokens": turn.tokens if known else None,
+        "passes": passes if known else None,
+        "tokens_per_pass": turn.tokens / passes if passes and known else None,
         "prefill_seconds": finished and finished.prefill_seconds,
         "decode_seconds": finished and finished.decode_seconds,
         "estimated_speedup": finished and finished.estimated_speedup,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ladechat.formats import ENDINGS, FILMS, FORMATS, ONE_FILE, SIZE, ending
-from ladechat.options import fail, in_short
+from ladechat.refusing import fail, in_short, joined_with
 from ladechat.session.replay import IDLE_SECONDS
 from ladechat.terminal import say
 
@@ -72,7 +72,7 @@ def _format(out: Path, named: str | None) -> str:
         fail(f"There is no format {named!r}; use --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
     if named is None and ending(out) not in FORMATS:
         fail(
-            f"How {out} ends says no format; end it {ENDINGS}, or give --format "
+            f"The name {out} does not say which format to write; end it {ENDINGS}, or give --format "
             f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
         )
     return named or ending(out)
@@ -82,13 +82,7 @@ def _check_belongs(chosen: str, given: set[str]) -> None:
     """An option that would change nothing is more likely a mistake than a wish."""
     for option, formats in ONLY_FOR.items():
         if option in given and chosen not in formats:
-            fail(f"{option} is for {_listed(formats)}, and says nothing about {chosen}; leave it out.")
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    """With "and" before the last."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+            fail(f"{option} is for {joined_with('and', formats)}, and changes nothing in {chosen}; leave it out.")
 
 
 def size_of(text: str | None) -> tuple[int, int]:

@@ -46,7 +46,7 @@ class KeptConversations(SessionScreen):
             self.notify("The conversation is kept: Ctrl+O finds it.")
 
     def _show_copy(self) -> None:
-        self.view.show_copy(self._store is not None and self._store.copied)
+        self.view.show_copy("" if self._store is None else self._store.why_copied)
 
     def _why_not_kept(self) -> str:
         """Say why the conversation will not be found again; "" where it will."""
@@ -82,8 +82,8 @@ class KeptConversations(SessionScreen):
         self._answered_by = kept.model
         if self._session.state in LOADED:
             self._say_who_goes_on()
-        if self._store.path is None:
-            self.notify("It is open elsewhere, or cannot be written: what you ask now goes on in a copy of it.")
+        if why := self._store.why_copied:
+            self.notify(f"‘{kept.title}’ {why}: what you ask now goes on in a copy of it.")
         return True
 
     def _say_who_goes_on(self) -> None:
@@ -109,6 +109,8 @@ class KeptConversations(SessionScreen):
             self.notify(NOTHING_ANSWERED, severity="warning")
         else:
             self.view.transcript.anchor()
+            if self._prompt.text == question:  # it was given back when its answer was broken off
+                self._prompt.load_text("")
             self._session.ask(question)
             if not self._session.wished.temperature:
                 self.notify("At temperature 0 the text is the same again; the slider T makes it another.")

@@ -4,6 +4,7 @@ from textual import on
 
 from ladechat.commands import SlashCommand, find, nearest
 from ladechat.screens.own_settings import OwnSettings
+from ladechat.session.change import missing_here
 from ladechat.session.conversation_file import shortened
 from ladechat.widgets.prompt import Prompt
 
@@ -21,6 +22,8 @@ class SlashCommands(OwnSettings):
             await self._run(command, argument, event.text)
         elif self._can_be_set(name):
             self.action_set(f"{name} {argument}")
+        elif (missing := missing_here(name, self._session.wished, self.view.presenter.decoders)) is not None:
+            self._refuse(event.text, missing)
         else:
             near = nearest(name)
             meant = f"; did you mean /{near.name}?" if near else ". Type / for a list."

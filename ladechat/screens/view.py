@@ -30,10 +30,7 @@ WELCOME = (
     "New here? /learn shows how, in seven scenes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
     "Ask, for instance: How does lookahead decoding work?"
 )
-COPY_HELP = (
-    "A copy: the conversation is open elsewhere, or its file cannot be written. "
-    "What you ask here is saved in the copy; Ctrl+O lists both."
-)
+COPY_HELP = "A copy: the conversation {why}. What you ask here is saved in the copy; Ctrl+O lists both."
 SEARCHING = "searching"
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 
@@ -58,7 +55,6 @@ class ConversationView(Vertical):
         self._status = StatusLine(id="status")
         self._controls = controls
         self._copy = Label("(copy)", id="copy")
-        self._copy.tooltip = COPY_HELP
         self._recording = Label("● rec", id="recording")
         self._exporting = Label(id="exporting", markup=False)
         self._timeline = SeekBar(id="timeline")
@@ -88,9 +84,10 @@ class ConversationView(Vertical):
     def _show_palette(self, palette: Palette) -> None:
         self.side.palette = self.transcript.palette = palette
 
-    def show_copy(self, copied: bool) -> None:
-        """Show or hide that the conversation is a copy."""
-        self._copy.display = copied
+    def show_copy(self, why: str) -> None:
+        """Show that the conversation is a copy, and why; with "" hide that."""
+        self._copy.display = bool(why)
+        self._copy.tooltip = COPY_HELP.format(why=why)
 
     def show_recording(self, running: bool) -> None:
         """Show or hide the mark of a recording."""

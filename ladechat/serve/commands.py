@@ -10,7 +10,8 @@ import typer
 
 from ladechat.checks import System
 from ladechat.installing import command_for_extra
-from ladechat.options import check_length, fail, in_short, with_engine_options
+from ladechat.options import check_length, with_engine_options
+from ladechat.refusing import fail, in_short
 from ladechat.serve.access import Access, is_loopback
 from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say

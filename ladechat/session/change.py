@@ -85,8 +85,21 @@ def change(name: str, text: str, settings: Settings, decoders: Mapping[str, Deco
         if owner is not None and one.live and field in (one.name, one.label.casefold()):
             decoder = owner.name if owner.name != settings.decoder else None
             return Configure(decoder=decoder, parameters={one.name: _parameter(one, text)})
+    if (missing := missing_here(name, settings, decoders)) is not None:
+        raise Refused(missing)
     offered = ", ".join(one.name for one in adjustable(settings, decoders))
     raise Refused(f"Nothing that is called {shortened(name)!r} can be set now; these can: {offered}.")
+
+
+def missing_here(name: str, settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str | None:
+    """Why something cannot be set now that other decoders have, and what can; None where none of them has it."""
+    owner, field = owner_of(settings, decoders), _joined(name)
+    every = (one for info in decoders.values() for one in info.parameters)
+    meant = next((one for one in every if one.live and field in (one.name, one.label.casefold())), None)
+    if owner is None or meant is None:
+        return None
+    own = ", ".join(one.label for one in owner.parameters if one.live) or "none"
+    return f"{owner.label} has no setting {meant.label}; it has {own}."
 
 
 def decoder_named(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:

@@ -11,6 +11,7 @@ from ladechat.session.conversation_store import ConversationStore
 COMPLETE = "This answer is complete: the model itself ended it."
 NOT_ITS_OWN = "Another model, or none, wrote this answer, and only its own can be continued: ask it to go on."
 NOTHING_ANSWERED = "Nothing has been answered yet."
+BROKEN_OFF = "The last answer was broken off and cannot go on here. Ctrl+R asks its question again."
 
 
 class CannotContinue(Exception):
@@ -28,6 +29,7 @@ class Conversation:
 
     Attributes:
         pending: the question that waits.
+        broken_off: the last question, where its answer was broken off by a failure and is no part of the conversation.
         continuing: whether the last answer is to go on.
         max_new_tokens: the longest answer, from the next question on; None leaves it to the engine.
         usual_system: how the model should behave in a new conversation; "" where nothing is said about that.
@@ -41,6 +43,7 @@ class Conversation:
         store: ConversationStore | None = None,
     ) -> None:
         self.pending: Message | None = None
+        self.broken_off: str | None = None
         self.continuing = False
         self.usual_system = system or ""
         self._system = ""
@@ -96,6 +99,7 @@ class Conversation:
     def ask(self, text: str) -> Generate:
         """The command that has `text` answered."""
         self._turn += 1
+        self.broken_off = None
         self.pending, self._asked_with = Message(role="user", content=text), self._system
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
@@ -107,8 +111,10 @@ class Conversation:
             eos_ids: the tokens that end an answer.
 
         Raises:
-            CannotContinue: there is no answer, or it is complete, or its tokens are not this model's.
+            CannotContinue: there is no answer, or it is complete or broken off, or its tokens are not this model's.
         """
+        if self.broken_off is not None:
+            raise CannotContinue(BROKEN_OFF)
         if not self._exchanges:
             raise CannotContinue(NOTHING_ANSWERED)
         token_ids = self.messages[-1].token_ids
@@ -149,7 +155,7 @@ class Conversation:
         """
         if event.reason != "failed":
             self._add(event.turn, event.text, event.token_ids, event.steps, decoder)
-        self._steps.clear()
+            self._steps.clear()
 
     def break_off(self, decoder: str) -> None:
         """Add what has come of an answer whose end will not come, as if it had been stopped here."""
@@ -195,6 +201,8 @@ class Conversation:
     def give_up(self) -> str | None:
         """Take back the question that waits for its answer; None if there is none."""
         text = self.pending.content if self.pending else None
+        if self._steps:
+            self.broken_off = text
         self.pending, self.continuing = None, False
         self._steps.clear()
         return text
@@ -217,7 +225,7 @@ class Conversation:
 
     def _leave(self) -> None:
         self._exchanges.clear()
-        self.pending, self.continuing, self._latest = None, False, None
+        self.pending, self.continuing, self._latest, self.broken_off = None, False, None, None
         if self._store is not None:
             self._store.begin_new()
 

@@ -55,7 +55,8 @@ class ConversationStore:
     Attributes:
         folder: where the files are.
         path: the file of the conversation under way; None before it has one.
-        copied: whether that is a copy of one whose file could not be written.
+        why_copied: where that is a copy: what was in the way of writing the file of the other, as the end of a sentence
+            that begins with what it is called; else "".
         failed: told once, of the first failure to write.
         deleted: what was deleted and can be brought back, in this order.
     """
@@ -63,7 +64,7 @@ class ConversationStore:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_data_path("ladechat") / "conversations"
         self.path: Path | None = None
-        self.copied = False
+        self.why_copied = ""
         self.failed: Callable[[OSError], None] | None = None
         self.deleted: list[Kept] = []
         self._descriptor = -1
@@ -149,7 +150,7 @@ class ConversationStore:
             self._let_go()
         self._lines, self._written = [Begun()], 0
         self._exchanges = 0
-        self._added = self.copied = False
+        self._added, self.why_copied = False, ""
 
     def open(self, kept: Kept) -> Kept:
         """Go on with a conversation. Nothing is written by that.
@@ -161,16 +162,22 @@ class ConversationStore:
             The conversation as its file has it by now.
         """
         self.begin_new()
-        descriptor = _open_locked(kept.path)
-        if descriptor is not None:
+        try:
+            descriptor = _open_locked(kept.path)
+        except BlockingIOError:
+            self.why_copied = "is open in another ladechat"
+        except FileNotFoundError:
+            self.why_copied = "has been removed"
+        except OSError as error:
+            self.why_copied = f"cannot be written ({error.strerror or error})"
+        else:
             self.path, self._descriptor, self._size = kept.path, descriptor, os.fstat(descriptor).st_size
             kept = read(kept.path) or kept
-        self.copied = descriptor is None
-        title = title_of_copy(kept.title) if self.copied else kept.given_title
+        title = title_of_copy(kept.title) if self.why_copied else kept.given_title
         self._lines += kept.answers
         self._lines += [Renamed(title=title)] if title else []
         self._lines += [Instructed(text=kept.system)] if kept.system is not None else []
-        self._written = len(self._lines) if descriptor is not None else 0
+        self._written = 0 if self.why_copied else len(self._lines)
         self._exchanges = len(kept.answers)
         return kept
 
@@ -283,17 +290,23 @@ def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="milliseconds")
 
 
-def _open_locked(path: Path) -> int | None:
-    """Open a file to append to it; None if it is open in another program, or cannot be written."""
+def _open_locked(path: Path) -> int:
+    """Open a file to append to it.
+
+    Raises:
+        BlockingIOError: it is open in another program.
+        OSError: it is gone, or cannot be written.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+        if not _lock(descriptor):
+            raise BlockingIOError
+        if not is_there(descriptor, path):
+            raise FileNotFoundError  # just deleted elsewhere
     except OSError:
-        return None
-    with contextlib.suppress(OSError):
-        if _lock(descriptor) and is_there(descriptor, path):  # else just deleted elsewhere
-            return descriptor
-    os.close(descriptor)
-    return None
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _lock(descriptor: int) -> bool:

@@ -200,7 +200,11 @@ class EngineSession(SessionEngines):
         self._add(SystemPrompt(text=system))
 
     def take_back(self) -> str | None:
-        """Take the last question that was answered, and its answer, out; the question, None if there is none."""
+        """Take the last question that was answered, and its answer, out; the question, None if there is none. One whose
+        answer was broken off is not in the conversation any more, and is the last all the same.
+        """
+        if (broken_off := self.conversation.broken_off) is not None:
+            return broken_off
         question = self.conversation.remove_last()
         if question is not None:
             self._add(ExchangeRemoved())

@@ -18,6 +18,7 @@ class Arrangement(NamedTuple):
         window_rows: rows of the Jacobi window.
         lens: whether the pseudo states are shown: with a decoder that has some, whether or not a step shows them.
         lens_rows: layers of them.
+        window_set: W, as it was set; 0 for a decoder that has none.
     """
 
     policy: bool = False
@@ -29,6 +30,7 @@ class Arrangement(NamedTuple):
     window_rows: int = 2
     lens: bool = False
     lens_rows: int = 4
+    window_set: int = 0
 
     def after_step(self, step: Step) -> "Arrangement":
         """A panel comes when it is needed. It goes only where a decoder begins, at its first step."""

@@ -50,16 +50,31 @@ class PoolPanel(StepPanel):
         super().__init__(id=id, classes=classes)
         self._accepted: Counter[str] = Counter()
         self._tested: Counter[str] = Counter()
+        self._lookups = self._hits = 0  # of the answer
+        self._counted = (0, 0)  # what the latest step said of these
 
     def show_step(self, step: protocol.Step) -> None:
+        resumed = self._step is not None and self._step.pool is None
         super().show_step(step)
+        if step.pool is not None:
+            self._count(step.pool, resumed)
         if step.draft is not None:
             for source, verdict in zip(step.draft.sources, step.draft.verdicts, strict=True):
                 self._accepted[source] += verdict == "accepted"
                 self._tested[source] += verdict != "untested"
 
+    def _count(self, pool: protocol.PoolView, resumed: bool) -> None:
+        """Add up the passes that asked the pool: its own counts begin anew where another decoder took over."""
+        anew = pool.lookups < self._counted[0] or (resumed and pool.lookups == self._counted[0])
+        lookups, hits = (0, 0) if anew else self._counted
+        self._lookups += pool.lookups - lookups
+        self._hits += pool.hits - hits
+        self._counted = (pool.lookups, pool.hits)
+
     def clear(self) -> None:
         super().clear()
+        self._lookups = self._hits = 0
+        self._counted = (0, 0)
         self._accepted.clear()
         self._tested.clear()
 
@@ -96,7 +111,7 @@ class PoolPanel(StepPanel):
         if pool is not None:
             parts.append(
                 f"The n-gram pool holds {counted(pool.ngrams, 'n-gram')}, and had a guess in "
-                f"{pool.hits:,} of {counted(pool.lookups, 'pass')}: an n-gram that begins with the "
+                f"{self._hits:,} of {counted(self._lookups, 'pass')} of this answer: an n-gram that begins with the "
                 "last token."
             )
             untried = sum(not one.tried for one in pool.candidates)
@@ -129,7 +144,7 @@ class PoolPanel(StepPanel):
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
             return [header, *self._guesses("", guesses, room, width), *footer]
-        rate = f"{pool.hits / pool.lookups:.0%}".replace("%", " %") if pool.lookups else "–"
+        rate = f"{self._hits / self._lookups:.0%}".replace("%", " %") if self._lookups else "–"
         facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} n-grams", f"hit {rate}", ""]
         header = self.header(width, self.titles(self.title), facts)
         return [header, *self._guesses(visible(pool.after), guesses, room, width), *footer]

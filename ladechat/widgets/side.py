@@ -20,7 +20,7 @@ from ladechat.widgets.mask_panel import MaskPanel
 from ladechat.widgets.panel import Panel, StepPanel
 from ladechat.widgets.policy_panel import PolicyPanel
 from ladechat.widgets.pool_panel import PoolPanel
-from ladechat.widgets.sliders import Sliders
+from ladechat.widgets.sliders import ParameterSlider, Sliders
 from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.window_panel import WindowPanel
 
@@ -194,7 +194,9 @@ class SidePanels(Vertical):
         self.query_one(Sliders).show(settings, info, by_hand, known)
         if self._decoder != info.name:
             self.arrangement = self.arrangement.for_decoder(info)
-        self.arrangement = self.arrangement._replace(policy=by_hand is not None)
+        width = next((one.default for one in info.parameters if one.name == "window"), 0)
+        width = settings.parameters.get("window", known.get("window", width)) if width else 0
+        self.arrangement = self.arrangement._replace(policy=by_hand is not None, window_set=int(width))
         self._decoder = info.name
         self._apply()
 
@@ -219,7 +221,7 @@ class SidePanels(Vertical):
         shown = [panel for panel in self.query(Panel) if panel.region.area]
         panels = [(" · ".join(filter(None, (panel.title, panel.moment))), panel.explain()) for panel in shown]
         sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
-        return [*panels, *(_explained(one.label.strip(), one.value, one.parameter.help) for one in sliders)]
+        return [*panels, *map(_explained, sliders)]
 
     def _apply(self) -> None:
         looked_at, panels = self.looked_at, self.shown is View.PANELS
@@ -232,6 +234,7 @@ class SidePanels(Vertical):
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
         ended = self.answer.finished is not None and looked_at is None
         lens = self.query_one(LensPanel)
+        window.width_set = self._width_set
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
@@ -240,6 +243,16 @@ class SidePanels(Vertical):
         self.query_one("#pass").display = drafts or mask
         self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
         self.query_one(SpeedPanel).set_class(panels and not now.drafts, "-alone")
+
+    @property
+    def _width_set(self) -> int:
+        """W as it was set for the step that is shown."""
+        answer, place = self.answer, len(self.answer) - 1
+        if self.looked_at is not None:
+            answer, place = self.looked_at.answer, self.looked_at.place
+        elif answer.finished is not None and answer.telling is not None:
+            place = answer.telling
+        return answer.arrangement(place).window_set if place >= 0 else 0
 
     def clear(self) -> None:
         """Forget the turn, and begin to count anew."""
@@ -263,7 +276,11 @@ class SidePanels(Vertical):
             panel.palette = palette
 
 
-def _explained(label: str, value: object, text: str) -> tuple[str, str]:
+def _explained(slider: ParameterSlider) -> tuple[str, str]:
     """A slider with its value, and its help without the label that is above it already."""
-    text = text.removeprefix(f"{label}: ")
-    return f"{label} = {value}", text[:1].upper() + text[1:]
+    label = slider.label.strip()
+    text = slider.parameter.help.removeprefix(f"{label}: ")
+    text = text[:1].upper() + text[1:]
+    if slider.idle:
+        text = f"A setting of {slider.decoder}, not in use now: moving it changes over to {slider.decoder}. {text}"
+    return f"{label} = {slider.value}", text

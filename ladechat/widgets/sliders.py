@@ -43,6 +43,11 @@ class ParameterSlider(Slider):
         self.refresh()
 
     @property
+    def idle(self) -> bool:
+        """Is another decoder in force than the one that has this parameter?"""
+        return self.has_class("-idle")
+
+    @property
     def title(self) -> str:
         """What its letter stands for; "" where the label is a word."""
         name = self.parameter.name

@@ -45,10 +45,15 @@ class PaidOff(NamedTuple):
 class WindowPanel(StepPanel):
     """W columns, N − 1 rows of earlier passes above the row that this pass wrote.
 
+    Of Jacobi decoding it shows the block. That is shorter than it was set to where no more tokens may come.
+
     Row r, column i stands at position r + i after the last token. Where there is room, columns of the screen are these
     positions: each row begins one further to the right, and a column of the window, an n-gram, runs slanted, ↘. In a
     narrow panel the columns stand upright, and the first line says where each begins. A token that stood at the very
     position where this step then emitted it wears the colour of the step.
+
+    Attributes:
+        width_set: W as it was set for the step that is shown; 0 where that is not known.
     """
 
     NAME = "Jacobi window"
@@ -61,6 +66,7 @@ class WindowPanel(StepPanel):
         super().__init__(id=id, classes=classes)
         self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
         self._paid_off: PaidOff | None = None
+        self.width_set = 0
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
@@ -88,9 +94,9 @@ class WindowPanel(StepPanel):
         if tokens := format_explained([piece for row in shown for piece in row]):
             true += f" {tokens}"
         if _is_block(self._step, view):
-            return (
-                f"A block of W = {width - 1} guesses behind the last token; 'new' is what the pass made of it. {true}"
-            )
+            cut = f", cut to {width - 1} as the answer is near its limit" if self._is_cut(view) else ""
+            wide = max(self.width_set, width - 1)
+            return f"A block of W = {wide} guesses after the last token{cut}; 'new' is what the pass made of it. {true}"
         runs = "runs slanted here (↘), one position on in each row" if shape.shifted else "is read downwards (↓)"
         return (
             f"Each pass guesses at W = {width} positions, with those of the passes before in view: N − 1 = {ages} "
@@ -108,13 +114,21 @@ class WindowPanel(StepPanel):
         shape = _Shape.of(view, width - LABEL_CELLS - 1)
         more = f"+{counted(shape.hidden, 'column')}" if shape.hidden else ""
         block = _is_block(self._step, view)
-        size = f"W {len(view.fresh) - 1}" if block else f"W {len(view.fresh)} · N {len(view.rows) + 1}"
+        size = self._size_of_block(view) if block else f"W {len(view.fresh)} · N {len(view.rows) + 1}"
         legend = height >= len(view.rows) + 4
         origin = height >= len(view.rows) + 5
         header = self.header(width, titles, [f"{size} · {more}", size] if more and not legend else [size])
         grid = self._grid(view, shape, room=height - 1 - legend - origin)
         footer = [self.legend(_legends(shape.shifted, block), more, width)] if legend else []
         return [header, *grid, *footer, *([self._origin(width)] if origin else [])]
+
+    def _is_cut(self, view: protocol.WindowView) -> bool:
+        """Is the block shorter than it was set to?"""
+        return len(view.fresh) - 1 < self.width_set
+
+    def _size_of_block(self, view: protocol.WindowView) -> str:
+        guesses = len(view.fresh) - 1
+        return f"W {self.width_set}, cut to {guesses}" if self._is_cut(view) else f"W {guesses}"
 
     def _why_none(self, step: protocol.Step) -> str:
         if self.awaits_answer:

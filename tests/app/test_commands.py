@@ -142,6 +142,8 @@ async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
         async with brings(lambda: stage.prompt == "/modle x", pilot):
             await ask(pilot, "/modle x")
         assert "did you mean /model?" in stage.notice
+        async with brings(lambda: "lookahead has no setting nodes; it has W" in stage.notice, pilot):
+            await ask(pilot, "/nodes 3")
         async with brings(lambda: len(stage.engine.questions) == 1 and not stage.asking, pilot):
             await ask(pilot, " /etc is what?")
         async with brings(lambda: len(stage.engine.questions) == 2 and not stage.asking, pilot):

@@ -386,7 +386,7 @@ async def test_what_is_open_in_another_program_goes_on_as_a_copy_and_that_is_sai
     other.add(exchange("Theirs?"))
     stage = new_stage(tmp_path, opened=kept(tmp_path)[0])
     async with stage.app.run_test() as pilot:
-        await until(lambda: "in a copy of it" in "".join(stage.notices), pilot)
+        await until(lambda: "‘Theirs?’ is open in another ladechat" in "".join(stage.notices), pilot)
         assert "Theirs?" in stage.text
         mark = stage.app.query_one("#copy")
         await answered(pilot, stage, "Mine?")

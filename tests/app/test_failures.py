@@ -60,6 +60,23 @@ async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_
         assert [message.content for message in stage.session.conversation.messages][:1] == ["Second?"]
 
 
+async def test_an_answer_that_the_engine_broke_off_is_asked_again_and_not_continued() -> None:
+    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: stage.engine.questions != [] and stage.asking, pilot):
+            await ask(pilot, "One?")
+            stage.engine.release(2)
+        async with brings(lambda: stage.prompt == "One?", pilot):
+            stage.engine.die()
+        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
+            await pilot.press("f5")
+        async with brings(lambda: "Ctrl+R asks its question again" in stage.notice, pilot):
+            await stage.app.run_action("continue", stage.screen)
+        async with brings(lambda: len(stage.engine.questions) == 1 and not stage.asking, pilot):
+            await pilot.press("ctrl+r")
+        assert stage.prompt == "" and stage.session.conversation.last_question == "One?"
+
+
 async def test_a_question_given_back_does_not_overwrite_what_is_being_typed() -> None:
     stage = Stage(FakeEngine(hold_loading=True))
     async with stage.app.run_test() as pilot:

@@ -46,11 +46,11 @@ def questions(tmp_path: Path) -> Path:
 def short(checkpoint: Path, questions: Path) -> list[str]:
     """The options of a run that is over at once."""
     given = ["--model", checkpoint, "--device", "cpu", "--dtype", "float32", "--questions", questions]
-    return [*map(str, given), "--max-new-tokens", "6", "--rounds", "1", "--settings", "3,3,3"]
+    return [*map(str, given), "--max-new-tokens", "6", "--rounds", "1"]
 
 
 def test_one_run_measures_everybody_on_every_prompt(short: list[str], tmp_path: Path) -> None:
-    result = bench(*short, "--json", tmp_path / "bench.json")
+    result = bench(*short, "--settings", "3,3,3", "--json", tmp_path / "bench.json")
     assert result.exit_code == 0, result.output
     content = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     assert content["prompts"] == {"few": 3}
@@ -172,9 +172,10 @@ def test_a_decoder_that_is_registered_takes_part_with_no_edit_elsewhere(
         (["--settings", "3,1,3"], "2 to 16"),
         (["--settings", "65,3,3"], "1 to 64"),
         (["--rounds", "0"], "at least 1"),
-        (["--max-new-tokens", "0"], "at least 1"),
+        (["--max-new-tokens", "0"], "from 1 on, not 0"),
         (["--layer-search", "-1"], "from 0 to 86,400 seconds"),
         (["--layer-search", "5", "--decoders", "suffix"], "--layer-search is for layer_skip"),
+        (["--settings", "3,3,3", "--decoders", "suffix"], "--settings is for lookahead; name it with --decoders"),
         (["--questions", "poems"], "summary"),
         (["--questions", "nowhere.toml"], "nowhere.toml"),
         (["--plot", "bench.pdf"], ".svg"),

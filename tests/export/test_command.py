@@ -92,8 +92,8 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["talk.txt"], "says no format; end it in .cast"),
-        (["talk"], "says no format"),
+        (["talk.txt"], "does not say which format to write; end it in .cast"),
+        (["talk"], "does not say which format"),
         (["talk.html", "--format", "pdf"], "There is no format 'pdf'; use --format cast, "),
         (["talk.svg", "--size", "100"], "--size is columns and rows, from 40x10 to 400x200"),
         (["talk.svg", "--size", "39x30"], "--size is columns and rows"),
@@ -105,12 +105,12 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
         (["talk.svg", "--step", f"{STEPS + 1}"], f"has {STEPS} passes, so there is no pass {STEPS + 1}"),
         (
             ["talk.html", "--speed", "2"],
-            "--speed is for cast, cast2 and gif, and says nothing about html",
+            "--speed is for cast, cast2 and gif, and changes nothing in html",
         ),
         (["talk.cast", "--step", "2"], "--step is for svg"),
         (["talk.json", "--size", "80x24"], "--size is for cast, cast2, gif and svg"),
         (["missing/talk.md"], "There is no folder missing; make it first"),
-        (["."], "says no format"),
+        (["."], "does not say which format"),
         ([".", "--format", "md"], "is no file"),
         (["a" * 300 + ".md"], "cannot be written: File name too long"),
     ],

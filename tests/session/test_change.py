@@ -46,6 +46,20 @@ def test_what_cannot_be_set_is_refused_in_a_sentence(name: str, text: str, says:
     assert says in str(refused.value) and len(str(refused.value)) < 300
 
 
+@pytest.mark.parametrize(
+    ("decoder", "name", "says"),
+    [
+        ("medusa", "W", "Medusa has no setting W; it has nodes."),
+        ("lookahead", "nodes", "lookahead has no setting nodes; it has W, N, G, prompt, text."),
+        ("autoregressive", "n", "plain decoding has no setting N; it has none."),
+    ],
+)
+def test_a_number_of_another_decoder_is_refused_with_those_of_this_one(decoder: str, name: str, says: str) -> None:
+    with pytest.raises(Refused) as refused:
+        change(name, "5", Settings(decoder=decoder), catalog.DECODERS)
+    assert str(refused.value) == says
+
+
 @pytest.mark.parametrize("settings", [AUTO, BY_HAND])
 def test_all_that_is_offered_can_be_set_to_what_it_is(settings: Settings) -> None:
     for one in adjustable(settings, catalog.DECODERS):

@@ -14,6 +14,7 @@ from ladechat.session.conversation import (
 )
 from ladechat.session.conversation_store import ConversationStore
 from tests.session.conversations import exchange, write
+from tests.widgets.sample_steps import step
 
 
 def finished(
@@ -225,3 +226,26 @@ def test_an_answer_has_its_tokens_again_when_its_model_is_there_again() -> None:
     assert conversation.messages[1].token_ids is None
     conversation.use_model("a")
     assert conversation.messages[1].token_ids == [5, 6]
+
+
+def test_an_answer_that_was_broken_off_is_not_continued_nor_is_the_one_before_it() -> None:
+    conversation = Conversation()
+    conversation.answered(finished(conversation.ask("One?").turn, ids=(5,), reason="stopped"), "auto")
+    conversation.ask("Two?")
+    conversation.stepped(step(["Ye"]))
+    assert conversation.give_up() == conversation.broken_off == "Two?"
+    with pytest.raises(CannotContinue, match="broken off"):
+        conversation.go_on(())
+
+
+def test_an_answer_that_failed_in_its_middle_is_not_continued_until_something_else_is_begun() -> None:
+    conversation = Conversation()
+    turn = conversation.ask("Two?").turn
+    conversation.stepped(step(["Ye"]))
+    conversation.answered(finished(turn, "Ye", (5,), "failed"), "auto")
+    conversation.give_up()
+    with pytest.raises(CannotContinue, match="broken off"):
+        conversation.go_on(())
+    conversation.restart()
+    with pytest.raises(CannotContinue, match="Nothing has been answered yet"):
+        conversation.go_on(())

@@ -147,10 +147,10 @@ def test_what_is_open_elsewhere_goes_on_as_a_copy(tmp_path: Path) -> None:
     there.rename(kept, "Ours")
     (kept,) = there.conversations()
     there.open(kept)
-    assert there.path is None and there.copied
+    assert there.path is None and there.why_copied == "is open in another ladechat"
     here.add(exchange("Here?"))
     there.add(exchange("There?"))
-    assert there.copied, "as long as it is under way"
+    assert there.why_copied, "as long as it is under way"
     assert sorted(questions(here)) == [["One?", "Here?"], ["One?", "There?"]]
     titles = {kept.title: kept for kept in here.conversations()}
     assert set(titles) == {"Ours", "Ours (copy)"}
@@ -159,7 +159,7 @@ def test_what_is_open_elsewhere_goes_on_as_a_copy(tmp_path: Path) -> None:
     elsewhere.add(exchange("Elsewhere?"))
     assert sorted(kept.title for kept in here.conversations()) == ["Ours", "Ours (copy)", "Ours (copy)"]
     there.begin_new()
-    assert not there.copied
+    assert not there.why_copied
 
 
 def test_the_title_of_a_copy_has_room_for_saying_so() -> None:

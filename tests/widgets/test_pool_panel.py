@@ -237,3 +237,17 @@ async def test_plain_decoding_says_so() -> None:
         assert lines(panel)[1] == "Fills with the first pass."
         panel.show_step(plain_step())
         assert (await drawn(pilot, panel))[1] == "Plain decoding: nothing is drafted."
+
+
+async def test_the_hit_rate_is_of_the_whole_answer_also_after_plain_decoding_in_its_middle() -> None:
+    panel = PoolPanel()
+    for lookups, hits in ((1, 0), (2, 1), (3, 2), (3, 2)):  # in the last pass nothing was drafted
+        panel.show_step(step(["."], pool=pool_view(" pool", [], lookups=lookups, hits=hits)))
+    panel.show_step(plain_step())
+    panel.show_step(step(["."], pool=pool_view(" pool", [], lookups=1, hits=1)))
+    async with Host(panel, 60, 8).run_test():
+        assert lines(panel)[0].endswith("hit 75 %")
+        assert "in 3 of 4 passes of this answer" in panel.explain()
+        panel.clear()
+        panel.show_step(step(["."], pool=pool_view(" pool", [], lookups=1, hits=0)))
+        assert "in 0 of 1 pass of this answer" in panel.explain()

@@ -1,10 +1,15 @@
 """The panels beside the conversation come when they are needed, and do not flicker from step to step."""
 
 import msgspec
+import pytest
 
 from ladechat import catalog
-from ladechat.protocol import Step
+from ladechat.protocol import Settings, Step
 from ladechat.widgets.arrangement import Arrangement
+from ladechat.widgets.side import SidePanels
+from ladechat.widgets.window_panel import WindowPanel
+from tests.waiting import until
+from tests.widgets.hosting import Host
 from tests.widgets.sample_steps import answer, plain_step, sharpening
 
 FULL = answer(5, 3, 5)[2]
@@ -54,3 +59,31 @@ def test_a_turn_begins_with_the_panels_that_the_turn_before_used() -> None:
     arrangement = arrangement.after_step(POOL_ONLY)
     assert arrangement.window
     assert not arrangement.for_turn().window
+
+
+def test_w_is_remembered_with_each_step_as_it_was_set() -> None:
+    arrangement = Arrangement(window_set=7).after_step(WINDOW_ONLY)
+    assert arrangement.window_set == arrangement.for_turn().window_set == 7
+
+
+@pytest.mark.parametrize(("decoder", "idle"), [("auto", True), ("lookahead", False)])
+async def test_numbers_that_are_not_in_use_are_explained_as_that(decoder: str, idle: bool) -> None:
+    side = SidePanels()
+    async with Host(side, 60, 40).run_test() as pilot:
+        side.show_settings(Settings(decoder=decoder), catalog.DECODERS, {})
+        await until(lambda: "W = 5" in dict(side.explanations()), pilot)
+        explained = dict(side.explanations())
+        for label in ("W = 5", "N = 3", "G = 5"):
+            assert explained[label].startswith("A setting of lookahead, not in use now") is idle
+
+
+async def test_the_block_of_jacobi_decoding_has_the_w_of_the_step_that_is_shown() -> None:
+    side = SidePanels()
+    async with Host(side, 60, 40).run_test():
+        for width in (9, 4):
+            side.show_settings(Settings(decoder="jacobi", parameters={"window": width}), catalog.DECODERS, {})
+            side.show_steps([WINDOW_ONLY])
+        window = side.query_one(WindowPanel)
+        assert window.width_set == 4
+        side.look_at(side.answer, 0)
+        assert window.width_set == 9

@@ -64,6 +64,16 @@ async def test_the_block_of_jacobi_decoding_has_the_w_of_its_slider_and_no_n_gra
         assert panel.explain().startswith("A block of W = 2 guesses") and "1 of its 2 guesses" in panel.explain()
 
 
+async def test_a_block_that_the_limit_of_the_answer_cuts_keeps_the_w_that_was_set() -> None:
+    panel = WindowPanel()
+    panel.width_set = 5
+    for rows, fresh, left in ((["the", " pool"], [" pool", " keeps"], 1), (["the"], [" pool"], 0)):
+        panel.show_step(step([" pool"], index=2, window=window_view([rows], fresh)))
+        async with Host(panel, 60, 6).run_test():
+            assert lines(panel)[0].endswith(f" W 5, cut to {left}")
+            assert panel.explain().startswith(f"A block of W = 5 guesses after the last token, cut to {left} ")
+
+
 async def test_a_token_that_the_pass_before_had_at_its_position_is_marked_as_fixed() -> None:
     panel = four_gram_step()
     async with Host(panel, 60, 8).run_test():
