@@ -226,7 +226,7 @@ def test_no_line_ends_in_a_blank_but_where_the_model_broke_it(terminal: bool, mo
     for event in (*steps, finished(steps)):
         printer.show(event)
     printer.end()
-    answer, summary = (re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue()) for stream in (out, error))
+    answer, summary = (re.sub(r"\x1b(?:\[[\d;]*m|7)", "", stream.getvalue()) for stream in (out, error))
     markdown_break = "" if terminal else "   "
     assert answer == f"several words{markdown_break}\nmore\n", "two blanks and an end are a line break in Markdown"
     assert not re.search(r" (\n|$)", summary) and (summary.count("\n") > 1) == terminal
