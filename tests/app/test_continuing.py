@@ -51,7 +51,7 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
         await pilot.press("escape", "f7")
         kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
         stage.session.take_back()
-        assert all(kind == "notice" for kind, _ in blocks(stage.app)) and store.conversations() == []
+        assert all(kind == "notice" for kind, _ in blocks(stage.app))
     return shown, kept
 
 
