@@ -68,6 +68,19 @@ class Turn:
     finished: TurnFinished | None = None
     notices: list[str] = field(default_factory=list)
     begins_anew: bool = False
+    _before: tuple[int, TurnFinished | None, str] | None = field(default=None, repr=False)
+    """Steps, end and settings before the answer went on; None once what came is part of it."""
+
+    def go_on(self) -> None:
+        """Have more of the answer follow. What came when it went on before goes, unless that was settled."""
+        if self._before is None:
+            self._before = len(self.steps), self.finished, self.settings
+        steps, self.finished, self.settings = self._before
+        del self.steps[steps:]
+
+    def settle(self) -> None:
+        """Have what came since it went on be part of the answer."""
+        self._before = None
 
     @property
     def answer(self) -> str:
@@ -183,6 +196,8 @@ class _Reader:
                 if turn.started is None:
                     turn.started, turn.model = event, name_of(self.model)
                     turn.settings = self._decoder
+                if event.goes_on:
+                    turn.go_on()
                 turn.notices += [SYSTEM_FOLDED] if self._folded else []
                 self._waits = self._folded = False
             case SettingsApplied():
@@ -193,6 +208,8 @@ class _Reader:
             case TurnFinished():
                 turn = self._latest
                 turn.finished = event if turn.finished is None else joined(turn.finished, event)
+                if event.reason != "failed":  # else it is not part of the answer that the conversation has
+                    turn.settle()
             case HistoryTrimmed():
                 self._latest.notices.append(describe_trimming(event))
             case SystemFolded():

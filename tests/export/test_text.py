@@ -19,6 +19,7 @@ from ladechat.protocol import (
     Asked,
     ConversationOpened,
     Event,
+    Failed,
     Message,
     Settings,
     SettingsApplied,
@@ -137,6 +138,21 @@ def test_an_answer_of_an_earlier_session_that_goes_on_is_one_answer(tmp_path: Pa
     assert turn.answer == "Yes, *then*." + written
     assert markdown(talk).count("\n## demo model\n") == 1 and as_text(turn.answer) in markdown(talk)
     assert '<p class="said answer">Yes, *then*.<span' in html(talk)
+
+
+def test_of_an_answer_that_went_on_twice_what_broke_off_is_left_out(tmp_path: Path) -> None:
+    started, *rest = turn_of(1)
+    assert isinstance(started, TurnStarted)
+    begun = [started, *rest]
+    said = Message(role="assistant", content="As far as it came.", token_ids=[5, 6])
+    went_on = msgspec.structs.replace(started, messages=[*started.messages, said])
+    died = Failed(code="internal", message="It died.", hint="F5", fatal=True)
+    failed = msgspec.structs.replace(rest[-1], reason="failed")
+    (whole,) = talk_of(Recording.read(recorded(tmp_path, *begun, went_on, *rest))).turns
+    for broken_off in ([*rest[:-1], died], [*rest[:-1], failed]):
+        path = recorded(tmp_path, *begun, went_on, *broken_off, went_on, *broken_off, went_on, *rest)
+        (turn,) = talk_of(Recording.read(path)).turns
+        assert (turn.answer, turn.figures()) == (whole.answer, whole.figures())
 
 
 def test_exports_name_what_answers_were_made_with_once_and_again_where_it_changes(tmp_path: Path) -> None:
