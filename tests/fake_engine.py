@@ -124,7 +124,7 @@ class FakeEngine:
         self._rest: list[str] = []
         self._coming: deque[protocol.Step] = deque()
         self._said: list[str] = []
-        self._answer: list[str] = []
+        self._answer = tokens(answers[0])
         self.steps_done = self._first_step = 0
         self._seq = 0
 

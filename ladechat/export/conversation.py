@@ -9,6 +9,7 @@ from ladechat.protocol import (
     ConversationOpened,
     DecoderInfo,
     Event,
+    ExchangeRemoved,
     Failed,
     HistoryTrimmed,
     Ready,
@@ -56,6 +57,7 @@ class Turn:
         finished: how the answer ended; None where the recording does not tell.
         notices: what the app said about it: failures, a conversation that was shortened.
         begins_anew: whether the conversation before it was cleared.
+        answered: whether it is part of the conversation: a question without an answer is not.
     """
 
     question: str | None = None
@@ -68,6 +70,20 @@ class Turn:
     finished: TurnFinished | None = None
     notices: list[str] = field(default_factory=list)
     begins_anew: bool = False
+    answered: bool = False
+    _before: tuple[int, TurnFinished | None, str] | None = field(default=None, repr=False)
+    """Steps, end and settings before the answer went on; None once what came is part of it."""
+
+    def go_on(self) -> None:
+        """Have more of the answer follow. What came when it went on before goes, unless that was settled."""
+        if self._before is None:
+            self._before = len(self.steps), self.finished, self.settings
+        steps, self.finished, self.settings = self._before
+        del self.steps[steps:]
+
+    def settle(self) -> None:
+        """Have what came since it went on be part of the answer."""
+        self._before = None
 
     @property
     def answer(self) -> str:
@@ -147,7 +163,7 @@ class Talk:
 
 
 def talk_of(recording: Recording) -> Talk:
-    """The conversation in a recording; what was cleared on the screen is in it."""
+    """The conversation in a recording. What was cleared on the screen is in it, what was replaced is not."""
     reader = _Reader(recording.header.model)
     for event in recording.events:
         reader.read(event)
@@ -183,6 +199,8 @@ class _Reader:
                 if turn.started is None:
                     turn.started, turn.model = event, name_of(self.model)
                     turn.settings = self._decoder
+                if event.goes_on:
+                    turn.go_on()
                 turn.notices += [SYSTEM_FOLDED] if self._folded else []
                 self._waits = self._folded = False
             case SettingsApplied():
@@ -193,6 +211,9 @@ class _Reader:
             case TurnFinished():
                 turn = self._latest
                 turn.finished = event if turn.finished is None else joined(turn.finished, event)
+                if event.reason != "failed":  # else it is not part of the answer that the conversation has
+                    turn.settle()
+                    turn.answered = turn.answered or bool(event.token_ids)
             case HistoryTrimmed():
                 self._latest.notices.append(describe_trimming(event))
             case SystemFolded():
@@ -207,7 +228,10 @@ class _Reader:
                     turn = self._begin(exchange.question)
                     turn.kept_answer, turn.model = exchange.answer, name_of(exchange.model)
                     turn.kept_system = exchange.system
+                    turn.answered = True
                     turn.settings = info_of(exchange.decoder, self._decoders).label
+            case ExchangeRemoved() if not self._cleared:
+                self._remove_last()
             case SystemPrompt() if self.turns and not self._cleared:  # else its first question has it
                 as_before = event.text == self._latest.system
                 if self._latest.notices or not as_before:  # else nothing has changed, as where one was opened again
@@ -226,6 +250,16 @@ class _Reader:
             return False
         steps = self.turns[-1].steps
         return steps[-1].turn == started.turn if steps else bool(self.turns[-1].kept_answer)
+
+    def _remove_last(self) -> None:
+        """Take out the last question that was answered since the conversation began, and all that came after it."""
+        for place in range(len(self.turns) - 1, -1, -1):
+            turn = self.turns[place]
+            if turn.answered:
+                del self.turns[place:]
+                self._cleared, self._waits = turn.begins_anew, False
+            if turn.answered or turn.begins_anew:
+                return
 
     @property
     def _latest(self) -> Turn:

@@ -71,7 +71,8 @@ class ConversationStore:
         self._lines: list[Line] = [Begun()]
         self._written = 0  # how many of the lines are in the file
         self._size = 0  # bytes of the file by then
-        self._exchanges = 0
+        self._taken_out: list[Line] = []
+        """Lines that take exchanges out, until there is an answer in their place."""
         self._added = False
 
     # --- the conversation under way -----------------------------------------------------------------------------------
@@ -107,23 +108,23 @@ class ConversationStore:
 
     def add(self, exchange: Exchange) -> None:
         """Keep an exchange of the conversation under way."""
-        self._added = True
-        self._exchanges += 1
-        self._lines.append(Answered(when=_now(), exchange=exchange))
-        self._write()
+        self._append(Answered(when=_now(), exchange=exchange))
 
     def replace_last(self, exchange: Exchange) -> None:
         """Keep the last exchange of the conversation under way as it is, now that its answer went on."""
+        self._append(Continued(when=_now(), exchange=exchange))
+
+    def _append(self, line: Line) -> None:
         self._added = True
-        self._lines.append(Continued(when=_now(), exchange=exchange))
+        self._lines += [*self._taken_out, line]
+        self._taken_out.clear()
         self._write()
 
     def remove_last(self) -> None:
-        """Take the last exchange out of the conversation under way."""
-        self._exchanges -= 1
-        self._lines.append(Removed())
-        if self._descriptor >= 0:
-            self._write()
+        """Take the last exchange out of the conversation under way. Its file has it until the next answer is saved: an
+        answer whose replacement never comes is not lost.
+        """
+        self._taken_out.append(Removed())
 
     def instruct(self, system: str) -> None:
         """Keep the system prompt of the conversation under way; "" if there is none any more."""
@@ -144,12 +145,9 @@ class ConversationStore:
         """Let go of the conversation under way, and begin another with the next exchange."""
         self.save()
         if self._descriptor >= 0:
-            if not self._exchanges and self.path is not None and self._whole:
-                with contextlib.suppress(OSError):
-                    self.path.unlink()
             self._let_go()
         self._lines, self._written = [Begun()], 0
-        self._exchanges = 0
+        self._taken_out.clear()
         self._added, self.why_copied = False, ""
 
     def open(self, kept: Kept) -> Kept:
@@ -178,7 +176,6 @@ class ConversationStore:
         self._lines += [Renamed(title=title)] if title else []
         self._lines += [Instructed(text=kept.system)] if kept.system is not None else []
         self._written = 0 if self.why_copied else len(self._lines)
-        self._exchanges = len(kept.answers)
         return kept
 
     def close(self) -> None:

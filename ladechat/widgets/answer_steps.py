@@ -57,6 +57,8 @@ class AnswerSteps:
         self._choices: list[bytes] = []
         self._choices_before: list[int] = []
         """How many steps there were when the choice of the same place came."""
+        self._before: tuple[int, int, int, int | None, int, TurnFinished | None] | None = None
+        """What there was before it went on; None once what came is part of the answer."""
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -76,6 +78,20 @@ class AnswerSteps:
         self._choices_before.append(len(self._steps))
         self._choices.append(_encode(choice))
         self.size += len(self._choices[-1])
+
+    def go_on(self) -> bool:
+        """Have more follow. What came when it went on before goes, unless that was settled; return whether any did."""
+        steps = len(self._steps)
+        if self._before is None:
+            self._before = steps, len(self._choices), self.remembered, self.telling, self.size, self.finished
+        kept, choices, self.remembered, self.telling, self.size, self.finished = self._before
+        del self._steps[kept:], self._arrangements[kept:]
+        del self._choices[choices:], self._choices_before[choices:]
+        return len(self._steps) < steps
+
+    def settle(self) -> None:
+        """Have what came since it went on be part of the answer."""
+        self._before = None
 
     def step(self, place: int) -> Step:
         """The step at a place, from 0."""

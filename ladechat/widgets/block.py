@@ -130,6 +130,22 @@ class Block:
         first = self._flow.extend(coming)
         return self._lay_out(first) if self._formatted is None else len(self.lines)
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How much there is of it, to `cut` it back to: parts, and characters as they were written."""
+        return len(self._parts), len(self.written)
+
+    def cut(self, extent: tuple[int, int]) -> None:
+        """Forget what was added since it had this extent."""
+        if extent == self.extent:
+            return
+        parts, characters = extent
+        del self._parts[parts:]
+        self.written = self.written[:characters]
+        width, self._width, formatted, self._formatted = self._width, 0, self._formatted is not None, None
+        if not self.waits:
+            self.lay_out(width, formatted)
+
     def fold(self, folded: bool) -> None:
         """Show the first lines of a long question only, or all of it."""
         self.folded = folded

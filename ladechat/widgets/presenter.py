@@ -260,6 +260,9 @@ class Presenter:
                     self._exchanges.append(self._asked_at)
                 whole = joined(self._first_part, event) if self._continuing and self._first_part else event
                 self._side.show_finished(whole)
+                if event.reason != "failed":  # else it is not part of the answer that the conversation has
+                    self._side.answer.settle()
+                    self._transcript.settle()
                 self._status.memory = describe_memory(event.memory)
                 self._transcript.sum_up(
                     describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
@@ -285,6 +288,8 @@ class Presenter:
         if self.answers.get(turn) is not self._side.answer:  # how it began is not known, or no longer
             self._side.clear()
             self.answers.begin(turn, self._side.answer, self._transcript.blocks - 1)
+        if self._side.go_on():
+            self.inspection.leave()
         self._first_part, self._side.answer.finished = self._side.answer.finished, None
 
     def _keep(self, blocks: int) -> None:

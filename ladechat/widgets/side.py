@@ -130,6 +130,13 @@ class SidePanels(Vertical):
             self._show_end()
             self._apply()
 
+    def go_on(self) -> bool:
+        """Have the answer go on; return whether steps are gone that came when it went on before, and did not stay."""
+        gone = self.answer.go_on()
+        if gone and self.looked_at is None:
+            self._count_anew()
+        return gone
+
     # --- looking back -------------------------------------------------------------------------------------------------
 
     def look_at(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
@@ -156,12 +163,16 @@ class SidePanels(Vertical):
         """Show the newest again."""
         if self.looked_at is not None:
             self.looked_at = None
-            self._forget()
-            self._count([self.answer.step(place) for place in range(len(self.answer))])
-            self.query_one(PolicyPanel).show(self.answer.choice())
-            if self.answer.finished is not None:
-                self._show_end()
-            self._apply()
+            self._count_anew()
+
+    def _count_anew(self) -> None:
+        """Show the answer as it is, counted from its first step on."""
+        self._forget()
+        self._count([self.answer.step(place) for place in range(len(self.answer))])
+        self.query_one(PolicyPanel).show(self.answer.choice())
+        if self.answer.finished is not None:
+            self._show_end()
+        self._apply()
 
     @property
     def _counting(self) -> list[BiographyPanel | SpeedPanel | StepPanel]:

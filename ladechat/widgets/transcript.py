@@ -61,6 +61,8 @@ class Transcript(MessageLines):
         self._sums: list[int] = []  # the places of the notices that sum an answer up
         self._below: list[Block] = []
         """Notices that were below the answer that goes on, until it ends."""
+        self._going_on: tuple[int, tuple[int, int]] | None = None
+        """The block of the answer that goes on, and its extent before; None once what came is part of the answer."""
 
     def on_mount(self) -> None:
         self.anchor()
@@ -72,6 +74,8 @@ class Transcript(MessageLines):
         if not self._wrapped_width:  # mounted in the middle of a session, a widget may have its size without being told
             self.on_resize()
         self._formatting.at_once_if_waiting()
+        if kind == "user":
+            self._going_on = None
         self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
         self._update_last()
 
@@ -133,16 +137,30 @@ class Transcript(MessageLines):
         self.put_back()
 
     def go_on(self) -> None:
-        """Let the last answer go on in its block: its sum goes, and other notices come back once it has ended.
+        """Let the last answer go on in its block: its sum goes, and other notices come back once it has ended. What
+        came when it went on before goes too, unless that was settled.
 
         Where something else than notices is below it, nothing changes.
         """
-        below = list(takewhile(lambda block: block.kind == "notice", reversed(list(self._blocks))))[::-1]
-        end = self.blocks - len(below)
-        if end and self._blocks[end - 1].kind == "model":
-            notices = [block for place, block in enumerate(below, start=end) if place not in self._sums]
-            self.keep(end)
-            self._below = notices
+        blocks = list(self._blocks)
+        if self._going_on is None:
+            end = len(blocks) - len(list(takewhile(lambda block: block.kind == "notice", reversed(blocks))))
+            if not end or blocks[end - 1].kind != "model":
+                return
+            going_on = end - 1, blocks[end - 1].extent
+        else:
+            going_on = self._going_on
+            end = going_on[0] + 1
+        below = enumerate(blocks[end:], start=end)
+        notices = [block for place, block in below if block.kind == "notice" and place not in self._sums]
+        self.keep(end)
+        blocks[end - 1].cut(going_on[1])
+        self._update_last()
+        self._below, self._going_on = notices, going_on
+
+    def settle(self) -> None:
+        """Have what came since the answer went on be part of it."""
+        self._going_on = None
 
     def put_back(self) -> None:
         """Show the notices again that made room for an answer that went on."""
@@ -165,7 +183,7 @@ class Transcript(MessageLines):
     def keep(self, blocks: int) -> None:
         """Forget all but the first `blocks` messages and notices."""
         self._sums = [place for place in self._sums if place < blocks]
-        self._below = []
+        self._below, self._going_on = [], None
         if blocks < len(self._blocks):
             self._formatting.cancel()  # the last block alone waits for it
             self._blocks.keep(blocks)

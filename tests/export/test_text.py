@@ -17,8 +17,11 @@ from ladechat.export.html import html
 from ladechat.export.markdown import as_text, markdown
 from ladechat.protocol import (
     Asked,
+    ConversationCleared,
     ConversationOpened,
     Event,
+    ExchangeRemoved,
+    Failed,
     Message,
     Settings,
     SettingsApplied,
@@ -98,10 +101,22 @@ def test_json_has_every_token_with_its_step_and_its_source(path: Path) -> None:
         (token["id"], token["text"], token["source"])
         for turn in document["turns"] for step in turn["steps"] for token in step["tokens"]
     ]  # fmt: skip
-    steps = [event for event in recording.events if isinstance(event, Step)]
+    steps: list[Step] = []
+    questions: list[str] = []
+    for event in recording.events:
+        match event:
+            case Asked():
+                questions.append(event.text)
+            case TurnStarted() if not any(isinstance(one, Asked) for one in recording.events):
+                questions.append(event.question)
+            case Step():
+                steps.append(event)
+            case ExchangeRemoved():  # of a question that is asked again
+                questions.pop()
+                steps = [step for step in steps if step.turn != steps[-1].turn]
     assert found == [one for step in steps for one in zip(step.token_ids, step.pieces, step.origins, strict=True)]
     asked = [turn["question"] for turn in document["turns"] if turn["steps"] or not turn["answer"]]
-    assert asked == [turn.question for turn in recording.turns]
+    assert asked == questions
     for turn in document["turns"]:
         assert [step["step"] for step in turn["steps"]] == list(range(1, len(turn["steps"]) + 1))
         known = turn["answer"] == "".join(token["text"] for step in turn["steps"] for token in step["tokens"])
@@ -138,6 +153,44 @@ def test_an_answer_of_an_earlier_session_that_goes_on_is_one_answer(tmp_path: Pa
     assert turn.answer == "Yes, *then*." + written
     assert markdown(talk).count("\n## demo model\n") == 1 and as_text(turn.answer) in markdown(talk)
     assert '<p class="said answer">Yes, *then*.<span' in html(talk)
+
+
+def test_of_an_answer_that_went_on_twice_what_broke_off_is_left_out(tmp_path: Path) -> None:
+    started, *rest = turn_of(1)
+    assert isinstance(started, TurnStarted)
+    begun = [started, *rest]
+    said = Message(role="assistant", content="As far as it came.", token_ids=[5, 6])
+    went_on = msgspec.structs.replace(started, messages=[*started.messages, said])
+    died = Failed(code="internal", message="It died.", hint="F5", fatal=True)
+    failed = msgspec.structs.replace(rest[-1], reason="failed")
+    (whole,) = talk_of(Recording.read(recorded(tmp_path, *begun, went_on, *rest))).turns
+    for broken_off in ([*rest[:-1], died], [*rest[:-1], failed]):
+        path = recorded(tmp_path, *begun, went_on, *broken_off, went_on, *broken_off, went_on, *rest)
+        (turn,) = talk_of(Recording.read(path)).turns
+        assert (turn.answer, turn.figures()) == (whole.answer, whole.figures())
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_questions_whose_answers_were_replaced_are_left_out(tmp_path: Path, opened: bool) -> None:
+    def asked(number: int, text: str) -> list[Event]:
+        return [Asked(turn=number, text=text), *turn_of(number)]
+
+    before = asked(1, "Cleared?")
+    first = (
+        [ConversationOpened(exchanges=[exchange("First?")])] if opened else [ConversationCleared(), *asked(2, "First?")]
+    )
+    unanswered = [*asked(4, "Broken off?")[:-1], Failed(code="internal", message="It died.", hint="F5", fatal=True)]
+    events = [*before, *first, *asked(3, "Second?"), *unanswered, ExchangeRemoved(), *asked(5, "Edited?")]
+
+    def left(*more: Event) -> list[tuple[str | None, bool]]:
+        talk = talk_of(Recording.read(recorded(tmp_path, *events, *more)))
+        for made in (markdown(talk), html(talk), as_json(talk)):
+            assert "Second?" not in made and "Broken off?" not in made
+        return [(turn.question, turn.begins_anew) for turn in talk.turns]
+
+    assert left() == [("Cleared?", False), ("First?", True), ("Edited?", False)]
+    assert left(ExchangeRemoved(), ExchangeRemoved(), *asked(6, "New?")) == [("Cleared?", False), ("New?", True)]
+    assert left(*[ExchangeRemoved()] * 3) == [("Cleared?", False)], "what was cleared is on no screen"
 
 
 def test_exports_name_what_answers_were_made_with_once_and_again_where_it_changes(tmp_path: Path) -> None:

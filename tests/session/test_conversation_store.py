@@ -4,6 +4,7 @@ import itertools
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -270,6 +271,7 @@ class TwoPrograms(RuleBasedStateMachine):
         folder = Path(self._temporary.name)
         self.stores = [ConversationStore(folder), ConversationStore(folder)]
         self.said: list[list[str]] = [[], []]
+        self.taken_back = [0, 0]
         self.asked = 0
 
     def teardown(self) -> None:
@@ -287,24 +289,26 @@ class TwoPrograms(RuleBasedStateMachine):
     def ask(self, which: int) -> None:
         self.asked += 1
         self.stores[which].add(exchange(f"{self.asked}?"))
-        self.said[which].append(f"{self.asked}?")
+        said = self.said[which]
+        said[len(said) - self.taken_back[which] :] = [f"{self.asked}?"]
+        self.taken_back[which] = 0
 
     @rule(which=st.sampled_from([0, 1]))
     def begin_new(self, which: int) -> None:
         self.stores[which].begin_new()
-        self.said[which] = []
+        self.said[which], self.taken_back[which] = [], 0
 
     @rule(which=st.sampled_from([0, 1]))
     def take_back(self, which: int) -> None:
-        if self.said[which]:
+        if len(self.said[which]) > self.taken_back[which]:
             self.stores[which].remove_last()
-            self.said[which].pop()
+            self.taken_back[which] += 1
 
     @precondition(lambda self: self.stores[0].conversations())
     @rule(which=st.sampled_from([0, 1]), place=st.integers(0, 3))
     def open(self, which: int, place: int) -> None:
         kept = self.stores[which].open(self.found(which, place))
-        self.said[which] = [one.question for one in kept.exchanges]
+        self.said[which], self.taken_back[which] = [one.question for one in kept.exchanges], 0
 
     @precondition(lambda self: self.stores[0].conversations())
     @rule(which=st.sampled_from([0, 1]), place=st.integers(0, 3))
@@ -378,13 +382,21 @@ def test_what_a_program_left_as_deleted_is_removed_after_an_hour(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_conversation_of_which_all_was_taken_back_leaves_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leave", [ConversationStore.begin_new, ConversationStore.close])
+def test_an_exchange_is_out_of_its_file_only_with_the_answer_in_its_place(
+    tmp_path: Path, leave: Callable[[ConversationStore], None]
+) -> None:
     store = ConversationStore(tmp_path)
-    store.add(exchange())
+    store.add(exchange("One?"))
     store.remove_last()
-    assert store.conversations() == []
-    store.begin_new()
-    assert list(tmp_path.iterdir()) == []
+    store.instruct("Be brief.")
+    assert store.kept and questions(store) == [["One?"]]
+    leave(store)
+    (kept,) = store.conversations()
+    assert [one.question for one in store.open(kept).exchanges] == ["One?"]
+    store.remove_last()
+    store.add(exchange("Two?"))
+    assert questions(store) == [["Two?"]]
 
 
 def test_whether_a_conversation_is_the_latest_is_known_without_reading_all(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ladechat import protocol
 from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import Answered, Kept
+from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.engines import WayBack
 from ladechat.session.state import TRANSITIONS, State, Trigger, following
@@ -40,12 +41,18 @@ class Screen:
 class Room:
     """A session with scripted engines, and its screen; and with a decoder for a model to go back to."""
 
-    def __init__(self, *engines: FakeEngine, system: str = "", way_back: str | None = None) -> None:
+    def __init__(
+        self,
+        *engines: FakeEngine,
+        system: str = "",
+        way_back: str | None = None,
+        store: ConversationStore | None = None,
+    ) -> None:
         self.engines = list(engines)
         self.settings: list[Settings] = []
         self.screen = Screen()
         instead = WayBack("demo", self._new_engine, way_back) if way_back else None
-        conversation = Conversation(system, model="owner/torn" if way_back else "")
+        conversation = Conversation(system, model="owner/torn" if way_back else "", store=store)
         self.session = EngineSession(self._new_engine, Settings(), conversation, way_back=instead)
         self.session.listener = self.screen
         self.session.start()
@@ -146,6 +153,35 @@ async def test_an_engine_that_ends_shows_all_that_it_has_sent_and_gives_the_ques
     assert isinstance(room.screen.events[-1], Failed)
     assert room.screen.given_back == ["One?"]
     await room.session.close()
+
+
+@pytest.mark.parametrize("question", ["One?", "Edited?"])
+async def test_an_answer_stays_saved_until_the_one_that_replaces_it_is(tmp_path: Path, question: str) -> None:
+    def saved() -> list[tuple[str, str]]:
+        return [(one.question, one.answer) for kept in store.conversations() for one in kept.exchanges]
+
+    store = ConversationStore(tmp_path)
+    first, second = FakeEngine(answers=("first", "never")), FakeEngine(answers=("second",))
+    room = Room(first, second, store=store)
+    await room.reach(State.READY)
+    room.session.ask("One?")
+    await room.until(lambda: saved() == [("One?", "first")])
+    first.hold()
+    assert room.session.take_back() == "One?"
+    room.session.ask(question)
+    await room.reach(State.ANSWERING)
+    assert saved() == [("One?", "first")]
+    first.die()
+    await room.reach(State.ENDED)
+    assert saved() == [("One?", "first")] and room.screen.given_back == [question]
+    room.session.restart()
+    await room.reach(State.READY)
+    assert saved() == [("One?", "first")]
+    room.session.ask(question)
+    await room.until(lambda: not room.session.asking)
+    assert saved() == [(question, "second")]
+    await room.session.close()
+    store.close()
 
 
 async def test_a_restart_keeps_the_wishes_and_the_queue_and_waits_for_the_old_engine() -> None:

@@ -50,6 +50,28 @@ async def test_blocks_have_a_name_an_indented_text_and_an_empty_line() -> None:
         assert shown[:8] == ["You", "  What is it?", "", "demo model", "  A pool.", "", "  3 tokens", ""]
 
 
+@pytest.mark.parametrize("formatted", [False, True])
+async def test_an_answer_goes_on_where_it_went_on_before_unless_that_was_settled(formatted: bool) -> None:
+    transcript = Transcript()
+    async with Host(transcript, 40, 12).run_test():
+        transcript.formatted = formatted
+        transcript.start("model", "m")
+        transcript.add_steps(steps_of([["A pool"]]))
+        transcript.sum_up("2 tokens")
+        for settled, answer in ((False, "A pool"), (True, "A pool"), (False, "A pool of tails.")):
+            transcript.go_on()
+            assert list(transcript.answers()) == [answer] and "tails." * (" of" in answer) in read(transcript)
+            transcript.add_steps(steps_of([[" of"], [" tails."]], first=1))
+            if settled:
+                transcript.settle()
+            transcript.put_back()
+            transcript.notice("It broke off.")
+        transcript.go_on()
+        assert list(transcript.answers()) == ["A pool of tails."]
+        transcript.put_back()
+        assert read(transcript).count("It broke off.") == 3 and "2 tokens" not in read(transcript)
+
+
 async def test_tokens_of_a_step_share_a_hue_and_the_next_step_has_another() -> None:
     transcript = Transcript()
     async with Host(transcript, 60, 8).run_test():
