@@ -11,6 +11,7 @@ from typing import Any
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
 from textual import on
+from textual._styles_cache import StylesCache
 from textual.app import SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
@@ -212,7 +213,12 @@ class LadechatApp(AppOnTerminal, inherit_bindings=False):
         call_later(self, SECONDS_BEFORE_FREEING, then)
 
     def _free_closed(self) -> None:
-        """Free closed screens. Textual lets go of those that watched an attribute of the app only when that changes."""
+        """Free closed screens.
+
+        Textual lets go of those that watched an attribute of the app only when that changes, and of what a widget drew
+        last only when a thousand others were drawn.
+        """
+        StylesCache.get_inner_outer.cache_clear()
         for watchers in vars(self).get("__watchers", {}).values():
             watchers[:] = [(who, callback) for who, callback in watchers if who.is_running]
         free_what_was_closed()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual._styles_cache import StylesCache
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -65,14 +66,17 @@ async def test_what_was_opened_and_closed_is_gone(
         closed: list[weakref.ref[object]] = [weakref.ref(screen)]
         if isinstance(screen, ReplayScreen):
             closed.append(weakref.ref(screen.recording))
+        drawn = weakref.WeakSet[StylesCache]()
         async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
             stage.app.push_screen(screen)
         await pilot.press("end")
+        drawn.update(widget._styles_cache for widget in screen.walk_children(Widget))
+        assert drawn
         gc.collect()  # all of it is left out from here on
         del screen
         async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
             await pilot.press("q", "escape")
-        await until(lambda: not any(screen() for screen in closed), pilot)
+        await until(lambda: not any(screen() for screen in closed) and not drawn, pilot)
 
 
 def a_scroll_bar(chat: Screen[Any]) -> None:
