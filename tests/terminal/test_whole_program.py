@@ -82,7 +82,7 @@ def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
 
 @pytest.mark.full
 def test_an_engine_that_was_killed_leaves_the_conversation_and_can_be_started_again(start: Start) -> None:
-    terminal = start((120, 40))
+    terminal = start((120, 60))
     terminal.type(SHORT)
     terminal.press("Enter")
     terminal.wait_for("The end of the answer", SUMMARY.search)
