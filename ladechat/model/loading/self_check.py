@@ -24,6 +24,9 @@ lowest ids, some models amplify rounding by a factor of a thousand."""
 CACHED = 5
 """Tokens before slot 0."""
 
+FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
+"""What a model's own code raises where it is given what it does not take."""
+
 NOT_FOLLOWED = "does not follow explicit positions with a 4-D attention mask"
 BY_THE_WHOLE_PASS = (
     "gives a token other logits where later tokens are in the pass, as quantised activations do, or reading in both "
@@ -89,7 +92,7 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
             pass
         logits = runner.forward(tree).float()
         runner.commit([])
-    except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
+    except FAULTS as error:
         if memory_is_used_up(error):
             raise
         raise _not_followed(model) from error
@@ -126,7 +129,7 @@ def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
         for _ in runner.prefill(tokens[:1]):
             pass
         runner.capabilities = Capabilities(logits_only=None)
-    except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
+    except FAULTS as error:
         if memory_is_used_up(error):
             raise
         why = str(error) if isinstance(error, NoLayerLoop) else "has layers that are called in another way than most"
@@ -174,7 +177,7 @@ def _about_its_own_passes(model: PreTrainedModel) -> str | None:
         alone = _own_logits(model, _tokens(model)[:4], cached=3)
     except UnsupportedModel:
         raise
-    except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
+    except FAULTS as error:
         if memory_is_used_up(error):
             raise
         return None
