@@ -1,4 +1,4 @@
-"""Does memory grow, or did it make a step? What is told from samples over minutes, for what an hour would bring."""
+"""Tell steady growth of memory from a single step, by samples over minutes, as growth in an hour."""
 
 import statistics
 from collections.abc import Sequence

@@ -58,7 +58,7 @@ def seen(began: float) -> Seen:
 
 
 async def chat(pilot: Pilot[Any], minutes: float) -> None:
-    """Ask, stop, change decoders, open and close screens, begin new conversations, for so long; then leave."""
+    """For some minutes ask, stop, change decoders, open and close screens, begin new conversations; then leave."""
     dice, began, turns = random.Random(0), time.monotonic(), 0
     screen = pilot.app.screen
     assert isinstance(screen, ChatScreen)

@@ -49,7 +49,7 @@ class Terminal:
         self._tmux("send-keys", *keys)
 
     def clear(self) -> None:
-        """Take away what is on the screen, as another program might."""
+        """Clear the screen, as another program might."""
         self._tmux("send-keys", "-R")
 
     def screen(self) -> str:

@@ -70,18 +70,18 @@ def _normed(first, second, norm, inner, inside, width, eps):
 @triton.jit
 def _rotate_and_store(
     qkv, frequencies, positions, cached, q_norm, k_norm, query, keys, values, scaling, eps,
-    QUERIES: tl.constexpr, PAIRS: tl.constexpr, WIDTH: tl.constexpr, NORMED: tl.constexpr, BLOCK: tl.constexpr,
+    QUERIES: tl.constexpr, KV_HEADS: tl.constexpr, WIDTH: tl.constexpr, NORMED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One head's vector of one slot: rotated if it is a query or a key, and put where it belongs."""
     slot, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     half = WIDTH // 2
     inner = tl.arange(0, BLOCK)
     inside = inner < half
-    source = qkv + (slot * (QUERIES + 2 * PAIRS) + head) * WIDTH
+    source = qkv + (slot * (QUERIES + 2 * KV_HEADS) + head) * WIDTH
     first = tl.load(source + inner, mask=inside, other=0.0).to(tl.float32)
     second = tl.load(source + half + inner, mask=inside, other=0.0).to(tl.float32)
     place = tl.load(cached) + slot
-    if head < QUERIES + PAIRS:
+    if head < QUERIES + KV_HEADS:
         if NORMED:
             if head < QUERIES:
                 first, second = _normed(first, second, q_norm, inner, inside, WIDTH, eps)
@@ -93,10 +93,10 @@ def _rotate_and_store(
         first, second = first * cosine - second * sine, second * cosine + first * sine
     if head < QUERIES:
         target = query + (slot * QUERIES + head) * WIDTH
-    elif head < QUERIES + PAIRS:
-        target = keys + (place * PAIRS + head - QUERIES) * WIDTH
+    elif head < QUERIES + KV_HEADS:
+        target = keys + (place * KV_HEADS + head - QUERIES) * WIDTH
     else:
-        target = values + (place * PAIRS + head - QUERIES - PAIRS) * WIDTH
+        target = values + (place * KV_HEADS + head - QUERIES - KV_HEADS) * WIDTH
     tl.store(target + inner, first.to(query.dtype.element_ty), mask=inside)
     tl.store(target + half + inner, second.to(query.dtype.element_ty), mask=inside)
 
@@ -128,12 +128,12 @@ def rotate_and_store(
         eps: of these.
     """
     slots, heads, width = query.shape
-    pairs = keys.shape[1]
+    kv_heads = keys.shape[1]
     q_norm, k_norm = norms or (None, None)
-    _rotate_and_store[(slots, heads + 2 * pairs)](
+    _rotate_and_store[(slots, heads + 2 * kv_heads)](
         qkv, frequencies, positions, cached, q_norm, k_norm, query, keys, values, scaling, eps,
-        QUERIES=heads, PAIRS=pairs, WIDTH=width, NORMED=norms is not None, BLOCK=triton.next_power_of_2(width // 2),
-        num_warps=1,
+        QUERIES=heads, KV_HEADS=kv_heads, WIDTH=width, NORMED=norms is not None,
+        BLOCK=triton.next_power_of_2(width // 2), num_warps=1,
     )  # fmt: skip
 
 
@@ -144,9 +144,9 @@ def _attend(
     ROWS: tl.constexpr, PLACES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Some rows of one group of heads over one part of the places: a part of the cache, or, as the last, the slots."""
-    pair, part = tl.program_id(0), tl.program_id(2)
+    kv_head, part = tl.program_id(0), tl.program_id(2)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    slot, head = row // GROUP, pair * GROUP + row % GROUP
+    slot, head = row // GROUP, kv_head * GROUP + row % GROUP
     inner = tl.arange(0, BLOCK)
     real = slot < slots
     vector = (slot * HEADS + head)[:, None] * WIDTH + inner[None, :]
@@ -162,7 +162,7 @@ def _attend(
     weighed = tl.zeros((ROWS, BLOCK), tl.float32)
     for at in range(begin, end, PLACES):
         place = at + tl.arange(0, PLACES)
-        stored = (place[:, None].to(tl.int64) * (HEADS // GROUP) + pair) * WIDTH + inner[None, :]
+        stored = (place[:, None].to(tl.int64) * (HEADS // GROUP) + kv_head) * WIDTH + inner[None, :]
         there = (place < end)[:, None] & (inner < WIDTH)[None, :]
         k = tl.load(keys + stored, mask=there, other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
@@ -217,13 +217,13 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, sees: Tensor, cached: Te
         out: (T, heads · head_dim).
     """
     slots, heads, width = query.shape
-    pairs = keys.shape[1]
-    group = heads // pairs
+    kv_heads = keys.shape[1]
+    group = heads // kv_heads
     rows = min(64, max(16, triton.next_power_of_2(slots * group)))
     sums = query.new_empty((parts + 1, slots, heads, width), dtype=torch.float32)
     tops = query.new_empty((2, parts + 1, slots, heads), dtype=torch.float32)
     block = triton.next_power_of_2(width)
-    _attend[(pairs, triton.cdiv(slots * group, rows), parts + 1)](
+    _attend[(kv_heads, triton.cdiv(slots * group, rows), parts + 1)](
         query, keys, values, sees, cached, sums, tops[0], tops[1], slots, scale * LOG2_E,
         HEADS=heads, GROUP=group, WIDTH=width, PARTS=parts, ROWS=rows, PLACES=PLACES, BLOCK=block,
         num_warps=4, num_stages=2,

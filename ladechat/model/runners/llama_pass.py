@@ -74,7 +74,7 @@ class LlamaPass:
         self._head: Tensor = head.weight
         _check_layers(decoder.layers)
         self._layers: list[_Layer] = [_fused(layer) for layer in decoder.layers]
-        self._pairs: int = (len(self._layers[0].qkv) - self._layers[0].output.shape[1]) // (2 * self._width)
+        self._kv_heads: int = (len(self._layers[0].qkv) - self._layers[0].output.shape[1]) // (2 * self._width)
         self._heads: int = self._layers[0].output.shape[1] // self._width
         on_card = model.device.type == "cuda"
         self._cores: int = torch.cuda.get_device_properties(model.device).multi_processor_count if on_card else 1
@@ -107,8 +107,8 @@ class LlamaPass:
 
     def _parts(self, slots: int) -> int:
         """Into how many parts attention cuts the cache, so that all of the GPU has work."""
-        tiles = max(1, slots * (self._heads // self._pairs) // PLACES)
-        return max(1, min(MOST_PARTS, PROGRAMS_A_CORE * self._cores // (self._pairs * tiles)))
+        tiles = max(1, slots * (self._heads // self._kv_heads) // PLACES)
+        return max(1, min(MOST_PARTS, PROGRAMS_A_CORE * self._cores // (self._kv_heads * tiles)))
 
 
 def _part(module: Any, name: str) -> Any:
@@ -139,7 +139,8 @@ def _check_layers(layers: Sequence[Any]) -> None:
             raise OtherForm("has other biases")
         if not isinstance(_part(mlp, "act_fn"), nn.SiLU) and type(mlp.act_fn).__name__ != "SiLUActivation":
             raise OtherForm("has another activation")
-        _norm(layer.input_layernorm), _norm(layer.post_attention_layernorm)
+        for norm in (layer.input_layernorm, layer.post_attention_layernorm):
+            _norm(norm)
 
 
 def _fused(layer: Any) -> _Layer:
