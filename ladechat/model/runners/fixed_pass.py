@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ladechat.model.runners.argmax import best
 from ladechat.model.runners.cache_argument import cache_argument
 from ladechat.model.runners.slots import Slots
 
@@ -51,6 +52,10 @@ class Pass(Protocol):
             given: the inputs.
             rows: keys and values of each layer in turn, (places, kv_heads, head_dim), all numbers finite.
         """
+        ...
+
+    def best(self, logits: Tensor) -> Tensor:
+        """(2, T) float32: as `ladechat.model.runners.argmax.best`, of what the pass gave."""
         ...
 
 
@@ -152,6 +157,10 @@ class FixedPass:
             use_cache=True,
         ).logits
         return logits[0], None
+
+    def best(self, logits: Tensor) -> Tensor:
+        """See `Pass`."""
+        return best(logits)
 
 
 class _PlacedLayer(CacheLayerMixin):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ladechat.model.runners.argmax import best, in_lists
+from ladechat.model.runners.argmax import in_lists
 from ladechat.model.runners.fixed_pass import Inputs, Pass
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.slots import Slots
@@ -215,7 +215,7 @@ class GraphPasses:
         def run() -> None:
             logits, states = self._compute(given, rows)
             self._logits[:slots].copy_(logits)
-            self._best[:, :slots].copy_(best(logits))
+            self._best[:, :slots].copy_(self._compute.best(logits))
             if states is not None:
                 self._states[:slots].copy_(states)
 

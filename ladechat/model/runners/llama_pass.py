@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 from transformers import PreTrainedModel
 
+from ladechat.model.runners import cuda_kernels
 from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, rotate_and_store, silu_times
 from ladechat.model.runners.fixed_pass import Given
 
@@ -87,23 +88,34 @@ class LlamaPass:
         inner = hidden.new_empty((len(hidden), self._layers[0].down.shape[1]))
         for layer, keys, values in zip(self._layers, rows[::2], rows[1::2], strict=True):
             add_and_norm(hidden, more, layer.norm, self._eps, normed)
-            more = linear(self._attended(given, layer, normed, keys, values), layer.output)
+            more = self._product(self._attended(given, layer, normed, keys, values), layer.output, summed=True)
             add_and_norm(hidden, more, layer.mlp_norm, self._eps, normed)
-            silu_times(linear(normed, layer.gate_up), inner)
-            more = linear(inner, layer.down)
+            silu_times(self._product(normed, layer.gate_up), inner)
+            more = self._product(inner, layer.down, summed=True)
         add_and_norm(hidden, more, self._norm, self._eps, normed)
-        return linear(normed, self._head), normed
+        return self._product(normed, self._head), normed
+
+    def best(self, logits: Tensor) -> Tensor:
+        """See `Pass`."""
+        return cuda_kernels.best(logits)
 
     def _attended(self, given: Given, layer: _Layer, normed: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """What attention gives of normed (T, d) hidden states, (T, heads · head_dim)."""
         query = normed.new_empty((len(normed), self._heads, self._width))
         attended = normed.new_empty((len(normed), self._heads * self._width))
         rotate_and_store(
-            linear(normed, layer.qkv, layer.qkv_bias), self._frequencies, given.positions[0], given.cached,
+            self._product(normed, layer.qkv, layer.qkv_bias), self._frequencies, given.positions[0], given.cached,
             query, keys, values, self._scaling, layer.head_norms, self._eps,
         )  # fmt: skip
         attend(query, keys, values, given.sees, given.cached, self._scale, self._parts(len(normed)), attended)
         return attended
+
+    def _product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, summed: bool = False) -> Tensor:
+        """A linear layer; where what it gives is `summed` next, it may be in parts."""
+        if not cuda_kernels.has_own_product(x):
+            return linear(x, weight, bias)
+        parts = cuda_kernels.parts_of_product(len(weight), self._cores) if summed else 1
+        return cuda_kernels.product(x, weight, bias, parts)
 
     def _parts(self, slots: int) -> int:
         """Into how many parts attention cuts the cache, so that all of the GPU has work."""

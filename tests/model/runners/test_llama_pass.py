@@ -61,9 +61,14 @@ def with_random_norms(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
+@pytest.mark.parametrize("own_products", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_logits_states_keys_and_values_are_the_models(shape: str) -> None:
+def test_logits_states_keys_and_values_are_the_models(
+    shape: str, own_products: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Trees of several sizes, behind few cached tokens and behind more than are read at once."""
+    if own_products:
+        monkeypatch.setattr("ladechat.model.runners.cuda_kernels.has_own_product", lambda x: len(x) <= 64)
     dice = random.Random(shape)
     model = with_random_norms(model_of("llama", **SHAPES[shape]))
     text = [dice.randrange(VOCABULARY) for _ in range(150)]
@@ -83,6 +88,39 @@ def test_logits_states_keys_and_values_are_the_models(shape: str) -> None:
         for mine, theirs in zip(runner.cache.all_rows(after), rows, strict=True):
             torch.testing.assert_close(mine, theirs, atol=TOLERANCE, rtol=TOLERANCE)
         runner.commit([])
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns", "parts"), [(1, 128, 64, 1), (7, 1000, 70, 2), (64, 512, 128, 4)])
+def test_a_product_is_torchs(rows: int, inner: int, columns: int, parts: int) -> None:
+    """Whole tiles and broken ones, whole sums and sums in parts."""
+    from ladechat.model.runners.cuda_kernels import product
+
+    dice = torch.Generator().manual_seed(rows)
+    x, weight = torch.randn(rows, inner, generator=dice), torch.randn(columns, inner, generator=dice)
+    bias = torch.randn(columns, generator=dice)
+    expected = torch.nn.functional.linear(x, weight)
+    made = product(x, weight, parts=parts)
+    torch.testing.assert_close(made if parts == 1 else made.sum(0), expected, atol=1e-3, rtol=TOLERANCE)
+    torch.testing.assert_close(product(x, weight, bias), expected + bias, atol=1e-3, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("columns", "parts"), [(64 * 133, 1), (64 * 66, 2), (64 * 33, 4), (64, 4)])
+def test_a_product_of_few_columns_is_cut(columns: int, parts: int) -> None:
+    from ladechat.model.runners.cuda_kernels import parts_of_product
+
+    assert parts_of_product(columns, cores=132) == parts
+
+
+def test_the_best_of_a_large_vocabulary_and_of_equal_logits() -> None:
+    from ladechat.model.runners.argmax import best
+    from ladechat.model.runners.cuda_kernels import best as best_of
+
+    logits = torch.randn(3, 9000, generator=torch.Generator().manual_seed(2))
+    logits[1, 8999] = 20.0
+    logits[2, [4000, 5000]] = 20.0
+    found = best_of(logits)
+    assert found[0].tolist() == [logits[0].argmax(), 8999, 4000]
+    torch.testing.assert_close(found, best(logits))
 
 
 def recorded_in_few_kernels(model: PreTrainedModel, runner: TreeRunner) -> GraphPasses:
