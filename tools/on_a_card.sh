@@ -45,7 +45,9 @@ parts() {
     part large 160 "$python" -m benchmarks.gpu --quick "$@" --json "$results/large.json"
     part exact 60 "$python" -m ladechat bench --device "$device" --dtype float32 --rounds 1 --questions chat \
         --max-new-tokens "$tokens" --json "$results/exact.json"
-    part small 90 "$python" -m benchmarks.gpu --small --quick "$@" --json "$results/small.json"
+    part auto 40 "$python" -m ladechat bench --device "$device" --dtype float32 --rounds 4 --questions chat \
+        --decoders auto --max-new-tokens "$tokens" --json "$results/auto.json"
+    part small 110 "$python" -m benchmarks.gpu --small --quick "$@" --json "$results/small.json"
     part ask 30 "$python" -m ladechat ask --device "$device" --dtype float32 --max-new-tokens 48 "Why is the sky blue?"
     part int8 40 "$python" -m ladechat ask --device "$device" --dtype bfloat16 --quantize int8 --max-new-tokens 48 \
         "Why is the sky blue?"
