@@ -99,6 +99,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 @cache
+@torch.random.fork_rng(devices=[])
 def _model() -> LlamaForCausalLM:
     """Random weights in float16, large enough that the text does not settle into a loop at once."""
     torch.manual_seed(0)

@@ -56,6 +56,7 @@ def new_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> PreTr
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # whoever asks first: others may want gradients of it
+@torch.random.fork_rng(devices=[])  # what a test draws next does not hang on who asked first
 def _random_model(seed: int, model_type: str, **changes: Any) -> tuple[PreTrainedModel, dict[str, Any]]:
     torch.manual_seed(seed)
     config = AutoConfig.for_model(model_type, **{**SHAPE, **changes})
@@ -77,6 +78,7 @@ def demo_model() -> PreTrainedModel:
 
 @lru_cache(maxsize=1)
 @torch.inference_mode(False)
+@torch.random.fork_rng(devices=[])
 def small_demo() -> Path:
     """A checkpoint that is the bundled one in everything but its weights: few, random, and nobody trained them.
 

@@ -42,6 +42,7 @@ def refusal(folder: Path, device: str = "cpu", dtype: str = "auto") -> LoadError
 
 
 @cache
+@torch.random.fork_rng(devices=[])
 def tiny_llama() -> PreTrainedModel:
     """A random Llama with the vocabulary of the SentencePiece-style tokenizer, and two ends of text."""
     torch.manual_seed(0)
