@@ -244,7 +244,7 @@ def test_the_page_on_installing_lists_every_file_that_is_written() -> None:
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "ladechat").rglob("*.py"))
     names = set(re.findall(r'user_\w+_path\("ladechat"\)\)? / "([\w.]+)"', sources))
-    names |= set(re.findall(r'kept_file\("(\w+)"', sources)) | {SETTINGS_NAME}
+    names |= set(re.findall(r'saved_file\("(\w+)"', sources)) | {SETTINGS_NAME}
     assert len(names) > 8 and {name for name in names if f"`{name}`" not in page} == set()
 
 

@@ -11,12 +11,12 @@ import pytest
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.engine import pool_file
 from ladechat.engine.pool_file import PoolFileError
+from ladechat.layer_search import read_skipped, write_skipped
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.preferences import Preferences, SettingsFile, SettingsRefused
 from ladechat.session import conversation_file
 from ladechat.session.prompt_history import PromptHistory
-from ladechat.tuning.cost_file import read_costs, write_costs
-from ladechat.tuning.skip_search import read_skipped, write_skipped
+from ladechat.tuning.costs import read_costs, write_costs
 
 HUGE = b"9" * 400
 DEEP = b"[" * 100_000

@@ -7,10 +7,10 @@ from ladechat.bench.options import Refused, skips_layers
 from ladechat.bench.prompts import judged_prompt
 from ladechat.catalog import DECODERS
 from ladechat.decoder.draft_model import DraftModel, layers_of
+from ladechat.layer_search import budget, improved, read_skipped, skip_file
 from ladechat.model.load import LoadedModel
 from ladechat.model.pass_facts import pass_facts
 from ladechat.registry import why_unusable
-from ladechat.tuning.skip_search import budget, improved, read_skipped, skip_file
 
 
 def kept_layers(loaded: LoadedModel) -> frozenset[int] | None:

@@ -9,11 +9,11 @@ from ladechat.bench.options import Refused
 from ladechat.bench.questions import Question
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
+from ladechat.layer_search import JUDGED_QUESTION, JUDGED_TOKENS
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.known_ids import UnknownToken, check_ids
 from ladechat.protocol import Message
-from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from itertools import zip_longest
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,12 +14,14 @@ from ladechat.bench.questions import Question, read_questions
 from ladechat.catalog import DECODERS
 
 if TYPE_CHECKING:
-    from ladechat.tuning.adaptive import Expectation
+    from ladechat.tuning.adaptive import Plan
 
 QUESTIONS = ("chat", "code", "multi_turn")
 MAX_NEW_TOKENS, LEAST_NEW_TOKENS = 64, 8
 SECONDS_AN_ANSWER = 4.0
 """Where passes take long, answers are shorter, so that plain decoding takes about so long for one."""
+LATEST = 30
+"""Passes that what is expected is a mean of."""
 SECONDS = 80.0
 """No question is begun after so long: the acceptance rates of those before are good enough."""
 
@@ -40,8 +43,7 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         from ladechat.decoder.step import Limits
         from ladechat.model.pass_facts import pass_facts
         from ladechat.tuning.adaptive import AdaptivePolicy
-        from ladechat.tuning.cost_file import costs_file
-        from ladechat.tuning.costs import PassCosts
+        from ladechat.tuning.costs import PassCosts, costs_file
 
         if not loaded.runner.capabilities.tree_attention:
             raise Refused(f"There is nothing to tune: {loaded.runner.capabilities.single_token}")
@@ -56,20 +58,20 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         decoder = registry.make(name, loaded.runner, registry.Shared(costs))
         assert isinstance(decoder.policy, AdaptivePolicy)
         tokens = max(LEAST_NEW_TOKENS, min(MAX_NEW_TOKENS, int(SECONDS_AN_ANSWER / measured[1])))
+        plans: list[Plan] = []
         answered, until = 0, time.perf_counter() + SECONDS
         progress.begin("answering, plainly and with drafts", len(questions))
         for question in questions:
             if answered and time.perf_counter() > until:
                 break
             for prompt in make_prompts(loaded, [question], tokens, lambda: None):
-                for _ in decoder.run(prompt.token_ids, Limits(tokens, loaded.eos_ids)):
-                    pass
+                plans += [decoder.policy.plan for _ in decoder.run(prompt.token_ids, Limits(tokens, loaded.eos_ids))]
             answered += 1
             progress.advance()
     console = tables_console()
     quantised = f", {loaded.quantization}" if loaded.quantization else ""
     console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}{quantised}")
-    show(measured, decoder.policy.expectation, console)
+    show(measured, [plan for plan in plans if plan.drafting][-LATEST:], console)
     if answered < len(questions) or tokens < MAX_NEW_TOKENS:
         asked = f"{answered} of {len(questions)} questions, in answers of up to {tokens} tokens"
         console.print(f"Passes take long here, so acceptance was learnt from {asked}.")
@@ -84,24 +86,26 @@ def mixed(questions: Sequence[Question]) -> list[Question]:
     return [one for same in zip_longest(*kinds.values()) for one in same if one is not None]
 
 
-def show(seconds: dict[int, float], expectation: "Expectation", console: Console) -> None:
+def show(seconds: dict[int, float], plans: Sequence["Plan"], console: Console) -> None:
     """Print what passes cost, and what the policy expects of the best drafts for so many slots.
 
     Args:
         seconds: of passes, by their slots.
-        expectation: of the policy, after some text.
+        plans: of the policy, after some text; at least one.
         console: where it goes.
     """
     columns = ("slots", "ms", "cost, × plain", "tokens", "tok/s", "speed, × plain")
     table = Table(*columns, title="What a pass costs, and the tokens expected of it", title_justify="left")
     for column in table.columns:
         column.justify = "right"
+    by_slots = [fmean(tokens) for tokens in zip(*(plan.by_slots() for plan in plans), strict=True)]
     for slots, taken in seconds.items():
-        tokens, cost = expectation.by_slots[slots - 1], taken / seconds[1]
+        tokens, cost = by_slots[slots - 1], taken / seconds[1]
         costs = (f"{1000 * taken:.2f}", f"{cost:.2f}")
         table.add_row(str(slots), *costs, f"{tokens:.2f}", f"{tokens / taken:.1f}", f"{tokens / cost:.2f}")
     console.print(table)
     console.print(
-        f"The last passes that auto chose had {expectation.slots:.1f} slots on average, and it expected "
-        f"{expectation.tokens:.2f} tokens of each. It chooses the number of drafts anew for every pass."
+        f"The last passes that auto chose had {fmean(plan.slots for plan in plans):.1f} slots on average, and it "
+        f"expected {fmean(plan.tokens for plan in plans):.2f} tokens of each. It chooses the number of drafts anew for "
+        "every pass."
     )

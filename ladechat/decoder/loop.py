@@ -91,6 +91,7 @@ class Decoder:
             drafter.begin(text, len(prompt) - generated)
         while not ending.reached:
             # 2. Draft, 3. Choose
+            began = time.perf_counter()
             room, drafting = Room(ending.room, runner.max_positions), self.policy.drafting()
             proposals = [one.propose(room) if drafting else NOTHING for one in self.drafters]
             choice = self.policy.choose(text[-1], proposals)
@@ -113,11 +114,12 @@ class Decoder:
             # 7. Observe
             text.extend(tokens)
             outcome = Outcome(tree, logits, argmax, path, tokens, seconds, hidden)
-            views = [one.observe(outcome, own) for one, own in zip(self.drafters, choice.slots, strict=True)]
-            self.policy.observe(outcome, proposals)
+            for drafter, own in zip(self.drafters, choice.slots, strict=True):
+                drafter.observe(outcome, own)
+            self.policy.observe(outcome, proposals, time.perf_counter() - began - seconds)
             origins = (*(tree.sources[slot] for slot in path), MODEL)[: len(tokens)]
             draft = drafted(tree, path) if self.drafters else None
-            shown = tuple(view for view in views if view is not None)
+            shown = tuple(one.snapshot for one in self.drafters if one.snapshot is not None)
             plain = len(tree) == 1 and hidden is None
             yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown, plain)
 

@@ -34,8 +34,14 @@ class Policy(Protocol):
         """The tree of the next pass; without proposals, slot 0 alone."""
         ...
 
-    def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
-        """Learn from a pass what the proposals for it, taken or not, were worth."""
+    def observe(self, outcome: Outcome, proposals: Sequence[Proposal], overhead: float) -> None:
+        """Learn from a step what the proposals for its pass, taken or not, were worth.
+
+        Args:
+            outcome: of the pass.
+            proposals: for it.
+            overhead: seconds that the step took outside the pass.
+        """
         ...
 
 
@@ -49,7 +55,7 @@ class FixedPolicy:
         tree = SlotTree(last_token)
         return Choice(tree, [add_whole(tree, proposal) for proposal in proposals])
 
-    def observe(self, outcome: Outcome, proposals: Sequence[Proposal]) -> None:
+    def observe(self, outcome: Outcome, proposals: Sequence[Proposal], overhead: float) -> None:
         """There is nothing to learn."""
 
 

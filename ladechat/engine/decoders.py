@@ -13,13 +13,14 @@ from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
+from ladechat.engine.policy_view import PolicyView, decision_of
 from ladechat.engine.sampling import sampling
+from ladechat.layer_search import Over, improved, read_skipped
 from ladechat.model.loading.trained_maps import Maps
-from ladechat.protocol import Configure, Decision, DecoderInfo, ExpectedTokens, PassCost, PolicyChoice, Settings, Value
+from ladechat.protocol import Configure, Decision, DecoderInfo, PolicyChoice, Settings, Value
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
-from ladechat.tuning.skip_search import Over, improved, read_skipped
 
 PLAIN = "autoregressive"
 FEW = 2
@@ -76,6 +77,7 @@ class Decoders:
         known = None if skipped is None else read_skipped(skipped, layers_of(runner))
         self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind, skipped=known)
         self.pool = self._shared.pool
+        self._view = PolicyView(self._shared.costs.known)
         self._made: dict[str, Decoder] = {}
         self._lens = False
         self._given: dict[str, Value] = {}
@@ -189,7 +191,7 @@ class Decoders:
         self.chosen()
 
     def search_layers(self, prompt: Sequence[int], over: Over) -> None:
-        """Search for better layers to skip, see `ladechat.tuning.skip_search.improved`, before the first answer."""
+        """Search for better layers to skip, see `ladechat.layer_search.improved`, before the first answer."""
         assert isinstance(self._runner, DraftModel) and self._skipped is not None
         self._shared.skipped = improved(self._runner, self._runner, prompt, self._skipped, over).skipped
 
@@ -198,41 +200,25 @@ class Decoders:
         """What passes have taken so far that were run only to be timed."""
         return self._shared.costs.timed_seconds
 
-    def policy_choice(self, turn: int) -> PolicyChoice | None:
-        """What the adaptive policy has chosen lately, and why; None while another one is in force."""
-        decoder, costs = self.chosen(), self._shared.costs
-        policy = decoder.policy
+    def observe_policy(self) -> Decision | None:
+        """Take in what the adaptive policy planned for the pass that is over, and return it; None of another policy."""
+        policy = self.chosen().policy
         if not isinstance(policy, AdaptivePolicy):
             return None
-        expected = policy.expectation
-        return PolicyChoice(
-            turn=turn,
-            slots=round(expected.slots, 2),
-            tokens=round(expected.tokens, 3),
-            window=any(isinstance(drafter, WindowDrafter) and drafter.width for drafter in decoder.drafters),
-            costs=[
-                PassCost(slots=size, ms=round(1000 * (seconds + (expected.besides if size > 1 else 0.0)), 3))
-                for size, seconds in costs.known().items()
-            ],
-            expected=[
-                ExpectedTokens(slots=size, tokens=round(float(expected.by_slots[size - 1]), 3))
-                for size in costs.known()
-                if size <= len(expected.by_slots)
-            ],
-        )
+        self._view.observe(policy.plan)
+        return decision_of(policy.plan)
+
+    def policy_choice(self, turn: int) -> PolicyChoice | None:
+        """Return what the adaptive policy has chosen lately; None while another one is in force."""
+        decoder = self.chosen()
+        if not isinstance(decoder.policy, AdaptivePolicy):
+            return None
+        window = any(isinstance(drafter, WindowDrafter) and drafter.width for drafter in decoder.drafters)
+        return self._view.choice(turn, window)
 
     def _sampling(self) -> Sampling:
         now = self.settings
         return sampling(self._generator, now.temperature, now.top_k, now.top_p, now.min_p, now.repetition_penalty)
-
-
-def decision_of(decoder: Decoder) -> Decision | None:
-    """What the adaptive policy decided for the latest pass; None where another one is in force."""
-    if not isinstance(decoder.policy, AdaptivePolicy):
-        return None
-    why, tokens, cost, expected = decoder.policy.decision
-    rounded = [round(one, 3) for one in expected]
-    return Decision(why=why.value, tokens=round(tokens, 3), cost=round(cost, 3), expected=rounded)
 
 
 def check(decoder: str, parameters: Mapping[str, Value]) -> None:

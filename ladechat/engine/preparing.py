@@ -9,11 +9,11 @@ from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.saving_memory import save_memory
 from ladechat.engine.turn import Emit, Service
+from ladechat.layer_search import JUDGED_QUESTION, JUDGED_TOKENS, budget
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.loading.known_ids import UnknownToken, check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.registry import why_unusable
-from ladechat.tuning.skip_search import JUDGED_QUESTION, JUDGED_TOKENS, budget
 
 LAYER_SKIP = "layer_skip"
 SEARCH_STAGE = "searching for layers to skip"

@@ -14,22 +14,22 @@ from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.beginning import history_trimmed, limit_of_answer, stopped_before_it_began
 from ladechat.engine.conversation import ChatFormat, Prompt
-from ladechat.engine.decoders import Decoders, decision_of
+from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.interruptible import unless_stopped
+from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.saving_memory import save_memory
 from ladechat.engine.step_events import step_event
 from ladechat.engine.stop_text import StopText
+from ladechat.layer_search import skip_file
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.known_ids import check_ids
 from ladechat.model.loading.memory_use import memory_use
 from ladechat.model.pass_facts import pass_facts
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.protocol import Settings
-from ladechat.tuning.cost_file import costs_file
-from ladechat.tuning.plain_cost import PlainStepCost
-from ladechat.tuning.skip_search import skip_file
+from ladechat.tuning.costs import costs_file
 
 DEFAULT_MAX_NEW_TOKENS = 512
 POLICY_SECONDS = 0.5
@@ -243,7 +243,7 @@ class _Turn:
             for step in decoder.run(text, self._limits_left(), self.sampler, len(self.token_ids)):
                 now, started = time.perf_counter(), started + waited
                 timing = self.service.decoders.timed_seconds - timed  # passes, where `auto` begins in mid-answer
-                decision = decision_of(decoder)
+                decision = self.service.decoders.observe_policy()
                 step_ms, started, timed = 1000 * (now - started - timing), now, timed + timing
                 self.token_ids += step.tokens
                 reason = self._end() or ("stopped" if listener.stop_wanted() else None)

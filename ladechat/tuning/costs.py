@@ -2,13 +2,14 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.tuning.cost_file import read_costs, write_costs
+from ladechat.tuning.saved import read_value, saved_file, write_value
 
 SIZES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """The numbers of slots that passes are timed with."""
@@ -24,6 +25,10 @@ EVERYWHERE, NEARBY = 0.04, 0.12
 """How far a timed pass corrects all sizes (the machine has become slower, the text longer), and those beside it."""
 MOST_OFF = 2.0
 """A machine that pauses once has not become slow: a pass counts as at most this many times what was expected."""
+
+MOST_SLOTS = 1_000_000
+LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e6
+"""No pass takes less, and nobody has waited for one that takes more: such a file is damaged."""
 
 
 class PassCosts:
@@ -118,6 +123,30 @@ class PassCosts:
         seconds = time.perf_counter() - started
         self._runner.commit([])
         return seconds
+
+
+def costs_file(**about: object) -> Path:
+    """Return where the costs of a model's passes are saved, as it runs here: see `saved_file`."""
+    return saved_file("costs", **about)
+
+
+def read_costs(file: Path) -> dict[int, float] | None:
+    """Return the seconds that are saved, by slots; None if nothing usable is."""
+    return read_value(file, _usable)
+
+
+def write_costs(file: Path, seconds: dict[int, float]) -> None:
+    """Save costs. Where nothing can be written they are measured again the next time."""
+    write_value(file, {"seconds": seconds})
+
+
+def _usable(saved: Any) -> dict[int, float]:
+    """Return the seconds that a file holds, by slots: of a plain pass and of larger ones."""
+    costs = {int(slots): float(seconds) for slots, seconds in saved["seconds"].items()}
+    sensible = all(LEAST_SECONDS <= seconds <= MOST_SECONDS for seconds in costs.values())
+    if not sensible or len(costs) == 1 or min(costs) != 1 or max(costs) > MOST_SLOTS:
+        raise ValueError("these are no costs")
+    return costs
 
 
 def _rising(seconds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,11 +3,12 @@
 from collections.abc import Hashable, Sequence
 
 from ladechat.decoder.drafters.drafter import ROOT, Node
+from ladechat.tuning.running_mean import RunningMean
 
 ASSUMED = 8.0
 """As many drafts as a drafter's own assumption counts."""
 MEMORY = 200.0
-"""Older drafts count less and less: a text changes."""
+"""A text changes: a rate is a mean of about so many drafts."""
 
 
 class AcceptanceRates:
@@ -18,13 +19,12 @@ class AcceptanceRates:
     """
 
     def __init__(self) -> None:
-        self._rates: dict[Hashable, tuple[float, float]] = {}
-        """For each kind the rate, and how many drafts it is the mean of."""
+        self._rates: dict[Hashable, RunningMean[float]] = {}
 
     def __call__(self, node: Node) -> float:
-        """The chance that a node is right if its parent is, 0 to 1."""
-        known = self._rates.get(node.kind)
-        return node.chance if known is None else known[0]
+        """Return the chance that a node is right if its parent is, 0 to 1."""
+        rate = self._rates.get(node.kind)
+        return node.chance if rate is None else rate.value
 
     def observe(self, nodes: Sequence[Node], tokens: Sequence[int]) -> None:
         """Judge the nodes of a proposal by the tokens that a step emitted.
@@ -39,6 +39,6 @@ class AcceptanceRates:
             right = judged and tokens[before] == node.token
             depths.append(before + 1 if right else 0)
             if judged:
-                rate, weight = self._rates.get(node.kind, (node.chance, ASSUMED))
-                weight = min(weight + 1, MEMORY)
-                self._rates[node.kind] = rate + (right - rate) / weight, weight
+                if node.kind not in self._rates:
+                    self._rates[node.kind] = RunningMean(MEMORY, node.chance, ASSUMED)
+                self._rates[node.kind].add(float(right))

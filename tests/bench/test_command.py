@@ -16,11 +16,11 @@ from ladechat.decoder.draft_model import DraftModel
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter
 from ladechat.decoder.loop import Decoder
+from ladechat.layer_search import write_skipped
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading import threads
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter
-from ladechat.tuning.skip_search import write_skipped
 from tests.bench.made_up import Scripted
 
 QUESTIONS = 'prompts = ["the pool", ["the window", "and the pool?"]]'

@@ -50,9 +50,9 @@ class ToyDrafter(Drafter):
         self.rooms.append(room)
         return Proposal(self._nodes if room.depth > 1 else ())
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> object:
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         self.observed.append((outcome, list(slots), list(self._text)))
-        return f"step {len(self.observed)}"
+        self.snapshot = f"step {len(self.observed)}"
 
 
 def test_the_example_of_the_loops_docstring() -> None:

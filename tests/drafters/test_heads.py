@@ -48,7 +48,8 @@ def show(drafter: Drafter, tree: SlotTree, path: Sequence[int] = (), hidden: Hid
     """A pass in which the slots of a path were accepted, and a token of the model's own came. What there is to show."""
     emitted = (*(tree.tokens[slot] for slot in path), 0)
     nothing = torch.zeros(len(tree), VOCABULARY)
-    return drafter.observe(Outcome(tree, nothing, [0] * len(tree), tuple(path), emitted, 0.0, hidden), [])
+    drafter.observe(Outcome(tree, nothing, [0] * len(tree), tuple(path), emitted, 0.0, hidden), [])
+    return drafter.snapshot
 
 
 def guessing(logits: Tensor | None, chances: Sequence[Sequence[float]], nodes: int = 16) -> Told:

@@ -11,6 +11,7 @@ from ladechat.engine import turn as turns
 from ladechat.engine.conversation import ChatFormat
 from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer
+from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Service
@@ -28,7 +29,6 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.tuning.plain_cost import PlainStepCost
 from tests.engine.messages import user
 from tests.engine.tokenizers import byte_level
 from tests.scripted_checkpoint import SPECIAL, byte_tokenizer, scripted_checkpoint, service_of

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from ladechat import catalog
+from ladechat import catalog, layer_search
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter, default_skipped
 from ladechat.decoder.runner import Runner
 from ladechat.engine import decoders as decoders_module
@@ -16,12 +16,11 @@ from ladechat.engine.decoders import Decoders, RefusedSettings
 from ladechat.engine.loading_events import STAGES
 from ladechat.engine.preparing import SEARCH_STAGE, search_layers
 from ladechat.engine.turn import Service
+from ladechat.layer_search import read_skipped, write_skipped
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.load import load
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Event, Failed, Loading, Ready, Settings, Stop
-from ladechat.tuning import skip_search
-from ladechat.tuning.skip_search import read_skipped, write_skipped
 from tests.engine.wire import Wire, started
 from tests.llama2 import save_checkpoint
 from tests.tiny import layered_runner_for, random_model, runner_for
@@ -83,7 +82,7 @@ def test_the_kept_set_is_skipped_where_one_is_kept(tmp_path: Path) -> None:
 
 
 def test_what_a_search_finds_is_skipped_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skip_search, "measured_rate", lambda *_: lambda skipped: 2.0 if skipped == {0, 1, 2} else 1.0)
+    monkeypatch.setattr(layer_search, "measured_rate", lambda *_: lambda skipped: 2.0 if skipped == {0, 1, 2} else 1.0)
     runner = layered_runner_for(random_model(0, num_hidden_layers=4))
     write_skipped(tmp_path / "kept.json", frozenset({0, 1}))
     found = Decoders(runner, torch.device("cpu"), Settings(), skipped=tmp_path / "kept.json")
@@ -155,10 +154,10 @@ def search(service: Service, stop_wanted: Callable[[], bool], emitted: list[Even
 
 def test_a_stop_is_heard_after_the_pass_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service, asked = service_of(tmp_path), count()
-    results: list[skip_search.Found] = []
+    results: list[layer_search.Found] = []
 
-    def noted(*given: Any) -> skip_search.Found:
-        results.append(skip_search.improved(*given))
+    def noted(*given: Any) -> layer_search.Found:
+        results.append(layer_search.improved(*given))
         return results[0]
 
     monkeypatch.setattr(decoders_module, "improved", noted)
@@ -174,7 +173,7 @@ def test_the_question_is_put_in_the_models_chat_format(tmp_path: Path, monkeypat
     monkeypatch.setattr(service.decoders, "search_layers", lambda prompt, over: prompts.append(prompt))
     search(service, lambda: False, [])
     text = service.loaded.tokenizer.decode(prompts[0])
-    assert "[INST]" in text and skip_search.JUDGED_QUESTION in text
+    assert "[INST]" in text and layer_search.JUDGED_QUESTION in text
 
 
 def test_a_search_that_fails_is_told_of_and_the_engine_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

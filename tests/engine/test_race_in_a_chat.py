@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import torch
 
+from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.server import Engine
 from ladechat.engine.turn import Service
 from ladechat.model.load import LoadedModel, load
@@ -28,7 +29,6 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.tuning.plain_cost import PlainStepCost
 from tests.engine.messages import user
 from tests.engine.tokenizers import byte_level
 from tests.tiny import random_model

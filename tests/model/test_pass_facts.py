@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from ladechat.layer_search import skip_file
 from ladechat.model.load import LoadedModel, load
 from ladechat.model.loading.threads import Threads
 from ladechat.model.pass_facts import pass_facts
-from ladechat.tuning.cost_file import costs_file
-from ladechat.tuning.skip_search import skip_file
+from ladechat.tuning.costs import costs_file
 from tests.llama2 import save_checkpoint
 
 

@@ -65,5 +65,5 @@ class ClockedRunner:
 
 
 def is_the_clock_of(module: str, runner: ClockedRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a module of `ladechat.tuning` look at this runner's clock."""
-    monkeypatch.setattr(f"ladechat.tuning.{module}.time", runner)
+    """Have a module look at this runner's clock."""
+    monkeypatch.setattr(f"ladechat.{module}.time", runner)

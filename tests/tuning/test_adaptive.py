@@ -7,13 +7,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Node, Outcome, Proposal
 from ladechat.decoder.hidden import Hidden
 from ladechat.decoder.policy import NOT_TAKEN, Choice
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.engine.policy_view import Why, decision_of, why
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
-from ladechat.tuning.decision import Why
 from tests.made_up_costs import Curve, MadeUpCosts, dear, free, moderate
 
 LAST, THE, CAT, SAT, DOG, RAN = range(6)
@@ -53,10 +54,12 @@ def step(
     text: Sequence[int] = (NEVER,),
     row_seconds: float = 0.0,
     most_carriers: int = MAX_DRAFTS + 1,
+    drafting_seconds: float = 0.0,
 ) -> tuple[bool, Choice]:
     """One pass of the loop, with a model that goes on with `text`. Whether there were drafts, and what was chosen.
 
     The pass takes a second, and longer with each slot that carries rows; of those that may, only the first ones do.
+    Looking for drafts takes `drafting_seconds`.
     """
     drafting = policy.drafting()
     asked = proposals if drafting else [NOTHING] * len(proposals)
@@ -71,7 +74,8 @@ def step(
     slots, carriers = len(choice.tree), list(choice.carriers or ())[:most_carriers]
     states, seconds = torch.zeros(slots, 1), 1.0 + row_seconds * len(carriers)
     hidden = Hidden(states, carriers, states[carriers, None], lambda state: state) if carriers else None
-    policy.observe(Outcome(choice.tree, states, [0] * slots, tuple(path), tokens, seconds, hidden), asked)
+    outcome = Outcome(choice.tree, states, [0] * slots, tuple(path), tokens, seconds, hidden)
+    policy.observe(outcome, asked, drafting_seconds * drafting)
     return drafting, choice
 
 
@@ -217,50 +221,34 @@ def test_what_is_said_of_a_pass_agrees_with_its_slots_and_its_price(
     riding = [chain([DOG, RAN], 0.5, whole=True)] if window else []
     for proposals, text in passes:
         drafting, choice = step(policy, [*riding, *proposals], text or [NEVER])
-        why, tokens, cost, expected = policy.decision
+        reason, tokens, cost, expected = astuple(decision_of(policy.plan))
         assert bool(expected) == drafting
         if expected and len(choice.tree) in (powers := [1, 2, 4, 8, 16, 32, 64]):
             assert expected[powers.index(len(choice.tree))] == tokens
-        assert (why in (Why.PAUSED, Why.NONE)) == (len(choice.tree) == 1)
-        assert (why is Why.PAUSED) == (not drafting)
-        if why in (Why.PAYS, Why.TRIAL):
-            assert (tokens > cost) == (why is Why.PAYS)
-        assert why is not Why.WINDOW or window
+        assert (reason in (Why.PAUSED, Why.NONE)) == (len(choice.tree) == 1)
+        assert (reason == Why.PAUSED) == (not drafting)
+        if reason in (Why.PAYS, Why.TRIAL):
+            assert (tokens > cost) == (reason == Why.PAYS)
+        assert reason != Why.WINDOW or window
 
 
 def test_where_nothing_pays_there_are_trials_between_the_pauses() -> None:
     """Looking for drafts takes time here, so even the best pass with one yields less than a plain step."""
-
-    class Slow(AdaptivePolicy):
-        def drafting(self) -> bool:
-            drafting = super().drafting()
-            self._began -= 1.0 + 0.9 * drafting  # the pass itself takes a second, see `step`
-            return drafting
-
-    policy = Slow(MadeUpCosts(lambda slots: 1.0 if slots <= 2 else 100.0))
-    found = [step(policy, [chain([DOG], 0.3)])[1] and policy.decision.why for _ in range(30)]
+    policy = AdaptivePolicy(MadeUpCosts(lambda slots: 1.0 if slots <= 2 else 100.0))
+    found = [step(policy, [chain([DOG], 0.3)], drafting_seconds=0.9)[1] and why(policy.plan) for _ in range(30)]
     assert {Why.TRIAL, Why.PAUSED} <= set(found)
     assert found.index(Why.TRIAL) < found.index(Why.PAUSED)
-
-
-class HalfLost(AdaptivePolicy):
-    """Looking for drafts takes as long as the pass, which takes a second: see `step`."""
-
-    def drafting(self) -> bool:
-        drafting = super().drafting()
-        self._began -= 1.0 + drafting
-        return drafting
 
 
 @pytest.mark.parametrize("from_hidden", [False, True])
 def test_what_a_pass_is_said_to_cost_counts_the_time_that_drafting_takes(from_hidden: bool) -> None:
     """Whoever drafts, and however they do it: so drafts that bring half a token more do not pay."""
-    policy = HalfLost(MadeUpCosts(free))
+    policy = AdaptivePolicy(MadeUpCosts(free))
     drafts = [chain([THE], 0.5)._replace(from_hidden=from_hidden)]
-    found = [step(policy, drafts) and policy.decision for _ in range(40)]
-    assert all(one.cost == pytest.approx(2.0, abs=0.1) for one in found[1:] if one.why is not Why.PAUSED)
-    assert Why.PAYS not in {one.why for one in found[1:]}
-    assert sum(one.why is Why.PAUSED for one in found) > 20
+    found = [step(policy, drafts, drafting_seconds=1.0) and policy.plan for _ in range(40)]
+    assert all(plan.cost == pytest.approx(2.0, abs=0.1) for plan in found[1:] if plan.drafting)
+    assert Why.PAYS not in {why(plan) for plan in found[1:]}
+    assert sum(not plan.drafting for plan in found) > 20
 
 
 # --- what is learnt ---------------------------------------------------------------------------------------------------
@@ -318,7 +306,7 @@ def test_where_nothing_pays_drafting_pauses_for_longer_and_longer_up_to_a_longes
     assert seen[0] == 1
     longest = max(seen)
     for before, after in pairwise(seen):
-        assert after == min(2 * before + 1, longest)
+        assert after == min(2 * before, longest)
     assert seen[-1] == seen[-2] == longest
     assert sum(drafting[-500:]) < 0.1 * 500
 
@@ -344,7 +332,7 @@ def test_after_drafts_have_paid_pauses_begin_short_again() -> None:
         step(policy, worthless())
     for _ in range(100):
         step(policy, [chain([THE, CAT], 0.9, kind="paying")], [THE, CAT])
-    assert pauses([step(policy, worthless())[0] for _ in range(300)])[:2] == [1, 3]
+    assert pauses([step(policy, worthless())[0] for _ in range(300)])[:2] == [1, 2]
 
 
 @pytest.mark.parametrize("text", [[THE, CAT], [NEVER]])

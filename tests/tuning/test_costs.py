@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ladechat.tuning.cost_file import read_costs, write_costs
-from ladechat.tuning.costs import SIZES, PassCosts
+from ladechat.tuning.costs import SIZES, PassCosts, read_costs, write_costs
 from tests.tiny import random_model, runner_for
 from tests.tuning.clocked import ClockedRunner, is_the_clock_of
 
@@ -31,7 +30,7 @@ def usual(slots: int) -> float:
 def clocked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ClockedRunner]:
     def made(seconds: Callable[[int], float], max_positions: int = 512) -> ClockedRunner:
         runner = ClockedRunner(seconds, max_positions=max_positions)
-        is_the_clock_of("costs", runner, monkeypatch)
+        is_the_clock_of("tuning.costs", runner, monkeypatch)
         return runner
 
     return made

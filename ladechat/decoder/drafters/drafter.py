@@ -102,9 +102,11 @@ class Drafter:
     Attributes:
         lens: whether somebody looks at what hidden states read at each layer. That costs time, and is worked out for
             nobody else. May be assigned between two passes.
+        snapshot: what there is to show of the latest pass, if anything: one of `ladechat.decoder.step`.
     """
 
     lens = False
+    snapshot: object | None = None
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Take over those parameters that it knows by name, between any two passes; the others stay as they are."""
@@ -125,13 +127,10 @@ class Drafter:
         """What it wants of the pass over `tree` besides the logits: see `Outcome.hidden`."""
         return None
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> object | None:
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         """Learn from a pass.
 
         Args:
             outcome: of the pass.
             slots: for each node of the latest proposal its slot, or -1 if it was not taken; empty if it was not asked.
-
-        Returns:
-            What there is to show of this step, if anything: one of the snapshots of `ladechat.decoder.step`.
         """

@@ -57,11 +57,10 @@ class HeadsDrafter(Drafter):
             follow(len(nodes) - 1, depth + 1, -negative)
         return Proposal(nodes, from_hidden=True)
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> object | None:
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         """Make the guesses for the next pass from what this one gave for the last accepted slot."""
         logits = self._read(outcome, outcome.leaf)
         self._guesses = [] if logits is None else largest(logits, min(RANKS, logits.shape[-1])).tolist()
-        return None
 
     def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
         """(k, vocabulary) logits; row i guesses the token i + 2 positions after slot `leaf`. None if it has no rows."""

@@ -53,13 +53,12 @@ class HiddenTransferDrafter(HeadsDrafter):
         """Pseudo rows on the first slots of the tree."""
         return Want(self._maps, range(min(len(tree), self.carriers)), self.lens)
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> LensSnapshot | None:
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         """Make the guesses for the next pass. What is shown is how those came about that this one has judged."""
-        judged, self._lens = self._lens, None
+        self.snapshot, self._lens = self._lens, None
         super().observe(outcome, slots)
         if self._guesses and outcome.hidden is not None and outcome.hidden.below:
             self._lens = self._looked_at(outcome.hidden, outcome.leaf, outcome.tokens[-1])
-        return judged
 
     @torch.inference_mode()
     def _looked_at(self, hidden: Hidden, leaf: int, after: int) -> LensSnapshot:

@@ -36,8 +36,7 @@ class JacobiBlockDrafter(Drafter):
             [Node(i - 1 if i else ROOT, token, "window", "jacobi", CHANCE) for i, token in chain], whole=True
         )
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> WindowSnapshot:
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         fresh = tuple(outcome.argmax[slot] for slot in (0, *slots))
-        shown = WindowSnapshot(((outcome.tree.tokens[0], *self._iterate),), fresh)
+        self.snapshot = WindowSnapshot(((outcome.tree.tokens[0], *self._iterate),), fresh)
         self._iterate = list(fresh[len(outcome.tokens) :])
-        return shown

@@ -76,7 +76,7 @@ class PoolDrafter(Drafter):
                 parent, chance = len(nodes) - 1, LATER_CHANCE
         return Proposal(nodes)
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> PoolSnapshot:
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
         key = self._text[-len(outcome.tokens) - 1]
         offered, self._offered = self._offered, []
         self._learn()
@@ -86,7 +86,7 @@ class PoolDrafter(Drafter):
             sum(slot > 0 for slot in islice(taken, len(guess.tail))) for guess in offered[: self.most_guesses]
         )
         numbers = (len(self.pool), self._lookups, self._hits, max(0, added))
-        return PoolSnapshot(*numbers, key, offered, tried, outcome.tokens)
+        self.snapshot = PoolSnapshot(*numbers, key, offered, tried, outcome.tokens)
 
     def _learn(self) -> None:
         """Add the n-grams of the prompt and of the text that are new to the pool, or come with a new N."""

@@ -52,20 +52,20 @@ class WindowDrafter(Drafter):
         self._proposed = True
         return Proposal(as_nodes(self._window.rows), whole=True)  # fresh tokens need the whole last row
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> WindowSnapshot | None:
+    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+        self.snapshot = None
         proposed, self._proposed = self._proposed, False
         if self._window is None:
-            return None
+            return
         if not proposed or any(slot < 0 for slot in slots):
             self._window = None  # its rows no longer begin at the last token
-            return None
+            return
         # Slot 0 is the first cell; the last W cells are the last row.
         last_row = [0, *slots][-self._window.width :]
         fresh = tuple(outcome.argmax[slot] for slot in last_row)
-        snapshot = WindowSnapshot(tuple(map(tuple, self._window.rows)), fresh)
+        self.snapshot = WindowSnapshot(tuple(map(tuple, self._window.rows)), fresh)
         self._pool.add_each(self._window.ngrams(fresh), SOURCE)
         self._window.advance(fresh, outcome.tokens[-1])
-        return snapshot
 
     def _filler(self) -> int:
         """A random token of the text, for a cell that no pass has written yet."""

@@ -5,12 +5,12 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.runners.cache_probe import UnsupportedModel
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
-from ladechat.tuning.plain_cost import PlainStepCost
 from tests.tiny import generated, random_model, run, tokens_of
 from tools.tiny_models import tiny_model
 

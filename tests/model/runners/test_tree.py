@@ -8,10 +8,10 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.model.runners.cache_probe import SingleTokenOnly
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
-from ladechat.tuning.plain_cost import PlainStepCost
 from tests.model.runners.trees import check_slots_against_plain_passes, random_tree
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, generated, plain, random_model, run, runner_for, tokens_of
 

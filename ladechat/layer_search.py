@@ -16,7 +16,7 @@ from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter, default_skipp
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits
-from ladechat.tuning.kept import kept_file, read_kept, write_kept
+from ladechat.tuning.saved import read_value, saved_file, write_value
 
 Clock = Callable[[], float]
 Over = Callable[[], bool]
@@ -39,13 +39,13 @@ class Found(NamedTuple):
 
 
 def improved(runner: Runner, model: DraftModel, prompt: Sequence[int], file: Path, over: Over) -> Found:
-    """Search from the kept set on, or else from the default one; what is better is kept in its place.
+    """Search from the saved set on, or else from the default one; what is better is saved in its place.
 
     Args:
         runner: see `measured_rate`.
         model: see `measured_rate`.
         prompt: see `measured_rate`.
-        file: where the set is kept from session to session.
+        file: where the set is saved for later sessions.
         over: see `search`; also asked between two steps.
     """
     kept = read_skipped(file, model.layers)
@@ -128,7 +128,7 @@ def measured_rate(
     over: Over = lambda: False,
     clock: Clock = time.perf_counter,
 ) -> Callable[[frozenset[int]], float]:
-    """What judges a set of layers: the tokens per second of the text that the model writes behind a prompt.
+    """What judges a set of layers: the tokens per second of the text that the model writes after a prompt.
 
     It is the same text with each set, since drafts change no token. The prompt is read before the clock starts. Where
     the search has to end before the text does, the rate is 0: it would be that of another text.
@@ -156,8 +156,8 @@ def measured_rate(
 
 
 def skip_file(**about: object) -> Path:
-    """Where the skipped layers of a model are kept, as it runs here: see `kept_file`."""
-    return kept_file("skipped", **about)
+    """Where the skipped layers of a model are kept, as it runs here: see `ladechat.tuning.saved.saved_file`."""
+    return saved_file("skipped", **about)
 
 
 def read_skipped(file: Path, layers: int) -> frozenset[int] | None:
@@ -169,9 +169,9 @@ def read_skipped(file: Path, layers: int) -> frozenset[int] | None:
             raise ValueError("these are no layers of the model, or all of them")
         return skipped
 
-    return read_kept(file, usable)
+    return read_value(file, usable)
 
 
 def write_skipped(file: Path, skipped: frozenset[int]) -> None:
     """Save a set. Where nothing can be written it is searched for again the next time."""
-    write_kept(file, {"skipped": sorted(skipped)})
+    write_value(file, {"skipped": sorted(skipped)})

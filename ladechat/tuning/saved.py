@@ -1,4 +1,4 @@
-"""Small files of what was found out about a model as it runs here, kept from session to session."""
+"""Small files of what was found out about a model as it runs here, for later sessions."""
 
 import contextlib
 import hashlib
@@ -15,7 +15,7 @@ from ladechat.files import read_saved, replace_file
 
 Value = TypeVar("Value")
 
-FILES_KEPT = 64
+MOST_FILES = 64
 """So many files of a kind stay; those that were written the longest ago make room."""
 MOST_BYTES = 1024 * 1024
 """Of such a file."""
@@ -23,8 +23,8 @@ MOST_BYTES = 1024 * 1024
 logger = logging.getLogger(__name__)
 
 
-def kept_file(kind: str, **about: object) -> Path:
-    """Where something is kept: one file of its kind for each model, device, type and number of threads.
+def saved_file(kind: str, **about: object) -> Path:
+    """Return where something is saved: one file of its kind for each model, device, type and number of threads.
 
     Args:
         kind: the name of the folder.
@@ -43,11 +43,11 @@ def processor() -> str:
     return platform.processor()
 
 
-def read_kept(file: Path, understand: Callable[[Any], Value]) -> Value | None:
+def read_value(file: Path, understand: Callable[[Any], Value]) -> Value | None:
     """Return what was saved; None if nothing usable was. A damaged file is set aside.
 
     Args:
-        file: see `kept_file`.
+        file: see `saved_file`.
         understand: makes a value of what stands in the file, which was JSON; whatever it raises, it makes no sense.
     """
     value, problem = read_saved(file, lambda content: understand(json.loads(content)), MOST_BYTES)
@@ -56,10 +56,10 @@ def read_kept(file: Path, understand: Callable[[Any], Value]) -> Value | None:
     return value
 
 
-def write_kept(file: Path, value: object) -> None:
+def write_value(file: Path, value: object) -> None:
     """Save a value, as JSON. Where nothing can be written, it has to be found out again the next time."""
     with contextlib.suppress(OSError):
         replace_file(file, json.dumps(value).encode())
         files = [one for one in file.parent.glob("*.json*") if one.is_file()]  # also those that were set aside
-        for old in sorted(files, key=lambda one: one.stat().st_mtime)[:-FILES_KEPT]:
+        for old in sorted(files, key=lambda one: one.stat().st_mtime)[:-MOST_FILES]:
             old.unlink()

@@ -9,9 +9,7 @@ import pytest
 from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter, default_skipped
 from ladechat.decoder.loop import Decoder
-from ladechat.model.loading.self_check import tree_runner
-from ladechat.tuning.kept import write_kept
-from ladechat.tuning.skip_search import (
+from ladechat.layer_search import (
     JUDGED_TOKENS,
     LEAST_GAIN,
     Found,
@@ -24,6 +22,8 @@ from ladechat.tuning.skip_search import (
     skip_file,
     write_skipped,
 )
+from ladechat.model.loading.self_check import tree_runner
+from ladechat.tuning.saved import write_value
 from tests.tiny import plain, random_model, run, tokens_of
 from tests.tuning.clocked import ClockedRunner
 
@@ -180,7 +180,7 @@ def test_what_was_found_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [None, 3, "1", {"1": 2}, [1, "2"], [True], [1.0], [-1], [LAYERS], [*range(LAYERS)]])
 def test_what_does_not_fit_the_model_is_as_good_as_nothing(tmp_path: Path, kept: object) -> None:
     file = tmp_path / "skipped.json"
-    write_kept(file, {"skipped": kept})
+    write_value(file, {"skipped": kept})
     assert read_skipped(file, LAYERS) is None
 
 
@@ -197,7 +197,7 @@ def test_what_a_search_finds_is_kept_and_the_next_one_goes_on_from_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge, file = Judge(), tmp_path / "skipped.json"
-    monkeypatch.setattr("ladechat.tuning.skip_search.measured_rate", lambda *_: judge)
+    monkeypatch.setattr("ladechat.layer_search.measured_rate", lambda *_: judge)
     runner = ClockedDrafts(lambda slots: 1.0)
     runner.layers = LAYERS
     no_gain = LAYERS - len(default_skipped(LAYERS) ^ BEST)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path
 
-from ladechat.tuning.cost_file import costs_file, read_costs, write_costs
-from ladechat.tuning.kept import FILES_KEPT
+from ladechat.tuning.costs import costs_file, read_costs, write_costs
+from ladechat.tuning.saved import MOST_FILES
 
 COSTS = {1: 0.01, 4: 0.02}
 
@@ -63,10 +63,10 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 
 def test_old_files_make_room(tmp_path: Path) -> None:
-    for number in range(FILES_KEPT + 5):
+    for number in range(MOST_FILES + 5):
         write_costs(tmp_path / f"{number}.json", COSTS)
-    assert len(list(tmp_path.iterdir())) == FILES_KEPT
-    assert (tmp_path / f"{FILES_KEPT + 4}.json").exists()
+    assert len(list(tmp_path.iterdir())) == MOST_FILES
+    assert (tmp_path / f"{MOST_FILES + 4}.json").exists()
 
 
 def test_each_model_as_it_runs_has_a_file_of_its_own() -> None:

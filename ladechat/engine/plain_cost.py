@@ -6,6 +6,7 @@ from statistics import fmean
 
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.tuning.running_mean import RunningMean
 
 STRETCH = 256
 """A measurement speaks for cache lengths in the same stretch of this many tokens."""
@@ -29,8 +30,7 @@ class PlainStepCost:
         self._runner = runner
         self._samples: dict[int, deque[float]] = {}
         self._allowance = 0.0
-        self._engine_seconds = 0.0
-        self._steps = 0
+        self._engine = RunningMean(ENGINE_MEMORY, 0.0)
 
     def refresh(self, decoded_seconds: float = 0.0) -> float:
         """Time plain passes at the present cache length: a few where none was timed yet, else one where it is due.
@@ -72,10 +72,9 @@ class PlainStepCost:
 
     def observe_engine(self, seconds: float) -> None:
         """Take in what the engine did for a step: to emit it, to look for commands."""
-        self._steps = min(self._steps + 1, ENGINE_MEMORY)
-        self._engine_seconds += (seconds - self._engine_seconds) / self._steps
+        self._engine.add(seconds)
 
     def milliseconds(self, cache_length: int) -> float | None:
         """The time of a plain step at this cache length, in milliseconds; None before a pass was measured."""
         samples = self._samples.get(cache_length // STRETCH)
-        return 1000 * (fmean(samples) + self._engine_seconds) if samples else None
+        return 1000 * (fmean(samples) + self._engine.value) if samples else None

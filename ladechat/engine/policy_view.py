@@ -1,0 +1,94 @@
+"""What panels show of the adaptive policy: what it plans for a pass and why, and means over the latest passes."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import numpy as np
+
+from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
+from ladechat.tuning.adaptive import MAX_DRAFTS, Plan
+from ladechat.tuning.running_mean import RunningMean
+
+MEMORY = 30
+"""Means are of about so many steps."""
+DECISION_SLOTS = np.array([1, 2, 4, 8, 16, 32, 64])
+"""Pass sizes for which a decision lists expected tokens."""
+
+
+class Why(StrEnum):
+    """Why a pass has the slots that it has."""
+
+    PAUSED = "paused"
+    """Drafting has not paid for a while, so nobody was asked for drafts. One slot."""
+
+    NONE = "none"
+    """No draft at hand is expected to be worth its slot. One slot."""
+
+    PAYS = "pays"
+    """The drafts are expected to bring more tokens than the pass costs plain ones."""
+
+    TRIAL = "trial"
+    """They are not; after eight such passes drafting pauses, and one or two follow each pause, to measure again."""
+
+    WINDOW = "window"
+    """The Jacobi window is in the pass in any case, and what drafts bring besides would not pay for it alone."""
+
+
+def why(plan: Plan) -> Why:
+    """Say why a pass has its slots."""
+    if not plan.drafting:
+        return Why.PAUSED
+    if plan.slots == 1:
+        return Why.NONE
+    if plan.pays:
+        return Why.PAYS
+    return Why.TRIAL if plan.least == 1 else Why.WINDOW
+
+
+def decision_of(plan: Plan) -> Decision:
+    """Return a plan as it is shown; what the window's own branches bring is not foreseen."""
+    expected = plan.by_slots()[DECISION_SLOTS - 1].tolist() if plan.drafting else []
+    rounded = [round(tokens, 3) for tokens in expected]
+    return Decision(why=why(plan).value, tokens=round(plan.tokens, 3), cost=round(plan.cost, 3), expected=rounded)
+
+
+class PolicyView:
+    """Means over the latest plans.
+
+    Args:
+        known: the seconds of passes by their slots, as they are known now.
+    """
+
+    def __init__(self, known: Callable[[], dict[int, float]]) -> None:
+        self._known = known
+        self._slots, self._tokens = RunningMean(MEMORY, 1.0), RunningMean(MEMORY, 1.0)
+        self._overhead = RunningMean(MEMORY, 0.0)
+        self._by_slots = RunningMean(MEMORY, np.ones(MAX_DRAFTS + 1))
+
+    def observe(self, plan: Plan) -> None:
+        """Take in the plan of a step, once the step is over."""
+        if plan.drafting:
+            self._slots.add(plan.slots)
+            self._tokens.add(plan.tokens)
+            self._overhead.add(plan.overhead)
+            self._by_slots.add(plan.by_slots())
+
+    def choice(self, turn: int, window: bool) -> PolicyChoice:
+        """Return the means as an event; `window` says that a Jacobi window is in each pass."""
+        known = self._known()
+        overhead, tokens = self._overhead.value, self._by_slots.value
+        return PolicyChoice(
+            turn=turn,
+            slots=round(self._slots.value, 2),
+            tokens=round(self._tokens.value, 3),
+            window=window,
+            costs=[
+                PassCost(slots=size, ms=round(1000 * (seconds + (overhead if size > 1 else 0.0)), 3))
+                for size, seconds in known.items()
+            ],
+            expected=[
+                ExpectedTokens(slots=size, tokens=round(float(tokens[size - 1]), 3))
+                for size in known
+                if size <= len(tokens)
+            ],
+        )
