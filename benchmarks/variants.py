@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from ladechat.decoder.drafters import ngram_pool, pool
-from ladechat.decoder.drafters.drafter import Outcome
+from ladechat.decoder.drafters.drafter import PassResult
 from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.step import Limits
@@ -44,7 +44,7 @@ def whole_columns(window: JacobiWindow, fresh: Sequence[int]) -> Iterator[tuple[
 def moved_on(observe: Callable[..., Any]) -> Callable[..., Any]:
     """The window moves on by as many tokens as were emitted."""
 
-    def observed(drafter: Any, outcome: Outcome, slots: Sequence[int]) -> Any:
+    def observed(drafter: Any, outcome: PassResult, slots: Sequence[int]) -> Any:
         view = observe(drafter, outcome, slots)
         for row in drafter._window.rows if drafter._window else ():
             del row[: len(outcome.tokens) - 1]

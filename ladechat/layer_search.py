@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ladechat.decoder.draft_model import DraftModel
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter, default_skipped
+from ladechat.decoder.layer_skipping_model import LayerSkippingModel
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits
@@ -38,7 +38,7 @@ class Found(NamedTuple):
     tried: int
 
 
-def improved(runner: Runner, model: DraftModel, prompt: Sequence[int], file: Path, over: Over) -> Found:
+def improved(runner: Runner, model: LayerSkippingModel, prompt: Sequence[int], file: Path, over: Over) -> Found:
     """Search from the saved set on, or else from the default one; what is better is saved in its place.
 
     Args:
@@ -123,7 +123,7 @@ def budget(
 
 def measured_rate(
     runner: Runner,
-    model: DraftModel,
+    model: LayerSkippingModel,
     prompt: Sequence[int],
     over: Over = lambda: False,
     clock: Clock = time.perf_counter,

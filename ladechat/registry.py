@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ladechat.decoder.draft_model import DraftModel, layers_of
 from ladechat.decoder.drafters.drafter import Drafter
 from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
 from ladechat.decoder.drafters.jacobi_block import JacobiBlockDrafter
@@ -18,6 +17,7 @@ from ladechat.decoder.drafters.recycling import RecyclingDrafter
 from ladechat.decoder.drafters.suffix import SuffixDrafter
 from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.hidden import TransferMaps
+from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
@@ -185,7 +185,7 @@ def _trained_drafters(shared: Shared) -> Iterator[Drafter]:
 
 def _layer_skip(runner: Runner, shared: Shared) -> Decoder:
     """Self-speculative decoding, "Draft & Verify" (Zhang et al. 2023, arXiv 2309.08168)."""
-    if not isinstance(runner, DraftModel):
+    if not isinstance(runner, LayerSkippingModel):
         raise ValueError(runner.capabilities.logits_only)
     return Decoder(runner, [LayerSkipDrafter(runner, shared.skipped)], name="Layer skipping")
 

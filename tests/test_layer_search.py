@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter, default_skipped
+from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.loop import Decoder
 from ladechat.layer_search import (
     JUDGED_TOKENS,

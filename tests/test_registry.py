@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from ladechat import catalog, registry
-from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.drafters.layer_skip import default_skipped
+from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.step import Draft

@@ -6,7 +6,7 @@ from pathlib import Path
 from ladechat.bench.options import Refused, skips_layers
 from ladechat.bench.prompts import judged_prompt
 from ladechat.catalog import DECODERS
-from ladechat.decoder.draft_model import DraftModel, layers_of
+from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
 from ladechat.layer_search import budget, improved, read_skipped, skip_file
 from ladechat.model.load import LoadedModel
 from ladechat.model.pass_facts import pass_facts
@@ -34,7 +34,7 @@ def search_layers(loaded: LoadedModel, seconds: float, progress: Callable[[float
     why = why_unusable(skipping, runner, {}, {})
     if why is not None:
         raise Refused(f"No layer of {loaded.name} can be skipped: {why} Leave --layer-search out.")
-    assert isinstance(runner, DraftModel)
+    assert isinstance(runner, LayerSkippingModel)
     improved(runner, runner, judged_prompt(loaded), _file(loaded), budget(seconds, progress))
 
 

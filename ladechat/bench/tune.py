@@ -14,7 +14,7 @@ from ladechat.bench.questions import Question, read_questions
 from ladechat.catalog import DECODERS
 
 if TYPE_CHECKING:
-    from ladechat.tuning.adaptive import Plan
+    from ladechat.tuning.adaptive import Forecast
 
 QUESTIONS = ("chat", "code", "multi_turn")
 MAX_NEW_TOKENS, LEAST_NEW_TOKENS = 64, 8
@@ -58,20 +58,22 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         decoder = registry.make(name, loaded.runner, registry.Shared(costs))
         assert isinstance(decoder.policy, AdaptivePolicy)
         tokens = max(LEAST_NEW_TOKENS, min(MAX_NEW_TOKENS, int(SECONDS_AN_ANSWER / measured[1])))
-        plans: list[Plan] = []
+        forecasts: list[Forecast] = []
         answered, until = 0, time.perf_counter() + SECONDS
         progress.begin("answering, plainly and with drafts", len(questions))
         for question in questions:
             if answered and time.perf_counter() > until:
                 break
             for prompt in make_prompts(loaded, [question], tokens, lambda: None):
-                plans += [decoder.policy.plan for _ in decoder.run(prompt.token_ids, Limits(tokens, loaded.eos_ids))]
+                forecasts += [
+                    decoder.policy.forecast for _ in decoder.run(prompt.token_ids, Limits(tokens, loaded.eos_ids))
+                ]
             answered += 1
             progress.advance()
     console = tables_console()
     quantised = f", {loaded.quantization}" if loaded.quantization else ""
     console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}{quantised}")
-    show(measured, [plan for plan in plans if plan.drafting][-LATEST:], console)
+    show(measured, [one for one in forecasts if one.drafting][-LATEST:], console)
     if answered < len(questions) or tokens < MAX_NEW_TOKENS:
         asked = f"{answered} of {len(questions)} questions, in answers of up to {tokens} tokens"
         console.print(f"Passes take long here, so acceptance was learnt from {asked}.")
@@ -86,26 +88,26 @@ def mixed(questions: Sequence[Question]) -> list[Question]:
     return [one for same in zip_longest(*kinds.values()) for one in same if one is not None]
 
 
-def show(seconds: dict[int, float], plans: Sequence["Plan"], console: Console) -> None:
+def show(seconds: dict[int, float], forecasts: Sequence["Forecast"], console: Console) -> None:
     """Print what passes cost, and what the policy expects of the best drafts for so many slots.
 
     Args:
         seconds: of passes, by their slots.
-        plans: of the policy, after some text; at least one.
+        forecasts: of the policy, after some text; at least one.
         console: where it goes.
     """
     columns = ("slots", "ms", "cost, × plain", "tokens", "tok/s", "speed, × plain")
     table = Table(*columns, title="What a pass costs, and the tokens expected of it", title_justify="left")
     for column in table.columns:
         column.justify = "right"
-    by_slots = [fmean(tokens) for tokens in zip(*(plan.by_slots() for plan in plans), strict=True)]
+    by_slots = [fmean(tokens) for tokens in zip(*(one.by_slots() for one in forecasts), strict=True)]
     for slots, taken in seconds.items():
         tokens, cost = by_slots[slots - 1], taken / seconds[1]
         costs = (f"{1000 * taken:.2f}", f"{cost:.2f}")
         table.add_row(str(slots), *costs, f"{tokens:.2f}", f"{tokens / taken:.1f}", f"{tokens / cost:.2f}")
     console.print(table)
     console.print(
-        f"The last passes that auto chose had {fmean(plan.slots for plan in plans):.1f} slots on average, and it "
-        f"expected {fmean(plan.tokens for plan in plans):.2f} tokens of each. It chooses the number of drafts anew for "
-        "every pass."
+        f"The last passes that auto chose had {fmean(one.slots for one in forecasts):.1f} slots on average, and it "
+        f"expected {fmean(one.tokens for one in forecasts):.2f} tokens of each. It chooses the number of drafts anew "
+        "for every pass."
     )

@@ -11,7 +11,7 @@ from ladechat.decoder.verify_mask import SlotTree
 
 
 class Acceptance(NamedTuple):
-    """The outcome of a pass.
+    """The result of a pass.
 
     Attributes:
         path: the accepted slots, from the child of slot 0 on.

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from torch import Tensor
 
 from ladechat.decoder.acceptance import accept, log_probabilities
-from ladechat.decoder.drafters.drafter import NOTHING, Drafter, Outcome, Room
+from ladechat.decoder.drafters.drafter import NOTHING, Drafter, PassResult, Room
 from ladechat.decoder.hidden import Hidden, merged
-from ladechat.decoder.policy import Choice, FixedPolicy, Policy
+from ladechat.decoder.policy import FixedPolicy, PassPlan, Policy
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import MODEL, Draft, Limits, Step
@@ -94,12 +94,12 @@ class Decoder:
             began = time.perf_counter()
             room, drafting = Room(ending.room, runner.max_positions), self.policy.drafting()
             proposals = [one.propose(room) if drafting else NOTHING for one in self.drafters]
-            choice = self.policy.choose(text[-1], proposals)
-            tree = choice.tree
+            plan = self.policy.choose(text[-1], proposals)
+            tree = plan.tree
 
             # 4. Pass
             cache_length, started = len(runner.tokens), time.perf_counter()
-            logits, hidden = self._forward(choice)
+            logits, hidden = self._forward(plan)
             argmax, argmax_logprobs = runner.argmax(logits)
             seconds = time.perf_counter() - started
 
@@ -113,20 +113,20 @@ class Decoder:
 
             # 7. Observe
             text.extend(tokens)
-            outcome = Outcome(tree, logits, argmax, path, tokens, seconds, hidden)
-            for drafter, own in zip(self.drafters, choice.slots, strict=True):
-                drafter.observe(outcome, own)
-            self.policy.observe(outcome, proposals, time.perf_counter() - began - seconds)
+            result = PassResult(tree, logits, argmax, path, tokens, seconds, hidden)
+            for drafter, own in zip(self.drafters, plan.slots, strict=True):
+                drafter.observe(result, own)
+            self.policy.observe(result, proposals, time.perf_counter() - began - seconds)
             origins = (*(tree.sources[slot] for slot in path), MODEL)[: len(tokens)]
             draft = drafted(tree, path) if self.drafters else None
             shown = tuple(one.snapshot for one in self.drafters if one.snapshot is not None)
             plain = len(tree) == 1 and hidden is None
             yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown, plain)
 
-    def _forward(self, choice: Choice) -> tuple[Tensor, Hidden | None]:
+    def _forward(self, plan: PassPlan) -> tuple[Tensor, Hidden | None]:
         """One pass: the logits, and what drafters want of it besides."""
-        tree = choice.tree
-        want = merged([one.want(tree) for one in self.drafters], choice.carriers)
+        tree = plan.tree
+        want = merged([one.want(tree) for one in self.drafters], plan.carriers)
         return (self.runner.forward(tree), None) if want is None else self.runner.forward_hidden(tree, want)
 
 

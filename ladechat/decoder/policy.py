@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
+from ladechat.decoder.drafters.drafter import ROOT, PassResult, Proposal
 from ladechat.decoder.verify_mask import SlotTree
 
 NOT_TAKEN = -1
 
 
-class Choice(NamedTuple):
+class PassPlan(NamedTuple):
     """What goes into a pass.
 
     Attributes:
@@ -30,15 +30,15 @@ class Policy(Protocol):
         """Whether drafters should be asked for the next pass."""
         ...
 
-    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
         """The tree of the next pass; without proposals, slot 0 alone."""
         ...
 
-    def observe(self, outcome: Outcome, proposals: Sequence[Proposal], overhead: float) -> None:
+    def observe(self, result: PassResult, proposals: Sequence[Proposal], overhead: float) -> None:
         """Learn from a step what the proposals for its pass, taken or not, were worth.
 
         Args:
-            outcome: of the pass.
+            result: of the pass.
             proposals: for it.
             overhead: seconds that the step took outside the pass.
         """
@@ -51,11 +51,11 @@ class FixedPolicy:
     def drafting(self) -> bool:
         return True
 
-    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
         tree = SlotTree(last_token)
-        return Choice(tree, [add_whole(tree, proposal) for proposal in proposals])
+        return PassPlan(tree, [add_whole(tree, proposal) for proposal in proposals])
 
-    def observe(self, outcome: Outcome, proposals: Sequence[Proposal], overhead: float) -> None:
+    def observe(self, result: PassResult, proposals: Sequence[Proposal], overhead: float) -> None:
         """There is nothing to learn."""
 
 

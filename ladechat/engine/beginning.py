@@ -1,7 +1,7 @@
 """How long an answer may get, and what is told before its first step."""
 
 from ladechat import protocol
-from ladechat.engine.conversation import Prompt
+from ladechat.engine.chat_format import Prompt
 
 
 def limit_of_answer(tokens: int, most: int) -> int:

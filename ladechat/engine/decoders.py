@@ -8,8 +8,8 @@ import torch
 from msgspec.structs import asdict, replace
 
 from ladechat import catalog, registry
-from ladechat.decoder.draft_model import DraftModel, layers_of
 from ladechat.decoder.drafters.window import WindowDrafter
+from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
@@ -192,7 +192,7 @@ class Decoders:
 
     def search_layers(self, prompt: Sequence[int], over: Over) -> None:
         """Search for better layers to skip, see `ladechat.layer_search.improved`, before the first answer."""
-        assert isinstance(self._runner, DraftModel) and self._skipped is not None
+        assert isinstance(self._runner, LayerSkippingModel) and self._skipped is not None
         self._shared.skipped = improved(self._runner, self._runner, prompt, self._skipped, over).skipped
 
     @property
@@ -205,8 +205,8 @@ class Decoders:
         policy = self.chosen().policy
         if not isinstance(policy, AdaptivePolicy):
             return None
-        self._view.observe(policy.plan)
-        return decision_of(policy.plan)
+        self._view.observe(policy.forecast)
+        return decision_of(policy.forecast)
 
     def policy_choice(self, turn: int) -> PolicyChoice | None:
         """Return what the adaptive policy has chosen lately; None while another one is in force."""

@@ -1,4 +1,4 @@
-"""What panels show of the adaptive policy: what it plans for a pass and why, and means over the latest passes."""
+"""What panels show of the adaptive policy: what it forecasts for a pass and why, and means over the latest passes."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 import numpy as np
 
 from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
-from ladechat.tuning.adaptive import MAX_DRAFTS, Plan
+from ladechat.tuning.adaptive import MAX_DRAFTS, Forecast
 from ladechat.tuning.running_mean import RunningMean
 
 MEMORY = 30
@@ -34,26 +34,28 @@ class Why(StrEnum):
     """The Jacobi window is in the pass in any case, and what drafts bring besides would not pay for it alone."""
 
 
-def why(plan: Plan) -> Why:
+def why(forecast: Forecast) -> Why:
     """Say why a pass has its slots."""
-    if not plan.drafting:
+    if not forecast.drafting:
         return Why.PAUSED
-    if plan.slots == 1:
+    if forecast.slots == 1:
         return Why.NONE
-    if plan.pays:
+    if forecast.pays:
         return Why.PAYS
-    return Why.TRIAL if plan.least == 1 else Why.WINDOW
+    return Why.TRIAL if forecast.least == 1 else Why.WINDOW
 
 
-def decision_of(plan: Plan) -> Decision:
-    """Return a plan as it is shown; what the window's own branches bring is not foreseen."""
-    expected = plan.by_slots()[DECISION_SLOTS - 1].tolist() if plan.drafting else []
+def decision_of(forecast: Forecast) -> Decision:
+    """Return a forecast as it is shown; what the window's own branches bring is not foreseen."""
+    expected = forecast.by_slots()[DECISION_SLOTS - 1].tolist() if forecast.drafting else []
     rounded = [round(tokens, 3) for tokens in expected]
-    return Decision(why=why(plan).value, tokens=round(plan.tokens, 3), cost=round(plan.cost, 3), expected=rounded)
+    return Decision(
+        why=why(forecast).value, tokens=round(forecast.tokens, 3), cost=round(forecast.cost, 3), expected=rounded
+    )
 
 
 class PolicyView:
-    """Means over the latest plans.
+    """Means over the latest forecasts.
 
     Args:
         known: the seconds of passes by their slots, as they are known now.
@@ -65,13 +67,13 @@ class PolicyView:
         self._overhead = RunningMean(MEMORY, 0.0)
         self._by_slots = RunningMean(MEMORY, np.ones(MAX_DRAFTS + 1))
 
-    def observe(self, plan: Plan) -> None:
-        """Take in the plan of a step, once the step is over."""
-        if plan.drafting:
-            self._slots.add(plan.slots)
-            self._tokens.add(plan.tokens)
-            self._overhead.add(plan.overhead)
-            self._by_slots.add(plan.by_slots())
+    def observe(self, forecast: Forecast) -> None:
+        """Take in the forecast of a step, once the step is over."""
+        if forecast.drafting:
+            self._slots.add(forecast.slots)
+            self._tokens.add(forecast.tokens)
+            self._overhead.add(forecast.overhead)
+            self._by_slots.add(forecast.by_slots())
 
     def choice(self, turn: int, window: bool) -> PolicyChoice:
         """Return the means as an event; `window` says that a Jacobi window is in each pass."""

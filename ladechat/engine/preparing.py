@@ -4,7 +4,7 @@ import traceback
 from collections.abc import Callable
 
 from ladechat import catalog, protocol
-from ladechat.engine.conversation import MessageTooLong, NothingToAnswer, RefusedByTemplate
+from ladechat.engine.chat_format import MessageTooLong, NothingToAnswer, RefusedByTemplate
 from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.saving_memory import save_memory

@@ -254,7 +254,7 @@ class Engine:
                 emit(protocol.SettingsApplied(settings=self._service.decoders.settings))
 
     def _answer(self, command: Generate) -> None:
-        from ladechat.engine.conversation import MessageTooLong, NothingToAnswer, RefusedByTemplate
+        from ladechat.engine.chat_format import MessageTooLong, NothingToAnswer, RefusedByTemplate
         from ladechat.engine.decoders import RefusedSettings
         from ladechat.engine.turn import answer
         from ladechat.model.loading.known_ids import UnknownToken

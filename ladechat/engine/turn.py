@@ -13,7 +13,7 @@ from ladechat import protocol
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.beginning import history_trimmed, limit_of_answer, stopped_before_it_began
-from ladechat.engine.conversation import ChatFormat, Prompt
+from ladechat.engine.chat_format import ChatFormat, Prompt
 from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import ends_the_process, unexpected

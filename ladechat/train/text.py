@@ -26,7 +26,7 @@ from transformers import (
     TopKLogitsWarper,
 )
 
-from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
+from ladechat.engine.chat_format import ChatFormat, RefusedByTemplate
 from ladechat.files import DAMAGE, open_file
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks

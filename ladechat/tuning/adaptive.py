@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ladechat.decoder.drafters.drafter import ROOT, Outcome, Proposal
+from ladechat.decoder.drafters.drafter import ROOT, PassResult, Proposal
 from ladechat.decoder.hidden import Hidden
-from ladechat.decoder.policy import NOT_TAKEN, Choice, add_whole
+from ladechat.decoder.policy import NOT_TAKEN, PassPlan, add_whole
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.backoff import Backoff
 from ladechat.tuning.hidden_rows import HiddenRows, leaf_chances
@@ -39,7 +39,7 @@ class Costs(Protocol):
         ...
 
 
-class Plan(NamedTuple):
+class Forecast(NamedTuple):
     """What a pass was chosen for.
 
     Attributes:
@@ -94,11 +94,11 @@ class AdaptivePolicy:
         costs: seconds of passes, by slots.
 
     Attributes:
-        plan: what the latest pass was chosen for.
+        forecast: what the latest pass was chosen for.
     """
 
     def __init__(self, costs: Costs) -> None:
-        self.plan = Plan()
+        self.forecast = Forecast()
         self._costs = costs
         self._rates, self._rows = AcceptanceRates(), HiddenRows()
         self._backoff = Backoff(UNPAID_STEPS, 1, LONGEST_PAUSE)
@@ -108,66 +108,68 @@ class AdaptivePolicy:
         """Return False for a while where drafting does not pay."""
         return not self._backoff.paused
 
-    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
         """Return the tree with the most tokens per second to be expected; whole proposals are in it in any case."""
         tree = SlotTree(last_token)
         if not self.drafting():
-            self.plan = Plan()
-            return Choice(tree, [[] for _ in proposals], ())
+            self.forecast = Forecast()
+            return PassPlan(tree, [[] for _ in proposals], ())
         slots = [add_whole(tree, one) if one.whole else [NOT_TAKEN] * len(one.nodes) for one in proposals]
         least = len(tree)
         grown = self._grow(tree, proposals, slots)
         best = self._best(least, grown.chances)
         tree.truncate(least + best.drafts)
-        self.plan = self._with_rows(Plan(True, len(tree), least, best.expected), proposals, grown, best, tree)
+        self.forecast = self._with_rows(Forecast(True, len(tree), least, best.expected), proposals, grown, best, tree)
         taken = [[slot if slot < len(tree) else NOT_TAKEN for slot in own] for own in slots]
         # Before a pause nobody would use what slots carry.
-        pauses = self._backoff.ends and not self._goes_on(self.plan)
-        return Choice(tree, taken, () if pauses else self.plan.carriers)
+        pauses = self._backoff.ends and not self._goes_on(self.forecast)
+        return PassPlan(tree, taken, () if pauses else self.forecast.carriers)
 
     def _with_rows(
-        self, plan: Plan, proposals: Sequence[Proposal], grown: "_Grown", best: "_Best", tree: SlotTree
-    ) -> Plan:
-        """Add to a plan what hidden states are expected to save, which slots carry some, and so what the step costs."""
+        self, forecast: Forecast, proposals: Sequence[Proposal], grown: "_Grown", best: "_Best", tree: SlotTree
+    ) -> Forecast:
+        """Add what hidden states are expected to save, which slots carry some, and so what the step costs."""
         from_hidden = [one for one in proposals if one.from_hidden]
         if any(one.nodes for one in from_hidden):
-            plan = plan._replace(saved=best.tokens / self._best(plan.least, grown.without_hidden).rate - best.seconds)
+            forecast = forecast._replace(
+                saved=best.tokens / self._best(forecast.least, grown.without_hidden).rate - best.seconds
+            )
         if from_hidden:
-            leaf = leaf_chances(tree.parents, [1.0, *[0.0] * (plan.least - 1), *grown.chances[: best.drafts]])
+            leaf = leaf_chances(tree.parents, [1.0, *[0.0] * (forecast.least - 1), *grown.chances[: best.drafts]])
             paying = self._rows.paying(leaf, self._beyond(_Kind.WITH_HIDDEN, _Kind.DRAFTING))
-            plan = plan._replace(carriers=paying or self._rows.tried(leaf), rows_pay=bool(paying))
-        overhead = self._overhead(plan.carriers)
-        cost = (float(self._costs.curve(plan.slots)[-1]) + overhead) / float(self._costs.curve(1)[0])
-        return plan._replace(overhead=overhead, cost=cost)
+            forecast = forecast._replace(carriers=paying or self._rows.tried(leaf), rows_pay=bool(paying))
+        overhead = self._overhead(forecast.carriers)
+        cost = (float(self._costs.curve(forecast.slots)[-1]) + overhead) / float(self._costs.curve(1)[0])
+        return forecast._replace(overhead=overhead, cost=cost)
 
-    def observe(self, outcome: Outcome, proposals: Sequence[Proposal], overhead: float) -> None:
+    def observe(self, result: PassResult, proposals: Sequence[Proposal], overhead: float) -> None:
         """Learn what the step cost and what proposals were worth."""
-        plan, seconds = self.plan, outcome.forward_seconds
+        forecast, seconds = self.forecast, result.forward_seconds
         for proposal in proposals:
-            self._rates.observe(proposal.nodes, outcome.tokens)
-        carriers = _given(plan.carriers, outcome.hidden)
+            self._rates.observe(proposal.nodes, result.tokens)
+        carriers = _given(forecast.carriers, result.hidden)
         # A machine that pauses once has not become slow.
-        self._overheads[_kind(plan.drafting, carriers)].add(min(overhead, seconds))
+        self._overheads[_kind(forecast.drafting, carriers)].add(min(overhead, seconds))
         if carriers:
-            self._rows.observe_pass(carriers, seconds, float(self._costs.curve(plan.slots)[-1]))
+            self._rows.observe_pass(carriers, seconds, float(self._costs.curve(forecast.slots)[-1]))
         else:
-            self._costs.observe(plan.slots, seconds)
-        if plan.saved is not None:
-            self._rows.observe_saving(plan.saved)
-        if plan.rows_pay is not None:
-            self._rows.observe_choice(plan.rows_pay)
-        self.plan = plan._replace(overhead=self._overhead(carriers) if plan.drafting else 0.0)
-        if not plan.drafting:
+            self._costs.observe(forecast.slots, seconds)
+        if forecast.saved is not None:
+            self._rows.observe_saving(forecast.saved)
+        if forecast.rows_pay is not None:
+            self._rows.observe_choice(forecast.rows_pay)
+        self.forecast = forecast._replace(overhead=self._overhead(carriers) if forecast.drafting else 0.0)
+        if not forecast.drafting:
             self._backoff.wait()
-        elif self._goes_on(plan):
+        elif self._goes_on(forecast):
             self._backoff.succeed()
         else:
             # Drafts made of hidden states come a step later than others: after a pause they need a second one.
-            self._backoff.fail(2 if plan.carriers else 1)
+            self._backoff.fail(2 if forecast.carriers else 1)
 
-    def _goes_on(self, plan: Plan) -> bool:
+    def _goes_on(self, forecast: Forecast) -> bool:
         """Return whether drafting was expected to pay, or has to go on: a window moves on with every pass."""
-        return plan.pays or plan.least > 1
+        return forecast.pays or forecast.least > 1
 
     def _overhead(self, carriers: Sequence[int]) -> float:
         """Return the seconds that a step with drafts takes beyond a pass of its slots."""

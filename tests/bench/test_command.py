@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from ladechat import catalog, cli, registry
 from ladechat.bench import command, layer_search, methods, options, prompts
-from ladechat.decoder.draft_model import DraftModel
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter
+from ladechat.decoder.layer_skipping_model import LayerSkippingModel
 from ladechat.decoder.loop import Decoder
 from ladechat.layer_search import write_skipped
 from ladechat.model.load import LoadedModel
@@ -105,11 +105,13 @@ def test_layers_are_searched_for_before_anything_is_measured_and_kept_ones_are_s
     searched: list[frozenset[int]] = []
 
     class Noting(LayerSkipDrafter):
-        def __init__(self, model: DraftModel, given: Set[int] | None = None) -> None:
+        def __init__(self, model: LayerSkippingModel, given: Set[int] | None = None) -> None:
             super().__init__(model, given)
             skipped.append(given)
 
-    def found(runner: object, model: DraftModel, prompt: list[int], file: Path, over: Callable[[], bool]) -> None:
+    def found(
+        runner: object, model: LayerSkippingModel, prompt: list[int], file: Path, over: Callable[[], bool]
+    ) -> None:
         assert model.layers == loaded.layers and len(prompt) > 9 and not over() and not skipped
         searched.append(frozenset({1}))
         write_skipped(file, searched[0])

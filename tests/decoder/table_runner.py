@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.hidden import Hidden, Want
+from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 

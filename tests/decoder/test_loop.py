@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from ladechat import registry
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
 from ladechat.decoder.hidden import TransferMaps, Want, merged
 from ladechat.decoder.loop import Decoder
-from ladechat.decoder.policy import NOT_TAKEN, Choice, FixedPolicy, add_whole
+from ladechat.decoder.policy import NOT_TAKEN, FixedPolicy, PassPlan, add_whole
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import SlotTree
@@ -39,7 +39,7 @@ class ToyDrafter(Drafter):
         self._nodes = [Node(parent, token, source, source, 0.5) for parent, token in nodes]
         self.begun: list[tuple[list[int], int]] = []
         self.rooms: list[Room] = []
-        self.observed: list[tuple[Outcome, list[int], list[int]]] = []
+        self.observed: list[tuple[PassResult, list[int], list[int]]] = []
         self._text: Sequence[int] = ()
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
@@ -50,7 +50,7 @@ class ToyDrafter(Drafter):
         self.rooms.append(room)
         return Proposal(self._nodes if room.depth > 1 else ())
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+    def observe(self, outcome: PassResult, slots: Sequence[int]) -> None:
         self.observed.append((outcome, list(slots), list(self._text)))
         self.snapshot = f"step {len(self.observed)}"
 
@@ -110,11 +110,11 @@ class Choosy(FixedPolicy):
         self.asked += 1
         return self.asked % 2 == 1
 
-    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
         tree = SlotTree(last_token)
         taken = [add_whole(tree, Proposal(one.nodes[:1])) for one in proposals]
         pairs = zip(taken, proposals, strict=True)
-        return Choice(tree, [[*slots, *[NOT_TAKEN] * (len(one.nodes) - len(slots))] for slots, one in pairs])
+        return PassPlan(tree, [[*slots, *[NOT_TAKEN] * (len(one.nodes) - len(slots))] for slots, one in pairs])
 
 
 def test_a_policy_may_leave_drafts_out_and_ask_nobody() -> None:
@@ -139,7 +139,7 @@ class Carrying(FixedPolicy):
     def __init__(self, carriers: Sequence[int] | None) -> None:
         self.carriers = carriers
 
-    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
         return super().choose(last_token, proposals)._replace(carriers=self.carriers)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ladechat.decoder.drafters.drafter import Drafter, Node, Outcome, Room
+from ladechat.decoder.drafters.drafter import Drafter, Node, PassResult, Room
 from ladechat.decoder.drafters.heads import RANKS, HeadsDrafter
 from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
 from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
@@ -30,7 +30,7 @@ class Told(HeadsDrafter):
         self.logits: Tensor | None = None
         self.leaf = -1
 
-    def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
+    def _read(self, outcome: PassResult, leaf: int) -> Tensor | None:
         self.leaf = leaf
         return self.logits
 
@@ -48,7 +48,7 @@ def show(drafter: Drafter, tree: SlotTree, path: Sequence[int] = (), hidden: Hid
     """A pass in which the slots of a path were accepted, and a token of the model's own came. What there is to show."""
     emitted = (*(tree.tokens[slot] for slot in path), 0)
     nothing = torch.zeros(len(tree), VOCABULARY)
-    drafter.observe(Outcome(tree, nothing, [0] * len(tree), tuple(path), emitted, 0.0, hidden), [])
+    drafter.observe(PassResult(tree, nothing, [0] * len(tree), tuple(path), emitted, 0.0, hidden), [])
     return drafter.snapshot
 
 

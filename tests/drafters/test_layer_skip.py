@@ -9,11 +9,11 @@ import torch
 from transformers import PreTrainedModel
 
 from ladechat import registry
-from ladechat.decoder.draft_model import Drafted, DraftModel
 from ladechat.decoder.drafters.drafter import Drafter, Proposal, Room
 from ladechat.decoder.drafters.layer_skip import FIRST_THRESHOLD, LayerSkipDrafter
+from ladechat.decoder.layer_skipping_model import Drafted, LayerSkippingModel
 from ladechat.decoder.loop import Decoder
-from ladechat.decoder.policy import NOT_TAKEN, Choice, FixedPolicy, Policy
+from ladechat.decoder.policy import NOT_TAKEN, FixedPolicy, PassPlan, Policy
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.verify_mask import SlotTree
@@ -157,8 +157,8 @@ def test_drafts_stay_inside_the_context(context: int) -> None:
 class TakesNothing(FixedPolicy):
     """Asks for drafts and verifies none."""
 
-    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> Choice:
-        return Choice(SlotTree(last_token), [[NOT_TAKEN] * len(proposal.nodes) for proposal in proposals])
+    def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
+        return PassPlan(SlotTree(last_token), [[NOT_TAKEN] * len(proposal.nodes) for proposal in proposals])
 
 
 @pytest.mark.parametrize("policy", [FixedPolicy(), TakesNothing()])
@@ -205,7 +205,7 @@ def test_decoders_may_be_switched_mid_way_also_on_recorded_passes(seed: int) -> 
 class Recorded(LayerSkipDrafter):
     """Keeps what it proposes."""
 
-    def __init__(self, model: DraftModel, skipped: Set[int]) -> None:
+    def __init__(self, model: LayerSkippingModel, skipped: Set[int]) -> None:
         super().__init__(model, skipped)
         self.proposals: list[Proposal] = []
 

@@ -5,9 +5,9 @@ from collections.abc import Set
 import pytest
 import torch
 
-from ladechat.decoder.draft_model import Drafted
-from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Outcome, Room
+from ladechat.decoder.drafters.drafter import NOTHING, ROOT, PassResult, Room
 from ladechat.decoder.drafters.layer_skip import FIRST_THRESHOLD, LayerSkipDrafter, band, default_skipped
+from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.verify_mask import SlotTree
 from tests.drafters.trees import PLENTY
 
@@ -32,7 +32,7 @@ def verified(drafter: LayerSkipDrafter, right: int, room: Room = PLENTY) -> None
     tree = SlotTree.chain([0, *(node.token for node in nodes)])
     slots = range(1, len(tree))
     empty = torch.empty(0)
-    drafter.observe(Outcome(tree, empty, [], tuple(slots[:right]), (0,) * (right + 1), 0.0), slots)
+    drafter.observe(PassResult(tree, empty, [], tuple(slots[:right]), (0,) * (right + 1), 0.0), slots)
 
 
 def test_a_proposal_is_a_chain_of_what_is_drafted() -> None:
@@ -78,7 +78,7 @@ def test_the_threshold_rises_where_too_few_drafts_are_right_and_falls_where_all_
 def test_a_pass_without_drafts_says_nothing_of_the_threshold() -> None:
     drafter = LayerSkipDrafter(Scripted())
     drafter.begin([4], 1)
-    drafter.observe(Outcome(SlotTree(4), torch.empty(0), [], (), (5,), 0.0), ())
+    drafter.observe(PassResult(SlotTree(4), torch.empty(0), [], (), (5,), 0.0), ())
     assert drafter.threshold == FIRST_THRESHOLD
 
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ladechat.decoder.drafters.drafter import Outcome, Room
+from ladechat.decoder.drafters.drafter import PassResult, Room
 from ladechat.decoder.drafters.recycling import (
     CHANCES,
     CHANCES_AFTER_TWO,
@@ -36,7 +36,7 @@ def show(drafter: RecyclingDrafter, tree: SlotTree, logits: Sequence[torch.Tenso
     """A pass in which nothing was accepted."""
     rows = torch.stack(list(logits))
     argmax = rows.argmax(-1).tolist()
-    drafter.observe(Outcome(tree, rows, argmax, (), (argmax[0],), 0.0), [])
+    drafter.observe(PassResult(tree, rows, argmax, (), (argmax[0],), 0.0), [])
 
 
 def successors(drafter: RecyclingDrafter, token: int) -> list[int]:

@@ -3,7 +3,7 @@
 import pytest
 from tokenizers.processors import TemplateProcessing
 
-from ladechat.engine.conversation import ChatFormat, RefusedByTemplate
+from ladechat.engine.chat_format import ChatFormat, RefusedByTemplate
 from ladechat.model.checkpoint import chat_template
 from ladechat.model.checkpoint.chat_template import SECONDS_OF_A_TRIAL
 from ladechat.model.checkpoint.template import TakesTooMuch

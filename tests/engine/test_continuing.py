@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ladechat.engine.conversation import MOST_MESSAGE, ChatFormat, MessageTooLong, NothingToAnswer
+from ladechat.engine.chat_format import MOST_MESSAGE, ChatFormat, MessageTooLong, NothingToAnswer
 from ladechat.engine.detokenizer import UNDECODABLE
 from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.load import load

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from ladechat.bench.prompts import make_prompts
 from ladechat.bench.questions import Question
-from ladechat.engine.conversation import ChatFormat, Prompt
+from ladechat.engine.chat_format import ChatFormat, Prompt
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.turn import Emit, Service, answer

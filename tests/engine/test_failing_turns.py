@@ -8,7 +8,7 @@ import pytest
 
 from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.engine import turn as turns
-from ladechat.engine.conversation import ChatFormat
+from ladechat.engine.chat_format import ChatFormat
 from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer
 from ladechat.engine.plain_cost import PlainStepCost

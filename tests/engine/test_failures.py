@@ -119,7 +119,7 @@ def test_the_end_of_the_input_ends_an_engine_whose_template_holds_the_interprete
     script = tmp_path / "engine_that_computes_on_and_on.py"
     script.write_text(
         "import ctypes, os\n"
-        "from ladechat.engine.conversation import ChatFormat\n"
+        "from ladechat.engine.chat_format import ChatFormat\n"
         "from ladechat.engine.server import serve\n"
         "from ladechat.protocol import Settings\n"
         "ChatFormat.fit = lambda *_: (os.write(2, b'computing\\n'), ctypes.PyDLL(None).sleep(600))\n"

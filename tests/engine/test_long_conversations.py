@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.engine.conversation import MessageTooLong
+from ladechat.engine.chat_format import MessageTooLong
 from ladechat.engine.turn import Emit, Service, answer
 from ladechat.model.load import load
 from ladechat.protocol import (

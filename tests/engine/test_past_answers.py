@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ladechat.engine.conversation import ChatFormat
+from ladechat.engine.chat_format import ChatFormat
 from ladechat.protocol import Message
 from tests.engine import tokenizers
 from tests.engine.messages import FAMILIES, answered, families, forgotten, system, user, with_template

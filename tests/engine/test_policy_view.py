@@ -1,4 +1,4 @@
-"""What panels show of the adaptive policy: means over its latest plans."""
+"""What panels show of the adaptive policy: means over its latest forecasts."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def seen(policy: AdaptivePolicy, proposals: list[Proposal], text: list[int], ste
     view = PolicyView(lambda: dict.fromkeys(SIZES, 1.0))
     for _ in range(steps):
         step(policy, proposals, text)
-        view.observe(policy.plan)
+        view.observe(policy.forecast)
     return view
 
 
@@ -34,8 +34,8 @@ def test_costs_count_the_rows_of_hidden_states_and_are_right_from_the_first_step
     view = PolicyView(lambda: dict.fromkeys(SIZES, 1.0))
     for number in range(1, 6):
         step(policy, [rows], [THE, CAT], row_seconds=0.25)
-        view.observe(policy.plan)
-        overheads.append(0.25 * len(policy.plan.carriers))
+        view.observe(policy.forecast)
+        overheads.append(0.25 * len(policy.forecast.carriers))
         choice = view.choice(0, window=False)
         assert choice.slots == 3
         assert [one.ms for one in choice.costs[:2]] == [1000, pytest.approx(1000 * (1 + sum(overheads) / number))]
@@ -48,5 +48,5 @@ def test_pauses_change_no_mean() -> None:
     policy = AdaptivePolicy(MadeUpCosts(free))
     view = seen(policy, [chain([THE, CAT], 0.9)], [THE, CAT], 1)
     before = view.choice(0, window=True)
-    view.observe(AdaptivePolicy(MadeUpCosts(free)).plan)
+    view.observe(AdaptivePolicy(MadeUpCosts(free)).forecast)
     assert view.choice(0, window=True) == before

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.engine.conversation import NothingToAnswer
+from ladechat.engine.chat_format import NothingToAnswer
 from ladechat.engine.detokenizer import TokenTexts
 from ladechat.engine.stop_text import StopText
 from ladechat.engine.turn import Emit, Service, answer

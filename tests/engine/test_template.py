@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jinja2 import TemplateError
 
-from ladechat.engine.conversation import MOST_CONVERSATION, MOST_MESSAGE, ChatFormat, MessageTooLong, RefusedByTemplate
+from ladechat.engine.chat_format import MOST_CONVERSATION, MOST_MESSAGE, ChatFormat, MessageTooLong, RefusedByTemplate
 from ladechat.engine.interruptible import unless_stopped
 from ladechat.model.checkpoint import template as template_module
 from ladechat.model.checkpoint.template import rendered

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
-from ladechat.engine.conversation import ChatFormat, MessageTooLong
+from ladechat.engine.chat_format import ChatFormat, MessageTooLong
 from ladechat.model.checkpoint.chat_template import Encoded
 from ladechat.protocol import Message
 from tests.engine import tokenizers

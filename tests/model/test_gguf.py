@@ -17,7 +17,7 @@ from gguf import GGMLQuantizationType as Kind
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ladechat.decoder.loop import Decoder
-from ladechat.engine.conversation import ChatFormat
+from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.fetch import GGUF_PACKAGES, fetch
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
 from ladechat.model.checkpoint.gguf_file import read_gguf

@@ -14,7 +14,7 @@ from transformers.integrations import peft as transformers_peft
 from transformers.models.auto import auto_factory
 
 from ladechat.decoder.loop import Decoder
-from ladechat.engine.conversation import ChatFormat
+from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, tokenizer_fingerprint
 from ladechat.model.load import CHECK_STAGE, WEIGHTS_STAGE, LoadedModel, choose_device, choose_dtype, load
 from ladechat.protocol import Message

@@ -26,8 +26,8 @@ from transformers import GenerationMixin
 
 from ladechat import lookahead_generate
 
-Outcome = Literal["equal", "own loop", "refused", "different", "crashed", "not compared"]
-MEANINGS: dict[Outcome, str] = {
+PassResult = Literal["equal", "own loop", "refused", "different", "crashed", "not compared"]
+MEANINGS: dict[PassResult, str] = {
     "equal": "by lookahead decoding: the same sequences, scores and random numbers",
     "own loop": "handed on to the model's own loop, with a warning: the same",
     "refused": "a ValueError with a sentence",
@@ -49,7 +49,7 @@ class Call(NamedTuple):
     """What came of one call, and in which test."""
 
     test: str
-    outcome: Outcome
+    outcome: PassResult
     detail: str
 
 
@@ -100,7 +100,7 @@ class Twice:
 
     def _second(
         self, generate: Any, arguments: tuple[Any, ...], options: dict[str, Any], expected: Any, after: torch.Tensor
-    ) -> tuple[Outcome, object]:
+    ) -> tuple[PassResult, object]:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             try:
@@ -139,7 +139,7 @@ class Twice:
         outcome, detail = self._second(generate, *alone[1], expected, after)
         self._note(outcome, detail)
 
-    def _note(self, outcome: Outcome, detail: object) -> None:
+    def _note(self, outcome: PassResult, detail: object) -> None:
         in_a_line = " ".join(f"{type(detail).__name__}: {detail}".split()) if isinstance(detail, Exception) else detail
         self.calls.append(Call(self.test, outcome, str(in_a_line)[:300]))
 

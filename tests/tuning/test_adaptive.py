@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Node, Outcome, Proposal
+from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Node, PassResult, Proposal
 from ladechat.decoder.hidden import Hidden
-from ladechat.decoder.policy import NOT_TAKEN, Choice
+from ladechat.decoder.policy import NOT_TAKEN, PassPlan
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.engine.policy_view import Why, decision_of, why
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
@@ -36,7 +36,7 @@ def up_to(most: int) -> Curve:
     return lambda slots: 1.0 if slots <= most else 100.0
 
 
-def choose(curve: Curve, *proposals: Proposal) -> Choice:
+def choose(curve: Curve, *proposals: Proposal) -> PassPlan:
     return AdaptivePolicy(MadeUpCosts(curve)).choose(LAST, proposals)
 
 
@@ -55,7 +55,7 @@ def step(
     row_seconds: float = 0.0,
     most_carriers: int = MAX_DRAFTS + 1,
     drafting_seconds: float = 0.0,
-) -> tuple[bool, Choice]:
+) -> tuple[bool, PassPlan]:
     """One pass of the loop, with a model that goes on with `text`. Whether there were drafts, and what was chosen.
 
     The pass takes a second, and longer with each slot that carries rows; of those that may, only the first ones do.
@@ -74,7 +74,7 @@ def step(
     slots, carriers = len(choice.tree), list(choice.carriers or ())[:most_carriers]
     states, seconds = torch.zeros(slots, 1), 1.0 + row_seconds * len(carriers)
     hidden = Hidden(states, carriers, states[carriers, None], lambda state: state) if carriers else None
-    outcome = Outcome(choice.tree, states, [0] * slots, tuple(path), tokens, seconds, hidden)
+    outcome = PassResult(choice.tree, states, [0] * slots, tuple(path), tokens, seconds, hidden)
     policy.observe(outcome, asked, drafting_seconds * drafting)
     return drafting, choice
 
@@ -221,7 +221,7 @@ def test_what_is_said_of_a_pass_agrees_with_its_slots_and_its_price(
     riding = [chain([DOG, RAN], 0.5, whole=True)] if window else []
     for proposals, text in passes:
         drafting, choice = step(policy, [*riding, *proposals], text or [NEVER])
-        reason, tokens, cost, expected = astuple(decision_of(policy.plan))
+        reason, tokens, cost, expected = astuple(decision_of(policy.forecast))
         assert bool(expected) == drafting
         if expected and len(choice.tree) in (powers := [1, 2, 4, 8, 16, 32, 64]):
             assert expected[powers.index(len(choice.tree))] == tokens
@@ -235,7 +235,7 @@ def test_what_is_said_of_a_pass_agrees_with_its_slots_and_its_price(
 def test_where_nothing_pays_there_are_trials_between_the_pauses() -> None:
     """Looking for drafts takes time here, so even the best pass with one yields less than a plain step."""
     policy = AdaptivePolicy(MadeUpCosts(lambda slots: 1.0 if slots <= 2 else 100.0))
-    found = [step(policy, [chain([DOG], 0.3)], drafting_seconds=0.9)[1] and why(policy.plan) for _ in range(30)]
+    found = [step(policy, [chain([DOG], 0.3)], drafting_seconds=0.9)[1] and why(policy.forecast) for _ in range(30)]
     assert {Why.TRIAL, Why.PAUSED} <= set(found)
     assert found.index(Why.TRIAL) < found.index(Why.PAUSED)
 
@@ -245,10 +245,10 @@ def test_what_a_pass_is_said_to_cost_counts_the_time_that_drafting_takes(from_hi
     """Whoever drafts, and however they do it: so drafts that bring half a token more do not pay."""
     policy = AdaptivePolicy(MadeUpCosts(free))
     drafts = [chain([THE], 0.5)._replace(from_hidden=from_hidden)]
-    found = [step(policy, drafts, drafting_seconds=1.0) and policy.plan for _ in range(40)]
-    assert all(plan.cost == pytest.approx(2.0, abs=0.1) for plan in found[1:] if plan.drafting)
-    assert Why.PAYS not in {why(plan) for plan in found[1:]}
-    assert sum(not plan.drafting for plan in found) > 20
+    found = [step(policy, drafts, drafting_seconds=1.0) and policy.forecast for _ in range(40)]
+    assert all(forecast.cost == pytest.approx(2.0, abs=0.1) for forecast in found[1:] if forecast.drafting)
+    assert Why.PAYS not in {why(forecast) for forecast in found[1:]}
+    assert sum(not forecast.drafting for forecast in found) > 20
 
 
 # --- what is learnt ---------------------------------------------------------------------------------------------------

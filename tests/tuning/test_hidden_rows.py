@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ladechat import registry
-from ladechat.decoder.drafters.drafter import Outcome, Proposal
+from ladechat.decoder.drafters.drafter import PassResult, Proposal
 from ladechat.decoder.drafters.hidden_transfer import HiddenTransferDrafter
 from ladechat.decoder.hidden import Hidden
 from ladechat.decoder.verify_mask import SlotTree
@@ -69,7 +69,7 @@ def test_a_pass_whose_rows_were_all_left_out_is_one_without() -> None:
     _, choice = step(policy, [from_hidden([THE, CAT], 0.9, "rows")], [THE, CAT], most_carriers=0)
     assert choice.carriers
     assert seen == [(3, 1.0)]
-    assert policy.plan.overhead < 0.1
+    assert policy.forecast.overhead < 0.1
 
 
 def test_what_rows_cost_is_shared_among_the_slots_that_carried_some() -> None:
@@ -79,8 +79,8 @@ def test_what_rows_cost_is_shared_among_the_slots_that_carried_some() -> None:
     step(policy, proposals, [NEVER], 0.25, most_carriers=1)
     _, choice = step(policy, proposals, [NEVER], 0.25, most_carriers=1)
     assert len(choice.carriers or ()) == 2
-    assert policy.plan.cost == pytest.approx(1.5, abs=0.05)
-    assert policy.plan.overhead == pytest.approx(0.25, abs=0.05)
+    assert policy.forecast.cost == pytest.approx(1.5, abs=0.05)
+    assert policy.forecast.overhead == pytest.approx(0.25, abs=0.05)
 
 
 def test_heads_have_the_hidden_states_of_all_slots_and_their_passes_are_none_without() -> None:
@@ -95,8 +95,8 @@ def test_heads_have_the_hidden_states_of_all_slots_and_their_passes_are_none_wit
     tree, _, carriers = policy.choose(LAST, proposals)
     assert len(tree) == 3 and carriers
     hidden = Hidden(states, (), None, lambda state: state)
-    policy.observe(Outcome(tree, states, [0] * 3, (), (NEVER,), 1.25, hidden), proposals, 0.0)
-    assert not seen and policy.plan.overhead == pytest.approx(0.25)
+    policy.observe(PassResult(tree, states, [0] * 3, (), (NEVER,), 1.25, hidden), proposals, 0.0)
+    assert not seen and policy.forecast.overhead == pytest.approx(0.25)
 
 
 def test_in_auto_every_slot_that_the_policy_chooses_can_carry_rows() -> None:
@@ -113,4 +113,4 @@ def test_passes_that_are_faster_than_was_measured_make_no_cost_negative() -> Non
     proposals = [from_hidden([THE, CAT], 0.9, "rows")]
     for _ in range(5):
         step(policy, proposals, [NEVER], row_seconds=-0.9)
-        assert policy.plan.cost >= 1 and policy.plan.overhead >= 0
+        assert policy.forecast.cost >= 1 and policy.forecast.overhead >= 0

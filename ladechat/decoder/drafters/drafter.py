@@ -66,7 +66,7 @@ class Room(NamedTuple):
         return min(self.tokens, self.positions) - 1
 
 
-class Outcome(NamedTuple):
+class PassResult(NamedTuple):
     """What a pass has shown.
 
     Attributes:
@@ -124,13 +124,13 @@ class Drafter:
         raise NotImplementedError
 
     def want(self, tree: SlotTree) -> Want | None:
-        """What it wants of the pass over `tree` besides the logits: see `Outcome.hidden`."""
+        """What it wants of the pass over `tree` besides the logits: see `PassResult.hidden`."""
         return None
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Learn from a pass.
 
         Args:
-            outcome: of the pass.
+            result: of the pass.
             slots: for each node of the latest proposal its slot, or -1 if it was not taken; empty if it was not asked.
         """

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
 from ladechat.decoder.drafters.recycling import largest
 
 RANKS = 8
@@ -57,11 +57,11 @@ class HeadsDrafter(Drafter):
             follow(len(nodes) - 1, depth + 1, -negative)
         return Proposal(nodes, from_hidden=True)
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Make the guesses for the next pass from what this one gave for the last accepted slot."""
-        logits = self._read(outcome, outcome.leaf)
+        logits = self._read(result, result.leaf)
         self._guesses = [] if logits is None else largest(logits, min(RANKS, logits.shape[-1])).tolist()
 
-    def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
+    def _read(self, result: PassResult, leaf: int) -> Tensor | None:
         """(k, vocabulary) logits; row i guesses the token i + 2 positions after slot `leaf`. None if it has no rows."""
         raise NotImplementedError

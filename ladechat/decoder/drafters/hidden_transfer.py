@@ -14,7 +14,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from ladechat.decoder.drafters.drafter import Outcome
+from ladechat.decoder.drafters.drafter import PassResult
 from ladechat.decoder.drafters.heads import HeadsDrafter
 from ladechat.decoder.hidden import Hidden, TransferMaps, Want
 from ladechat.decoder.step import LensSnapshot
@@ -53,12 +53,12 @@ class HiddenTransferDrafter(HeadsDrafter):
         """Pseudo rows on the first slots of the tree."""
         return Want(self._maps, range(min(len(tree), self.carriers)), self.lens)
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Make the guesses for the next pass. What is shown is how those came about that this one has judged."""
         self.snapshot, self._lens = self._lens, None
-        super().observe(outcome, slots)
-        if self._guesses and outcome.hidden is not None and outcome.hidden.below:
-            self._lens = self._looked_at(outcome.hidden, outcome.leaf, outcome.tokens[-1])
+        super().observe(result, slots)
+        if self._guesses and result.hidden is not None and result.hidden.below:
+            self._lens = self._looked_at(result.hidden, result.leaf, result.tokens[-1])
 
     @torch.inference_mode()
     def _looked_at(self, hidden: Hidden, leaf: int, after: int) -> LensSnapshot:
@@ -71,8 +71,8 @@ class HiddenTransferDrafter(HeadsDrafter):
         return LensSnapshot(after, tuple(range(first, first + len(rows) + 1)), (*rows, top))
 
     @torch.inference_mode()
-    def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
-        hidden = outcome.hidden
+    def _read(self, result: PassResult, leaf: int) -> Tensor | None:
+        hidden = result.hidden
         if hidden is None or hidden.pseudo is None or leaf not in hidden.carriers:
             return None
         return hidden.read(hidden.pseudo[list(hidden.carriers).index(leaf)])

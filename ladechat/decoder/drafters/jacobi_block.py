@@ -7,7 +7,7 @@ wrong one is lost again, and with it most of the gain.
 
 from collections.abc import Mapping, Sequence
 
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
 from ladechat.decoder.step import WindowSnapshot
 
 CHANCE = 0.2
@@ -36,7 +36,7 @@ class JacobiBlockDrafter(Drafter):
             [Node(i - 1 if i else ROOT, token, "window", "jacobi", CHANCE) for i, token in chain], whole=True
         )
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
-        fresh = tuple(outcome.argmax[slot] for slot in (0, *slots))
-        self.snapshot = WindowSnapshot(((outcome.tree.tokens[0], *self._iterate),), fresh)
-        self._iterate = list(fresh[len(outcome.tokens) :])
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
+        fresh = tuple(result.argmax[slot] for slot in (0, *slots))
+        self.snapshot = WindowSnapshot(((result.tree.tokens[0], *self._iterate),), fresh)
+        self._iterate = list(fresh[len(result.tokens) :])

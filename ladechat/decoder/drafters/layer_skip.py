@@ -8,8 +8,8 @@ draft-exiting"), so that about nine of ten drafts are accepted. The figures are 
 
 from collections.abc import Mapping, Sequence, Set
 
-from ladechat.decoder.draft_model import DraftModel
-from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Drafter, Node, PassResult, Proposal, Room
+from ladechat.decoder.layer_skipping_model import LayerSkippingModel
 
 SOURCE = "layer_skip"
 
@@ -44,7 +44,7 @@ class LayerSkipDrafter(Drafter):
         ValueError: there are no such layers, or none is left.
     """
 
-    def __init__(self, model: DraftModel, skipped: Set[int] | None = None, nodes: int = 8) -> None:
+    def __init__(self, model: LayerSkippingModel, skipped: Set[int] | None = None, nodes: int = 8) -> None:
         self.skipped = default_skipped(model.layers) if skipped is None else frozenset(skipped)
         if not self.skipped < frozenset(range(model.layers)):
             raise ValueError(f"Some of {model.layers} layers can be skipped, not {sorted(self.skipped)}.")
@@ -74,11 +74,11 @@ class LayerSkipDrafter(Drafter):
             ]
         )
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Adapt the threshold to the part of the drafts that was accepted."""
         verified = [slot for slot in slots if slot >= 0]
         if verified:
-            accepted = len(set(outcome.path).intersection(verified))
+            accepted = len(set(result.path).intersection(verified))
             self._adapt(accepted / len(verified), at_most=len(verified) == self._most)
 
     def _adapt(self, acceptance: float, *, at_most: bool) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from ladechat.decoder.drafters.drafter import Outcome
+from ladechat.decoder.drafters.drafter import PassResult
 from ladechat.decoder.drafters.heads import HeadsDrafter
 from ladechat.decoder.hidden import Want
 from ladechat.decoder.verify_mask import SlotTree
@@ -51,6 +51,6 @@ class MedusaDrafter(HeadsDrafter):
         return Want()
 
     @torch.inference_mode()
-    def _read(self, outcome: Outcome, leaf: int) -> Tensor | None:
-        hidden = outcome.hidden
+    def _read(self, result: PassResult, leaf: int) -> Tensor | None:
+        hidden = result.hidden
         return None if hidden is None else hidden.read(self._heads(hidden.states[leaf]))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
 from ladechat.decoder.drafters.ngram_pool import ACCEPTED, LONGEST_CONTEXT, Guess, NGramPool
 from ladechat.decoder.step import PoolSnapshot
 
@@ -76,8 +76,8 @@ class PoolDrafter(Drafter):
                 parent, chance = len(nodes) - 1, LATER_CHANCE
         return Proposal(nodes)
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
-        key = self._text[-len(outcome.tokens) - 1]
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
+        key = self._text[-len(result.tokens) - 1]
         offered, self._offered = self._offered, []
         self._learn()
         added, self._size_before = len(self.pool) - self._size_before, len(self.pool)
@@ -86,7 +86,7 @@ class PoolDrafter(Drafter):
             sum(slot > 0 for slot in islice(taken, len(guess.tail))) for guess in offered[: self.most_guesses]
         )
         numbers = (len(self.pool), self._lookups, self._hits, max(0, added))
-        self.snapshot = PoolSnapshot(*numbers, key, offered, tried, outcome.tokens)
+        self.snapshot = PoolSnapshot(*numbers, key, offered, tried, result.tokens)
 
     def _learn(self) -> None:
         """Add the n-grams of the prompt and of the text that are new to the pool, or come with a new N."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
 
 SOURCE = "recycling"
 CHANCES = (0.35, 0.13, 0.06, 0.035, 0.025, 0.02, 0.015, 0.01)
@@ -81,15 +81,15 @@ class RecyclingDrafter(Drafter):
             follow(len(nodes) - 1, before, token, -negative, depth + 1)
         return Proposal(nodes)
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Overwrite the successors of every token of the pass; of one that stands in it twice, by its last slot."""
-        vocabulary = outcome.logits.shape[-1]
+        vocabulary = result.logits.shape[-1]
         if len(self._after_one) != vocabulary:
             self._after_one = np.full((vocabulary, len(CHANCES)), UNKNOWN, np.int32)
-        tokens, parents = outcome.tree.tokens, outcome.tree.parents
-        likeliest = largest(outcome.logits, min(len(CHANCES), vocabulary))
+        tokens, parents = result.tree.tokens, result.tree.parents
+        likeliest = largest(result.logits, min(len(CHANCES), vocabulary))
         self._after_one[tokens, : likeliest.shape[1]] = likeliest
-        before = [self._before(1 + len(outcome.tokens)), *(tokens[parent] for parent in parents[1:])]
+        before = [self._before(1 + len(result.tokens)), *(tokens[parent] for parent in parents[1:])]
         first = likeliest[:, : len(CHANCES_AFTER_TWO)].tolist()
         self._after_two.update(zip(zip(before, tokens, strict=True), first, strict=True))
         if len(self._after_two) > self._capacity:

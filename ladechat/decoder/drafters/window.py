@@ -3,7 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 
-from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Drafter, Node, Outcome, Proposal, Room
+from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Drafter, Node, PassResult, Proposal, Room
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.jacobi import JacobiWindow
 from ladechat.decoder.step import WindowSnapshot
@@ -52,7 +52,7 @@ class WindowDrafter(Drafter):
         self._proposed = True
         return Proposal(as_nodes(self._window.rows), whole=True)  # fresh tokens need the whole last row
 
-    def observe(self, outcome: Outcome, slots: Sequence[int]) -> None:
+    def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         self.snapshot = None
         proposed, self._proposed = self._proposed, False
         if self._window is None:
@@ -62,10 +62,10 @@ class WindowDrafter(Drafter):
             return
         # Slot 0 is the first cell; the last W cells are the last row.
         last_row = [0, *slots][-self._window.width :]
-        fresh = tuple(outcome.argmax[slot] for slot in last_row)
+        fresh = tuple(result.argmax[slot] for slot in last_row)
         self.snapshot = WindowSnapshot(tuple(map(tuple, self._window.rows)), fresh)
         self._pool.add_each(self._window.ngrams(fresh), SOURCE)
-        self._window.advance(fresh, outcome.tokens[-1])
+        self._window.advance(fresh, result.tokens[-1])
 
     def _filler(self) -> int:
         """A random token of the text, for a cell that no pass has written yet."""

@@ -10,7 +10,7 @@ from collections.abc import Set
 
 import torch
 
-from ladechat.decoder.draft_model import Drafted
+from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.model.runners.argmax import argmax_with_log_probabilities
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.layer_loop import LayerLoop, Masks
@@ -25,7 +25,7 @@ def draft(
     mask: Masks,
     positions: torch.Tensor,
 ) -> list[Drafted]:
-    """A chain of the likeliest tokens behind the cached ones, as `DraftModel.draft` describes it.
+    """A chain of the likeliest tokens behind the cached ones, as `LayerSkippingModel.draft` describes it.
 
     Keys and values of the drafts stand behind the cached tokens while it runs, those of skipped layers excepted, which
     nobody reads. Then they are forgotten: the verifying pass writes its own to the same places.

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from ladechat.decoder.common_prefix import common_prefix
-from ladechat.decoder.draft_model import Drafted
 from ladechat.decoder.hidden import Hidden, Want
+from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners import pseudo_rows, skipping
@@ -201,12 +201,12 @@ class TreeRunner:
 
     @property
     def layers(self) -> int:
-        """See `DraftModel.layers`."""
+        """See `LayerSkippingModel.layers`."""
         return 0 if self.loop is None else self.loop.depth
 
     @torch.inference_mode()
     def draft(self, token: int, skipped: Set[int], most: int, threshold: float) -> list[Drafted]:
-        """See `DraftModel.draft`."""
+        """See `LayerSkippingModel.draft`."""
         if self.loop is None:
             raise ValueError(self.capabilities.logits_only)
         chain = self._checked(SlotTree.chain([token] * most))

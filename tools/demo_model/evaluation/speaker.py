@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ladechat.decoder.step import Limits
-from ladechat.engine.conversation import ChatFormat
+from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.load import load
 from ladechat.protocol import Message
 from ladechat.registry import lookahead

@@ -12,7 +12,7 @@ class Drafted(NamedTuple):
 
 
 @runtime_checkable
-class DraftModel(Protocol):
+class LayerSkippingModel(Protocol):
     """A runner's model with some of its decoder layers skipped: cheaper, and often right."""
 
     @property
@@ -42,4 +42,4 @@ class DraftModel(Protocol):
 
 def layers_of(runner: object) -> int:
     """How many decoder layers of a runner's model can be run one by one: all of them, or 0."""
-    return runner.layers if isinstance(runner, DraftModel) else 0
+    return runner.layers if isinstance(runner, LayerSkippingModel) else 0
