@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from tests.session.streams import GOLDEN
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 CLOSED = [closed for count in (1, 2, 3) for closed in itertools.combinations((0, 1, 2), count)]
 
@@ -42,7 +42,7 @@ class OnTerminal:
     def end(self) -> tuple[int, str]:
         """Its exit code, and all that it has written on the terminal."""
         written = read_out(self._terminal)
-        return self.process.wait(PATIENCE_SECONDS), written.decode(errors="replace")
+        return self.process.wait(patience()), written.decode(errors="replace")
 
 
 def read_out(source: int) -> bytes:
