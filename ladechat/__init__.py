@@ -1,7 +1,6 @@
 """ladechat: a terminal chat app that shows lookahead decoding while it runs, and that decoding for your own code."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # typing's, which takes longer to import than all of this: Ctrl+C in it would be a traceback
 
 if TYPE_CHECKING:
     from ladechat.decoder.sampler import Sampling as Sampling
@@ -13,9 +12,11 @@ __version__ = "0.1.0"
 __all__ = ["Sampling", "UnsupportedModel", "lookahead_generate", "lookahead_steps"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Hand out what needs torch only when it is asked for: the app starts without it."""
     if name in __all__:
+        from importlib import import_module
+
         return getattr(import_module("ladechat.generate.lookahead"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -4,10 +4,12 @@ Taken off again, it cannot stand in for torch or another library. `ladechat.py` 
 read; `ladechat` and `python -P -m ladechat` do not do that.
 """
 
-import platform
 import sys
 
-from ladechat.interrupts import INTERRUPTED, ended_by_ctrl_c
+try:
+    from ladechat.interrupts import INTERRUPTED, ended_by_ctrl_c
+except KeyboardInterrupt:
+    sys.exit(130)  # as INTERRUPTED, which is not there yet
 
 OPTIMIZED_BEYOND_DOCSTRINGS = 2
 """The `sys.flags.optimize` of -OO and PYTHONOPTIMIZE=2."""
@@ -17,17 +19,22 @@ def main() -> None:
     """Run a command. On Windows, where much of what it imports is missing, and in a Python without docstrings, of which
     transformers makes its models and ladechat its help, say what is needed.
     """
+    try:
+        with ended_by_ctrl_c():
+            _check_python()
+            from ladechat.cli import main as run
+        run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _check_python() -> None:
+    import platform
+
     if platform.system() == "Windows":
         sys.exit("ladechat: Linux or macOS is needed; on Windows, start it in WSL (wsl --install).")
     if sys.flags.optimize >= OPTIMIZED_BEYOND_DOCSTRINGS:
         sys.exit("ladechat: Python without docstrings will not do; unset PYTHONOPTIMIZE, or start it without -OO.")
-    with ended_by_ctrl_c():
-        from ladechat.cli import main as run
-
-    try:
-        run()
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -64,10 +64,15 @@ def executable_folder(name: str) -> Path:
         except NotPrivate as error:
             reasons.append(str(error))
             continue
-        if not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):  # macOS does not say
+        if not runs_no_program(folder):
             return folder
         reasons.append(f"{folder} is on a disk from which no program runs (noexec).")
     raise NotPrivate(" ".join((*reasons, "XDG_CACHE_HOME may name another place for it.")))
+
+
+def runs_no_program(path: Path) -> bool:
+    """Whether a file or folder is on a disk from which nothing is executed (noexec). macOS does not say."""
+    return bool(os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0))
 
 
 def _cache_folder(name: str) -> Path:

@@ -1,9 +1,13 @@
-"""What is written on a terminal outside of the app: text that steers nothing; and standard streams that are closed."""
+"""What is written on a terminal outside of the app: text that steers nothing; and standard streams that are closed, or
+that do not wait.
+"""
 
 import io
 import os
 import re
+import select
 import sys
+from typing import Any
 
 STANDARD_INPUT, STANDARD_OUTPUT, STANDARD_ERROR = range(3)
 
@@ -58,16 +62,58 @@ def forget_sizes_of_nothing() -> None:
 
 
 def make_streams_safe() -> None:
-    """Make standard streams so that every command can write all that it has to say.
+    """Make standard streams so that every command can read all that comes, and write all that it has to say.
 
     A null device takes the place of those that are closed. Nobody looks whether there are any; and a file that is
-    opened later would get the number of one, and with it what any library prints. What the encoding of a terminal or a
-    pipe has no character for is written as a question mark.
+    opened later would get the number of one, and with it what any library prints. Those that do not block are waited
+    for. What the encoding of a terminal or a pipe has no character for is written as a question mark.
     """
     _replace_missing_streams()
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):
+            setattr(sys, name, _waiting(stream))
+            setattr(sys, f"__{name}__", getattr(sys, name))  # what Textual draws on
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+class WaitingFile(io.FileIO):
+    """An open file that is waited for, also where whoever shares it has said that it shall not block.
+
+    Python's own loses what a full pipe does not take, and fails at an empty one. To make the file block would be seen
+    by those who share it, such as the shell of a terminal.
+    """
+
+    def write(self, data: Any) -> int:
+        """Write a part of the data, at least one byte, and return how many."""
+        while (written := super().write(data)) is None:
+            select.select([], [self], [])
+        return written
+
+    def readinto(self, buffer: Any) -> int:
+        """Read at least one byte, and return how many; 0 at the end."""
+        while (read := super().readinto(buffer)) is None:
+            select.select([self], [], [])
+        return read
+
+    read = io.RawIOBase.read  # type: ignore[assignment]  # by readinto, as FileIO's is not
+    readall = io.RawIOBase.readall
+
+
+def _waiting(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Return a stream of the same file, encoding and buffering that is waited for."""
+    stream.flush()
+    reads = stream.readable()
+    raw = WaitingFile(stream.fileno(), "r" if reads else "w", closefd=False)
+    raw.name = stream.name
+    return io.TextIOWrapper(
+        io.BufferedReader(raw) if reads else io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering or stream.write_through,
+    )
 
 
 def _replace_missing_streams() -> None:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 LARGE = (".safetensors", ".bin", ".gguf", ".pth")
 CHUNK = 1 << 14
@@ -250,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = body[:breaks]
         if faults.hold_after is not None and not faults.release.is_set():
             self._write(body[: faults.hold_after])
-            faults.release.wait(PATIENCE_SECONDS)
+            faults.release.wait(patience())
             body = body[faults.hold_after :]
         self._write(body)
 

@@ -20,7 +20,7 @@ from ladechat.protocol import Closed, Event, Header, Loading, Message, Step, Tur
 from ladechat.session.launcher import EngineOptions
 from tests.engine.wire import ROOT
 from tests.fake_engine import FakeEngine
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 from tests.widgets.sample_steps import finished, step
 
 QUESTION = "What is the n-gram pool?"
@@ -28,7 +28,7 @@ QUESTION = "What is the n-gram pool?"
 
 def ask(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ladechat", "ask", *arguments]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=patience(), check=False)
 
 
 def events_in(output: bytes) -> list[Event]:
@@ -138,7 +138,7 @@ def test_ctrl_c_keeps_the_partial_answer_and_exits_with_130() -> None:
             written += process.stdout.readline()
         process.send_signal(signal.SIGINT)
         written += process.stdout.read()
-        assert process.wait(PATIENCE_SECONDS) == 130
+        assert process.wait(patience()) == 130
         assert b"Traceback" not in process.stderr.read()
     finished = events_in(written)[-2]
     assert isinstance(finished, TurnFinished) and finished.reason == "stopped"
@@ -150,7 +150,7 @@ def test_ctrl_c_while_it_loads_exits_with_130() -> None:
         assert process.stdout and process.stderr
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_SECONDS) == 130
+        assert process.wait(patience()) == 130
         assert b"Traceback" not in process.stderr.read()
 
 
@@ -159,7 +159,7 @@ def test_a_reader_that_leaves_is_no_error_to_speak_of() -> None:
     os.close(reader)
     with over_a_fake(held="nowhere", stdout=writer) as process:
         os.close(writer)
-        assert process.wait(PATIENCE_SECONDS) == BROKEN_PIPE
+        assert process.wait(patience()) == BROKEN_PIPE
         assert process.stderr is not None and process.stderr.read() == b""
 
 

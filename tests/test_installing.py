@@ -54,11 +54,11 @@ STOPPED = """
 import os, signal, sys
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == "ladechat.cli":
+        if name == sys.argv[1]:
             os.kill(os.getpid(), signal.SIGINT)
             raise AssertionError("it went on")
 sys.meta_path.insert(0, Interrupt())
-if sys.argv[1] == "ignored":
+if sys.argv[2] == "ignored":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 from ladechat.__main__ import main
 main()
@@ -67,11 +67,23 @@ main()
 
 
 @pytest.mark.parametrize(("shell", "code", "said"), [("usual", 130, False), ("ignored", 1, True)])
-def test_ctrl_c_while_a_command_begins_ends_it_without_a_word(shell: str, code: int, said: bool) -> None:
+@pytest.mark.parametrize("imported", ["ladechat.interrupts", "platform", "ladechat.cli"])
+def test_ctrl_c_while_a_command_begins_ends_it_without_a_word(imported: str, shell: str, code: int, said: bool) -> None:
     """Where the shell has it ignored, it is."""
-    ended = subprocess.run([sys.executable, "-P", "-c", STOPPED, shell], capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, "-P", "-c", STOPPED, imported, shell], capture_output=True, text=True)
     assert (ended.returncode, "it went on" in ended.stderr) == (code, said)
     assert said or ended.stdout == ended.stderr == ""
+
+
+def test_the_package_itself_imports_nothing_in_which_ctrl_c_could_be_a_traceback() -> None:
+    """It is run before what handles Ctrl+C can be."""
+    imports = "import sys; before = set(sys.modules); import ladechat; print(*sorted(set(sys.modules) - before))"
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({str(ROOT)!r}); {imports}"],
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.stdout, ran.stderr) == ("ladechat\n", "")
 
 
 LIBRARY_STOPPED = """

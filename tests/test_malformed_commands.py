@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from ladechat import ask, cli
 from ladechat.bench.options import Refused
 from ladechat.engine import server
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 RAW_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 COMMANDS = ["", "ask", "replay", "engine", "bench", "tune", "asK", "--", "-"]
@@ -104,7 +104,7 @@ def test_a_malformed_command_ends_as_a_process_too(seed: int, tmp_path: Path) ->
         pytest.skip("nothing is wrong with this one")
     run = [os.fsencode(word.replace("\ud800", "")) for word in (sys.executable, "-m", "ladechat", *words)]
     ended = subprocess.run(
-        run, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path, timeout=PATIENCE_SECONDS, check=False
+        run, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path, timeout=patience(), check=False
     )
     told = ended.stderr.decode(errors="replace")
     assert ended.returncode != 0 and "Traceback" not in told and not RAW_CONTROLS.search(told), (words, told[-2000:])

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from ladechat import cli, race
 from ladechat.session.measuring import Measuring
 from tests.session.test_race import lane
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 QUESTION = "What is the n-gram pool?"
 
@@ -92,7 +92,7 @@ def test_a_race_without_plain_decoding_says_why_there_is_no_speed() -> None:
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ladechat", "race", QUESTION, *arguments]
     return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience(), check=False
     )
 
 

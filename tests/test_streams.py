@@ -5,7 +5,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import pytest
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from tests.session.streams import GOLDEN
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 CLOSED = [closed for count in (1, 2, 3) for closed in itertools.combinations((0, 1, 2), count)]
 
@@ -41,15 +41,21 @@ class OnTerminal:
 
     def end(self) -> tuple[int, str]:
         """Its exit code, and all that it has written on the terminal."""
-        written = b""
-        try:
-            while part := os.read(self._terminal, 1 << 16):
-                written += part
-        except OSError:  # as a terminal whose last program has ended says it on Linux
-            pass
-        finally:
-            os.close(self._terminal)
-        return self.process.wait(PATIENCE_SECONDS), written.decode(errors="replace")
+        written = read_out(self._terminal)
+        return self.process.wait(patience()), written.decode(errors="replace")
+
+
+def read_out(source: int) -> bytes:
+    """All that comes from a pipe or a terminal until nobody writes to it any more. It is closed then."""
+    written = b""
+    try:
+        while part := os.read(source, 1 << 16):
+            written += part
+    except OSError:  # as a terminal whose last program has ended says it on Linux
+        pass
+    finally:
+        os.close(source)
+    return written
 
 
 def redirections(closed: Sequence[int]) -> str:
@@ -156,6 +162,60 @@ def test_what_an_encoding_has_no_character_for_is_replaced_and_all_else_written(
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run([sys.executable, "-c", WRITES], env=environment, capture_output=True, check=True)
     assert done.stdout.decode(encoding) == done.stderr.decode(encoding) == f"{written}\n"
+
+
+WRITES_MUCH = """
+import sys
+from ladechat.terminal import make_streams_safe
+make_streams_safe()
+print("x" * 300_000, "the end", file=getattr(sys, sys.argv[1]))
+print("y" * 300_000, "the end", file=getattr(sys, f"__{sys.argv[1]}__"))
+"""
+"""Into pipes that hold 65,536 bytes, and terminals that hold 4,096. Textual writes to the second."""
+
+
+@pytest.mark.parametrize("options", [(), ("-u",)], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("open_both", [os.pipe, pty.openpty], ids=["pipe", "terminal"])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_full_pipe_or_terminal_that_does_not_block_is_waited_for_and_nothing_is_lost(
+    stream: str, open_both: Callable[[], tuple[int, int]], options: Sequence[str]
+) -> None:
+    ours, its = open_both()
+    os.set_blocking(its, False)
+    arguments = [sys.executable, *options, "-c", WRITES_MUCH, stream]
+    stdout, stderr = (its if name == stream else subprocess.DEVNULL for name in ("stdout", "stderr"))
+    with subprocess.Popen(arguments, stdout=stdout, stderr=stderr) as process:
+        os.close(its)
+        written = read_out(ours)
+    assert process.returncode == 0
+    assert written.split() == [b"x" * 300_000, b"the", b"end", b"y" * 300_000, b"the", b"end"]
+
+
+READS = """
+import os, signal, sys
+from ladechat.terminal import make_streams_safe
+make_streams_safe()
+writer, most = map(int, sys.argv[1:])
+def come(*_):
+    os.write(writer, "spät".encode())
+    os.close(writer)
+signal.signal(signal.SIGALRM, come)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+print(ascii(sys.stdin.read(most)))
+"""
+"""Reads before anything has come."""
+
+
+@pytest.mark.parametrize("most", [-1, 3, 100])
+def test_an_empty_pipe_that_does_not_block_is_waited_for(most: int) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    arguments = [sys.executable, "-c", READS, str(writer), str(most)]
+    with subprocess.Popen(arguments, stdin=reader, stdout=subprocess.PIPE, pass_fds=[writer], text=True) as process:
+        os.close(reader)
+        os.close(writer)
+        read = process.communicate()[0]
+    assert read.strip() == ascii("spät"[:most] if most > 0 else "spät")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, burst, footer_names
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import PATIENCE_SECONDS, brings, until
+from tests.waiting import brings, patience, until
 
 WHO_GOES_ON = "Llama answered here last; demo model goes on with it. /model org/Llama takes that one."
 ANSWERS = ("first answer", "second answer", "third answer")
@@ -330,7 +330,7 @@ async def test_keys_wait_for_a_list_that_is_still_read(tmp_path: Path, monkeypat
     listed = store.conversations
 
     def slowly() -> list[Kept]:
-        read.wait(PATIENCE_SECONDS)
+        read.wait(patience())
         return listed()
 
     monkeypatch.setattr(store, "conversations", slowly)

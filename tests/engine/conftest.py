@@ -12,7 +12,7 @@ from ladechat.protocol import Configure, SettingsApplied, Stop
 from tests.engine.inside import Inside, inside
 from tests.hostile_folder import HostileFolder
 from tests.tiny import small_demo
-from tests.waiting import PATIENCE_SECONDS, wait_for
+from tests.waiting import patience, wait_for
 
 
 @pytest.fixture(scope="package")
@@ -38,7 +38,7 @@ def running_engine() -> Iterator[Inside]:
 @pytest.fixture
 def unasked_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a prompt takes to be made, nobody asks meanwhile whether a stop is wanted: tests count who asks."""
-    monkeypatch.setattr(interruptible, "SECONDS_BETWEEN_LOOKS", PATIENCE_SECONDS)
+    monkeypatch.setattr(interruptible, "SECONDS_BETWEEN_LOOKS", patience())
 
 
 @pytest.fixture

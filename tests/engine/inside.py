@@ -17,7 +17,7 @@ from ladechat.engine.turn import Service
 from ladechat.model.load import load
 from ladechat.protocol import FORMAT, VERSION, Command, Header, ProtocolError, Ready, Settings, Shutdown
 from tests.engine.wire import Line
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 LOOKAHEAD = Settings(decoder="lookahead")
 
@@ -104,7 +104,7 @@ class Inside(Line):
     def end(self) -> None:
         """End its input, and wait until it has seen that."""
         self._commands.close()
-        self._thread.join(PATIENCE_SECONDS)
+        self._thread.join(patience())
         assert not self._thread.is_alive()
         for end in self._ends:
             os.close(end)

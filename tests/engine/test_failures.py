@@ -13,7 +13,7 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Failed, Generate, Header, Message, Ready, Step, Stop, TurnFinished, TurnStarted
 from tests.engine.inside import Inside
 from tests.engine.wire import Wire, started
-from tests.waiting import PATIENCE_SECONDS, wait_for
+from tests.waiting import patience, wait_for
 
 QUESTION = "What is the n-gram pool?"
 LONG_QUESTION = "Tell me about the window, the pool and the guesses, and how they work together. " * 6
@@ -83,7 +83,7 @@ def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None
         assert process.stdin is not None and process.stderr is not None
         assert process.stderr.read(4) == b"full"
         process.stdin.close()
-        assert process.wait(timeout=PATIENCE_SECONDS) == 0
+        assert process.wait(timeout=patience()) == 0
     finally:
         process.kill()
         process.wait()
@@ -107,7 +107,7 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_one_computation_of
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
         process.stdin.close()
-        assert process.wait(timeout=PATIENCE_SECONDS) == 0
+        assert process.wait(timeout=patience()) == 0
     finally:
         process.kill()
         process.wait()

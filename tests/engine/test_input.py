@@ -13,7 +13,7 @@ import pytest
 from ladechat.engine import watcher
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.protocol import ProtocolError, Shutdown, Stop, encode
-from tests.waiting import PATIENCE_SECONDS, brings, wait_for
+from tests.waiting import brings, patience, wait_for
 
 DEEP = b'{"command":"generate","turn":1,"messages":' + b"[" * 100_000 + b"\n"
 
@@ -116,7 +116,7 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_one_long_operation
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
         process.stdin.close()
-        assert process.wait(timeout=PATIENCE_SECONDS) == exit_code
+        assert process.wait(timeout=patience()) == exit_code
     finally:
         process.kill()
         process.wait()
@@ -137,7 +137,7 @@ def test_what_watches_the_input_ends_with_the_engine() -> None:
         watcher = int(process.stdout.readline())
         with brings(lambda: is_gone(watcher)):
             os.write(writer, b"x")
-            assert process.wait(timeout=PATIENCE_SECONDS) == 3
+            assert process.wait(timeout=patience()) == 3
     finally:
         os.close(writer)
         process.kill()

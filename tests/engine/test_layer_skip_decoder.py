@@ -24,7 +24,7 @@ from ladechat.protocol import Event, Failed, Loading, Ready, Settings, Stop
 from tests.engine.wire import Wire, started
 from tests.llama2 import save_checkpoint
 from tests.tiny import layered_runner_for, random_model, runner_for
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 NAME = "layer_skip"
 
@@ -122,7 +122,7 @@ def test_a_stop_ends_a_search_and_a_close_the_engine(end: str) -> None:
     wire.send(Stop())
     ready = wire.until(Ready)
     last = [event for event in wire.seen if isinstance(event, Loading)][-1]
-    assert ready.t - last.t < PATIENCE_SECONDS
+    assert ready.t - last.t < patience()
     steps, _ = wire.ask("What is it?", max_new_tokens=4)
     assert steps
     wire.close()

@@ -9,7 +9,7 @@ import pytest
 
 from ladechat.engine.stream import EventStream
 from ladechat.protocol import Loading, decode_event
-from tests.waiting import PATIENCE_SECONDS, wait_for
+from tests.waiting import patience, wait_for
 
 LONG = "ä" * 2**20
 """More than a pipe holds."""
@@ -74,7 +74,7 @@ def test_an_output_that_does_not_block_is_waited_for_while_it_is_full(full: tupl
     """Whoever starts an engine may have set that on the pipe that both share."""
     lines, emitting = full
     content = lines.read()
-    emitting.result(PATIENCE_SECONDS)
+    emitting.result(patience())
     event = decode_event(content)
     assert isinstance(event, Loading) and event.doing == LONG
 
@@ -91,4 +91,4 @@ def test_an_engine_ends_while_it_waits_to_write_when_nobody_reads_any_more(
 
     monkeypatch.setattr(os, "_exit", end)
     lines.close()
-    assert isinstance(emitting.exception(PATIENCE_SECONDS), SystemExit) and ended == [0]
+    assert isinstance(emitting.exception(patience()), SystemExit) and ended == [0]

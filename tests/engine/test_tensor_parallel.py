@@ -33,7 +33,7 @@ from tests.engine.wire import ROOT, Line, Wire
 from tests.hostile_folder import HostileFolder
 from tests.session.test_live import end_of
 from tests.tiny import SHAPE, plain
-from tests.waiting import PATIENCE_SECONDS, wait_for
+from tests.waiting import patience, wait_for
 
 LIMIT = 40
 QUESTION = "the cat sat on the mat"
@@ -246,7 +246,7 @@ def answers_as_a_store(port: int) -> bool:
     """Whether a store takes what a process that nobody knows writes into it."""
     command = [sys.executable, "-c", ASKS, str(port)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience(), check=False)
     except subprocess.TimeoutExpired:
         return False
     return "answered" in done.stdout

@@ -28,7 +28,7 @@ from ladechat.protocol import (
     decode_event,
     encode,
 )
-from tests.waiting import PATIENCE_SECONDS, wait_for
+from tests.waiting import patience, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -93,7 +93,7 @@ class Line:
 
     def _next(self) -> Event | None:
         try:
-            event = self._arrived.get(timeout=PATIENCE_SECONDS)
+            event = self._arrived.get(timeout=patience())
         except queue.Empty:
             self.where()
             raise AssertionError(f"Nothing came from the engine any more. Where it is:\n{self.log}") from None
@@ -196,7 +196,7 @@ class ProcessLine(Line):
 
     def wait_for_end(self) -> int:
         """The exit code, when the process has ended."""
-        return self.process.wait(timeout=PATIENCE_SECONDS)
+        return self.process.wait(timeout=patience())
 
     def close(self) -> None:
         """End the process, whatever it is doing."""

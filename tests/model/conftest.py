@@ -11,7 +11,7 @@ from ladechat.model.checkpoint import transfer
 from ladechat.model.checkpoint.hub_http import httpx
 from ladechat.model.runners import graphs
 from tests.hub_server import HubServer, running_hub
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
         monkeypatch.setattr(transfer, "RETRY_SECONDS", (0.0, 0.0))
-        monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(PATIENCE_SECONDS))  # a busy machine is no silent hub
-        monkeypatch.setattr(hub_module, "SECONDS_TO_ANSWER", PATIENCE_SECONDS)
+        monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(patience()))  # a busy machine is no silent hub
+        monkeypatch.setattr(hub_module, "SECONDS_TO_ANSWER", patience())
         monkeypatch.setenv("NO_PROXY", "*")
         for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
             monkeypatch.delenv(name, raising=False)

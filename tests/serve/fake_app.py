@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 from ladechat.serve.access import Access
 from ladechat.serve.server import Served, Server
 from tests.terminal.tmux import still_runs
-from tests.waiting import PATIENCE_SECONDS, until
+from tests.waiting import patience, until
 
 APP = """
 import os, sys
@@ -73,5 +73,5 @@ async def until_gone(*processes: int) -> None:
 
 async def drawn(tab: ClientWebSocketResponse) -> str:
     """The next thing that is drawn; what the end of the session says, if that is next."""
-    message = await asyncio.wait_for(tab.receive(), PATIENCE_SECONDS)
+    message = await asyncio.wait_for(tab.receive(), patience())
     return message.data.decode() if message.type is WSMsgType.BINARY else "the end"

@@ -20,7 +20,7 @@ from ladechat.serve.access import Access
 from ladechat.serve.commands import address, explained
 from tests.serve.fake_app import children, until_gone
 from tests.session.streams import GOLDEN
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 RECORDING = str(GOLDEN[-1])
 
@@ -104,7 +104,7 @@ async def program(*arguments: str) -> AsyncIterator[Program]:
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_SECONDS)
+        line = await asyncio.wait_for(process.stdout.readline(), patience())
         yield Program(process, line.decode().strip())
     finally:
         if process.returncode is None:
@@ -114,7 +114,7 @@ async def program(*arguments: str) -> AsyncIterator[Program]:
 
 async def until_drawn(browser: ClientWebSocketResponse, text: bytes) -> None:
     seen = b""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(patience()):
         while text not in seen:
             seen += await browser.receive_bytes()
 
@@ -132,7 +132,7 @@ async def test_a_recording_is_shown_in_a_tab_until_the_server_is_told_to_end(num
             served.process.send_signal(number)
             while not browser.closed:
                 await browser.receive()
-        output, errors = await asyncio.wait_for(served.process.communicate(), PATIENCE_SECONDS)
+        output, errors = await asyncio.wait_for(served.process.communicate(), patience())
         assert served.process.returncode == code
         assert (output, errors.count(b"\n")) == (b"", 2), errors
         assert served.url.split("/")[3].encode() not in errors

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 PROGRAM = """
 import asyncio, sys, time
@@ -43,4 +43,4 @@ def test_who_is_asked_to_leave_does_and_one_that_hangs_or_is_busy_is_ended(
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(number)
     assert process.stdout.read() == says.format(128 + number)
-    assert process.wait(PATIENCE_SECONDS) == (code or 128 + number)
+    assert process.wait(patience()) == (code or 128 + number)

@@ -1,19 +1,25 @@
 """The libraries that compute, imported in one place: where they cannot be, a sentence says why."""
 
 import contextlib
+import errno
 import importlib
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from ladechat.interrupts import ended_by_ctrl_c
 from ladechat.model.checkpoint.files import LoadError
+from ladechat.private_folder import runs_no_program
 
 LIBRARIES = ("torch", "transformers")
 VARIABLES = ("TORCH", "PYTORCH", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "SAFETENSORS_", "CUDA", "OMP_", "MKL_")
 """How the variables of the environment begin that the libraries read while they are imported."""
-NO_MEMORY = re.compile("failed to map segment from shared object(?!: Operation not permitted)|Cannot allocate memory")
-"""In errors of the system's linker, which have no class of their own. Not permitted is something else."""
+NOT_MAPPED = re.compile("^(?:.*: )?(.+): failed to map segment from shared object(?!: )", re.MULTILINE)
+"""In errors of the system's linker, which have no class of their own. It has two reasons that it does not name: too
+little memory, and a disk from which no program runs. Whatever it names is something else.
+"""
+NO_MEMORY = os.strerror(errno.ENOMEM)
 
 
 def import_libraries() -> None:
@@ -32,7 +38,8 @@ def import_explained(name: str) -> Iterator[None]:
     """Within it a library is imported.
 
     Raises:
-        LoadError: it is missing or broken, does not fit in memory, or refuses a variable of the environment.
+        LoadError: it is missing or broken, does not fit in memory, is on a disk that runs nothing, or refuses a
+            variable of the environment.
     """
     try:
         yield
@@ -41,7 +48,11 @@ def import_explained(name: str) -> Iterator[None]:
 
 
 def _why_not(name: str, error: Exception) -> LoadError:
-    if isinstance(error, MemoryError) or NO_MEMORY.search(str(error)):
+    not_mapped = NOT_MAPPED.search(str(error))
+    if not_mapped and (file := Path(not_mapped[1])).exists() and runs_no_program(file):
+        message = f"{name} cannot be imported: {file} is on a disk from which no program runs (noexec)."
+        return LoadError("load_failed", message, "Install it on another disk, or have this one mounted with exec.")
+    if isinstance(error, MemoryError) or not_mapped or NO_MEMORY in str(error):
         hint = "Close what else is running, or raise the limit of this shell (ulimit -v)."
         return LoadError("out_of_memory", f"There is not enough memory to import {name}.", hint)
     if (setting := _refused_setting(error)) is not None:

@@ -5,6 +5,7 @@ import os
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -35,7 +36,9 @@ ERRORS = [
     OSError(MISSING),
     RuntimeError(MISSING),
     ModuleNotFoundError(MISSING),
-    ImportError(f"Not because of memory: failed to map segment from shared object: Operation not permitted\n{MISSING}"),
+    ImportError(f"a.so: failed to map segment from shared object: Operation not permitted\n{MISSING}"),
+    ImportError(f"a.so: failed to map segment from shared object: Permission denied\n{MISSING}"),
+    ImportError(f"libgomp.so.1: cannot allocate memory in static TLS block\n{MISSING}"),
 ]
 
 
@@ -73,6 +76,20 @@ def test_a_library_that_does_not_fit_in_memory_is_not_to_be_installed_anew(
     with pytest.raises(LoadError, match="not enough memory to import broken_library") as caught:
         import_libraries()
     assert caught.value.code == "out_of_memory" and "ulimit -v" in caught.value.hint
+
+
+@pytest.mark.parametrize("before", ["", "What failed: "])
+def test_a_library_on_a_disk_from_which_no_program_runs_is_no_matter_of_memory(
+    before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The linker gives the same reason for both: none."""
+    (library := tmp_path / "a b" / "libtorch.so").parent.mkdir()
+    library.touch()
+    break_library(OSError(f"{before}{library}: failed to map segment from shared object"), monkeypatch)
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_NOEXEC if path == library else 0))
+    with pytest.raises(LoadError, match=f"{library} is on a disk from which no program runs .noexec.") as caught:
+        import_libraries()
+    assert caught.value.code == "load_failed" and "another disk" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ladechat.model.checkpoint.hub_http import httpx
 from tests.hub_server import HubServer
 from tests.model.checkpoint.hub_model import FILES, NAME, WEIGHTS, blob, fetched, partial, refusal
 from tests.model.refusals import assert_told
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import patience
 
 
 def test_a_transfer_that_breaks_off_goes_on_where_it_ended(hub: HubServer) -> None:
@@ -73,7 +73,7 @@ def test_a_file_that_is_not_what_the_hub_lists_is_refused_and_not_kept(hub: HubS
 def test_two_that_want_the_same_model_at_once_fetch_it_once(hub: HubServer) -> None:
     hub.add(NAME, FILES)
     hub.faults.hold_after = 50_000
-    halfway = threading.Barrier(3, timeout=PATIENCE_SECONDS)
+    halfway = threading.Barrier(3, timeout=patience())
     folders: list[Path] = []
 
     def want() -> None:
