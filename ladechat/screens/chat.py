@@ -182,10 +182,10 @@ class ChatScreen(
                 elif isinstance(event, ENDS_EDITING):
                     self._leave_editing()
 
-    def give_back(self, question: str) -> None:
+    def give_back(self, question: str, *, replacing: bool) -> None:
         """Offer a question that got no answer, to be sent again."""
         if self.is_running:
-            self._prompt.offer(question)
+            self._offer(question, replacing=replacing)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -205,10 +205,8 @@ class ChatScreen(
         if self._session.asking:
             self._session.ask_later(event.text)
         else:
-            if self._editing.display:
-                self._editing.display = False
-                self._session.take_back()
-            self._session.ask(event.text)
+            replacing, self._editing.display = self._editing.display, False
+            self._session.ask(event.text, replacing=replacing)
 
     def action_stop(self) -> None:
         """Stop the answer, a download, or a search: for another model, or for layers to skip."""

@@ -25,9 +25,8 @@ class EditingQuestion(PaceKeys):
         elif question is None:
             self.notify(NOTHING_ANSWERED, severity="warning")
         else:
-            self._prompt.offer(question)
+            self._offer(question, replacing=True)
             self._prompt.focus()
-            self._editing.display = True
 
     def action_leave_editing(self) -> None:
         """Keep the last question and its answer."""

@@ -11,6 +11,7 @@ from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."
+WAITING_FIRST = "Questions that wait are asked first; ↑ takes the last of them back."
 NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
 
@@ -99,19 +100,23 @@ class KeptConversations(SessionScreen):
             self.notify(f"{why} The chat goes on; each answer tries again.", severity="error")
 
     def action_ask_again(self) -> None:
-        """Have the last question answered once more; the answer that is there goes."""
+        """Have the last question answered once more; the answer that is there goes, unless no other comes."""
+        conversation = self._session.conversation
+        unanswered = conversation.unanswered
         if self._session.state is State.ENDED:
             self._refuse_without_engine()
             return
         if self._session.asking:
             self.notify(STOP_FIRST, severity="warning")
-        elif (question := self._session.take_back()) is None:
+        elif self._session.waiting:
+            self.notify(WAITING_FIRST, severity="warning")
+        elif (question := unanswered or conversation.last_question) is None:
             self.notify(NOTHING_ANSWERED, severity="warning")
         else:
             self.view.transcript.anchor()
-            if self._prompt.text == question:  # it was given back when its answer was broken off
+            self._session.ask(question, replacing=unanswered is None)
+            if self._prompt.text == question:  # it was given back when it got no answer
                 self._prompt.load_text("")
-            self._session.ask(question)
             if not self._session.wished.temperature:
                 self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
 

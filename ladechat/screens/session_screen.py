@@ -62,6 +62,12 @@ class SessionScreen(StyledOnce[None]):
         """Say why nothing is asked now."""
         self.notify(f"The engine has ended. {self._way_on}.", severity="warning")
 
+    def _offer(self, question: str, *, replacing: bool = False) -> None:
+        """Put a question into the prompt, unless something is typed there: another one, or in the place of the last."""
+        if self._prompt.is_blank:
+            self._prompt.offer(question)
+            self._editing.display = replacing
+
     def _leave_editing(self) -> None:
         """Edit the last question no longer: it stays as it was, and the prompt is empty again."""
         if self._editing.display:

@@ -26,7 +26,6 @@ from ladechat.session.conversation_file import (
     Instructed,
     Kept,
     Line,
-    Removed,
     Renamed,
     read,
     shortened,
@@ -71,8 +70,6 @@ class ConversationStore:
         self._lines: list[Line] = [Begun()]
         self._written = 0  # how many of the lines are in the file
         self._size = 0  # bytes of the file by then
-        self._taken_out: list[Line] = []
-        """Lines that take exchanges out, until there is an answer in their place."""
         self._added = False
 
     # --- the conversation under way -----------------------------------------------------------------------------------
@@ -111,20 +108,15 @@ class ConversationStore:
         self._append(Answered(when=_now(), exchange=exchange))
 
     def replace_last(self, exchange: Exchange) -> None:
-        """Keep the last exchange of the conversation under way as it is, now that its answer went on."""
+        """Keep an exchange in the place of the last one of the conversation under way: its answer went on, or another
+        question or answer replaces it. That is one line, so that there is no moment at which the file has neither.
+        """
         self._append(Continued(when=_now(), exchange=exchange))
 
     def _append(self, line: Line) -> None:
         self._added = True
-        self._lines += [*self._taken_out, line]
-        self._taken_out.clear()
+        self._lines.append(line)
         self._write()
-
-    def remove_last(self) -> None:
-        """Take the last exchange out of the conversation under way. Its file has it until the next answer is saved: an
-        answer whose replacement never comes is not lost.
-        """
-        self._taken_out.append(Removed())
 
     def instruct(self, system: str) -> None:
         """Keep the system prompt of the conversation under way; "" if there is none any more."""
@@ -147,7 +139,6 @@ class ConversationStore:
         if self._descriptor >= 0:
             self._let_go()
         self._lines, self._written = [Begun()], 0
-        self._taken_out.clear()
         self._added, self.why_copied = False, ""
 
     def open(self, kept: Kept) -> Kept:
