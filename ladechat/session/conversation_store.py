@@ -15,7 +15,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from ladechat.files import matching
+from ladechat.files import NO_FILE, cannot_be_read, matching, why_unread
 from ladechat.protocol import Exchange, encode
 from ladechat.session.appending import append_line, create, is_there, sync_in_background
 from ladechat.session.conversation_file import (
@@ -58,6 +58,7 @@ class ConversationStore:
             that begins with what it is called; else "".
         failed: told once, of the first failure to write.
         deleted: what was deleted and can be brought back, in this order.
+        unread: what could not be read when all conversations were to be, and what to do, in a sentence; "" if nothing.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -66,6 +67,7 @@ class ConversationStore:
         self.why_copied = ""
         self.failed: Callable[[OSError], None] | None = None
         self.deleted: list[Kept] = []
+        self.unread = ""
         self._descriptor = -1
         self._lines: list[Line] = [Begun()]
         self._written = 0  # how many of the lines are in the file
@@ -209,14 +211,21 @@ class ConversationStore:
     # --- all of them --------------------------------------------------------------------------------------------------
 
     def conversations(self) -> list[Kept]:
-        """All that are kept, the latest first. What is something else, or cannot be read, is left out."""
+        """All that are kept, the latest first. What is something else is left out, and what is `unread`."""
         self._purge()
+        self.unread = why_unread(self.folder)
         found: list[Kept] = []
         for path in matching(self.folder, f"*{SUFFIX}"):
-            with contextlib.suppress(OSError):
+            try:
                 kept = read(path)
-                if kept is not None:
-                    found.append(kept)
+            except FileNotFoundError:  # just deleted elsewhere
+                continue
+            except OSError as error:
+                if error.errno not in NO_FILE:
+                    self.unread = self.unread or cannot_be_read(path, error)
+                continue
+            if kept is not None:
+                found.append(kept)
         return sorted(found, key=lambda kept: (kept.when, kept.path.name), reverse=True)
 
     def rename(self, kept: Kept, title: str) -> None:
