@@ -255,9 +255,7 @@ class ChatScreen(
             self._editing.display = False  # what is typed stays, as a question of its own
             self.app.push_screen(RaceScreen(measuring))
             return
-        if question:
-            self._prompt.offer_command(f"/race {question}")
-        self.notify(why, severity="warning")
+        self._refuse(why)
 
     def _why_no_race(self) -> str | None:
         """What has the engine now, or will have it first."""

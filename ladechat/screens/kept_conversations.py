@@ -36,7 +36,7 @@ class KeptConversations(SessionScreen):
     def action_new_conversation(self) -> None:
         """Begin a new conversation, once nothing is being answered any more."""
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
             return
         begun, self._answered_by = self._session.conversation.begun, ""
         lost = self._why_not_kept() if begun else ""
@@ -60,7 +60,7 @@ class KeptConversations(SessionScreen):
     def action_conversations(self) -> None:
         """Show the conversations that are kept."""
         if self._store is None:
-            self.notify(NOTHING_KEPT, severity="warning")
+            self._refuse(NOTHING_KEPT)
         else:
             self.app.push_screen(ConversationsScreen(self._store), self._open_chosen)
 
@@ -76,7 +76,7 @@ class KeptConversations(SessionScreen):
         if kept.path == self._store.path:
             return True
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
             return False
         self._session.open(kept)
         self.view.transcript.anchor()
@@ -107,11 +107,11 @@ class KeptConversations(SessionScreen):
             self._refuse_without_engine()
             return
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
         elif self._session.waiting:
-            self.notify(WAITING_FIRST, severity="warning")
+            self._refuse(WAITING_FIRST)
         elif (question := unanswered or conversation.last_question) is None:
-            self.notify(NOTHING_ANSWERED, severity="warning")
+            self._refuse(NOTHING_ANSWERED)
         else:
             self.view.transcript.anchor()
             self._session.ask(question, replacing=unanswered is None)
@@ -123,14 +123,14 @@ class KeptConversations(SessionScreen):
     def action_continue(self) -> None:
         """Have the last answer go on where it was stopped, or where its length limit ended it."""
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
         elif self._session.state is State.ENDED:
             self._refuse_without_engine()
         else:
             try:
                 self._session.go_on()
             except CannotContinue as refused:
-                self.notify(str(refused), severity="warning")
+                self._refuse(str(refused))
             else:
                 self.view.presenter.expect_answer()
                 self.view.transcript.anchor()
