@@ -55,7 +55,6 @@ from ladechat.session.replay import Recording
 from ladechat.session.source import EngineSource
 from ladechat.widgets.lasting import let_lasting_work_hold_the_app_alone
 from ladechat.widgets.later import call_later
-from ladechat.widgets.markdown_blocks import listings_of
 from ladechat.widgets.too_small import TooSmall
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
@@ -185,22 +184,6 @@ class LadechatApp(AppOnTerminal, inherit_bindings=False):
         """Copy the last answer as the model wrote it."""
         if answer := next(self._view.transcript.answers(), ""):
             self.copy_to_clipboard(answer)
-
-    def action_copy_code(self, number: str = "") -> None:
-        """Copy a block of code of the last answer that has one: the last, or the one of this number, from 1."""
-        found = (listings_of(answer) for answer in self._view.transcript.answers())
-        listings = next(filter(None, found), [])
-        places = [str(place) for place in range(1, len(listings) + 1)]
-        if not listings:
-            self.notify("There is no block of code in any answer.", severity="warning")
-        elif number and number not in places:
-            there = f"blocks 1 to {places[-1]}" if places[1:] else "one block of code, number 1"
-            self.notify(f"There is no block {number!r}: the answer has {there}.", severity="warning")
-        else:
-            place = number or places[-1]
-            which = f", block {place} of {places[-1]}" if places[1:] else ""
-            listing = listings[int(place) - 1]
-            self.copy_to_clipboard(listing.code, f"{listing.described} copied{which}")
 
     def pop_screen(self) -> AwaitComplete:
         """Close the uppermost screen, and free it when the one below has been drawn."""

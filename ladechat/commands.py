@@ -102,7 +102,7 @@ COMMANDS = (
     SlashCommand(
         "code",
         "Copy the last block of code, or the first of that answer by /code 1.",
-        "app.copy_code",
+        "copy_code",
         "[NUMBER]",
         short="Copy the last block of code, or by number.",
         title="Copy code",

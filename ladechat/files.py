@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shlex
 import stat
 import tempfile
 from collections.abc import Callable
@@ -43,6 +44,24 @@ def matching(folder: Path, pattern: str) -> list[Path]:
         return list(folder.glob(pattern))
     except OSError:
         return []
+
+
+def why_unread(folder: Path) -> str:
+    """Return why it is not known what is in a folder, in a sentence; "" where it can be searched, or is not there."""
+    try:
+        with os.scandir(folder):
+            return ""
+    except (FileNotFoundError, ValueError):
+        return ""
+    except OSError as error:
+        return cannot_be_read(folder, error)
+
+
+def cannot_be_read(path: Path, error: OSError) -> str:
+    """Return in a sentence that a saved file or its folder cannot be read, why, and what to do."""
+    if isinstance(error, PermissionError):
+        return f"{path} cannot be read: {error.strerror}. Allow it: chmod -R u+rwX {shlex.quote(str(path))}"
+    return f"{path} cannot be read: {error.strerror or error}. Move away what is there."
 
 
 def seen(path: Path, kind: Callable[[Path], bool] = Path.exists) -> bool:

@@ -15,10 +15,14 @@ from ladechat.session.launcher import EngineOptions
 
 
 def latest(store: ConversationStore | None) -> Kept:
-    """Return the conversation that was answered last; without one, end the program with a sentence."""
+    """Return the conversation that was answered last. Where there is none, or one cannot be read, which may be the
+    latest, end the program with a sentence.
+    """
     if store is None:
         fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
     kept = store.conversations()
+    if store.unread:
+        fail(f"It is not known which conversation is the latest: {store.unread}")
     if not kept:
         fail("There is no conversation to go on with; start without --continue.")
     return kept[0]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ladechat.checks import check_screen, in_terminal
+from ladechat.files import why_unread
 from ladechat.refusing import fail
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.recording import latest_recording, recordings_folder
@@ -61,6 +62,8 @@ def _where_they_are() -> str:
     folder = recordings_folder()
     if latest := latest_recording(folder):
         return f"Yours are in {folder}, the latest is {latest.name}."
+    if why := why_unread(folder):
+        return why
     return f"F7 in the app makes one, in {folder}, where there is none yet."
 
 

@@ -21,7 +21,7 @@ from ladechat.protocol import (
 )
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions
-from tests.session.conversations import exchange, write
+from tests.session.conversations import exchange, forbid, write
 
 QUESTION = "What is the n-gram pool?"
 
@@ -249,6 +249,26 @@ def test_what_cannot_be_gone_on_with_is_said_in_one_sentence(
     result = CliRunner().invoke(cli.app, options)
     assert result.exit_code == 2 and named in result.stderr and result.stderr.count("\n") == 1
     assert started_with == []
+
+
+@pytest.mark.parametrize("what", ["folder", "latest", "a file in its place"])
+def test_conversations_that_cannot_be_read_are_not_said_to_be_none_nor_is_an_older_one_gone_on_with(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started_with: list[dict[str, Any]]
+) -> None:
+    folder = ConversationStore().folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if what == "a file in its place":
+        named = folder
+        folder.touch()
+    else:
+        write(folder, "a", exchange("Old?"))
+        latest = write(folder, "b", exchange("New?"), when="2031-01-01T12:00:00")
+        named = folder if what == "folder" else latest
+        forbid(named, monkeypatch)
+    result = CliRunner().invoke(cli.app, ["--continue"])
+    assert result.exit_code == 2 and started_with == [] and result.stderr.count("\n") == 1
+    assert f"{named} cannot be read: " in result.stderr
+    assert ("chmod" in result.stderr) == (what != "a file in its place")
 
 
 # --- which decoder ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from ladechat.session.recording import Recorder, latest_recording
+from tests.session.conversations import forbid
 
 
 @pytest.fixture
@@ -82,6 +83,17 @@ def test_what_cannot_be_replayed_is_told_in_one_sentence(tmp_path: Path, content
         path.write_bytes(content)
     result = CliRunner().invoke(cli.app, ["replay", str(path)])
     assert result.exit_code == 2 and named in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_recordings_that_cannot_be_searched_are_not_said_to_be_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ladechat.session.recording.user_data_path", lambda _: tmp_path)
+    (tmp_path / "recordings").mkdir()
+    forbid(tmp_path / "recordings", monkeypatch)
+    result = CliRunner().invoke(cli.app, ["replay", str(tmp_path / "none")])
+    assert f"{tmp_path / 'recordings'} cannot be read: Permission denied" in result.stderr
+    assert "none yet" not in result.stderr
 
 
 def test_a_replay_in_a_pipe_says_that_it_needs_a_terminal() -> None:

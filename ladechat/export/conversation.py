@@ -9,7 +9,9 @@ from ladechat.protocol import (
     ConversationOpened,
     DecoderInfo,
     Event,
+    Exchange,
     ExchangeRemoved,
+    ExchangeRestored,
     Failed,
     HistoryTrimmed,
     Ready,
@@ -225,17 +227,24 @@ class _Reader:
             case ConversationOpened():
                 self._cleared, self._waits = True, False
                 for exchange in event.exchanges:
-                    turn = self._begin(exchange.question)
-                    turn.kept_answer, turn.model = exchange.answer, name_of(exchange.model)
-                    turn.kept_system = exchange.system
-                    turn.answered = True
-                    turn.settings = info_of(exchange.decoder, self._decoders).label
+                    self._add_kept(exchange)
             case ExchangeRemoved() if not self._cleared:
                 self._remove_last()
+            case ExchangeRestored():
+                self._waits = False
+                self._add_kept(event.exchange)
             case SystemPrompt() if self.turns and not self._cleared:  # else its first question has it
                 as_before = event.text == self._latest.system
                 if self._latest.notices or not as_before:  # else nothing has changed, as where one was opened again
                     self._latest.notices.append(describe_system(event.text, as_before=as_before))
+
+    def _add_kept(self, exchange: Exchange) -> None:
+        """Add a turn of which the question and the answer are known, and not how that was decoded."""
+        turn = self._begin(exchange.question)
+        turn.kept_answer, turn.model = exchange.answer, name_of(exchange.model)
+        turn.kept_system = exchange.system
+        turn.answered = True
+        turn.settings = info_of(exchange.decoder, self._decoders).label
 
     def _note_decoder(self, turn: Turn) -> None:
         """Name a decoder that has taken the place of another one in the middle of the answer."""

@@ -48,7 +48,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "4.1"
+VERSION = "4.2"
 """Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
 them, raises the major: readers refuse a later one, and read earlier ones."""
 
@@ -383,6 +383,12 @@ class ConversationOpened(Event, frozen=True, tag="conversation_opened"):
 
 class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
     """The user took the last question that was answered out of the conversation, with its answer."""
+
+
+class ExchangeRestored(Event, frozen=True, tag="exchange_restored"):
+    """The question that was to replace this exchange got no answer: it is the last of the conversation again."""
+
+    exchange: Exchange
 
 
 class SystemPrompt(Event, frozen=True, tag="system_prompt"):

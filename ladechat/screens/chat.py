@@ -182,10 +182,10 @@ class ChatScreen(
                 elif isinstance(event, ENDS_EDITING):
                     self._leave_editing()
 
-    def give_back(self, question: str) -> None:
+    def give_back(self, question: str, *, replacing: bool) -> None:
         """Offer a question that got no answer, to be sent again."""
         if self.is_running:
-            self._prompt.offer(question)
+            self._offer(question, replacing=replacing)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -205,10 +205,8 @@ class ChatScreen(
         if self._session.asking:
             self._session.ask_later(event.text)
         else:
-            if self._editing.display:
-                self._editing.display = False
-                self._session.take_back()
-            self._session.ask(event.text)
+            replacing, self._editing.display = self._editing.display, False
+            self._session.ask(event.text, replacing=replacing)
 
     def action_stop(self) -> None:
         """Stop the answer, a download, or a search: for another model, or for layers to skip."""
@@ -257,9 +255,7 @@ class ChatScreen(
             self._editing.display = False  # what is typed stays, as a question of its own
             self.app.push_screen(RaceScreen(measuring))
             return
-        if question:
-            self._prompt.offer_command(f"/race {question}")
-        self.notify(why, severity="warning")
+        self._refuse(why)
 
     def _why_no_race(self) -> str | None:
         """What has the engine now, or will have it first."""

@@ -131,7 +131,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._found = self._index.find(self._shown_for)
         self._list.show(len(self._found), lambda number: self._row(self._found[number]), place)
         self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
-        self._say("" if self._found else NONE_FOUND if self._all else NONE_YET)
+        self._say(self._store.unread or ("" if self._found else NONE_FOUND if self._all else NONE_YET))
         self.refresh_bindings()
 
     def _row(self, kept: Kept) -> Content:

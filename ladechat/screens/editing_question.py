@@ -19,15 +19,14 @@ class EditingQuestion(PaceKeys):
         """Put the last question into the prompt."""
         question = self._session.conversation.last_question
         if self._prompt.text:
-            self.notify("Send or clear what is in the prompt first.", severity="warning")
+            self._refuse("Send or clear what is in the prompt first.")
         elif self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
         elif question is None:
-            self.notify(NOTHING_ANSWERED, severity="warning")
+            self._refuse(NOTHING_ANSWERED)
         else:
-            self._prompt.offer(question)
+            self._offer(question, replacing=True)
             self._prompt.focus()
-            self._editing.display = True
 
     def action_leave_editing(self) -> None:
         """Keep the last question and its answer."""

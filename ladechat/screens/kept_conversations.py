@@ -11,6 +11,7 @@ from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."
+WAITING_FIRST = "Questions that wait are asked first; ↑ takes the last of them back."
 NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
 
@@ -35,7 +36,7 @@ class KeptConversations(SessionScreen):
     def action_new_conversation(self) -> None:
         """Begin a new conversation, once nothing is being answered any more."""
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
             return
         begun, self._answered_by = self._session.conversation.begun, ""
         lost = self._why_not_kept() if begun else ""
@@ -59,7 +60,7 @@ class KeptConversations(SessionScreen):
     def action_conversations(self) -> None:
         """Show the conversations that are kept."""
         if self._store is None:
-            self.notify(NOTHING_KEPT, severity="warning")
+            self._refuse(NOTHING_KEPT)
         else:
             self.app.push_screen(ConversationsScreen(self._store), self._open_chosen)
 
@@ -75,7 +76,7 @@ class KeptConversations(SessionScreen):
         if kept.path == self._store.path:
             return True
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
             return False
         self._session.open(kept)
         self.view.transcript.anchor()
@@ -99,33 +100,37 @@ class KeptConversations(SessionScreen):
             self.notify(f"{why} The chat goes on; each answer tries again.", severity="error")
 
     def action_ask_again(self) -> None:
-        """Have the last question answered once more; the answer that is there goes."""
+        """Have the last question answered once more; the answer that is there goes, unless no other comes."""
+        conversation = self._session.conversation
+        unanswered = conversation.unanswered
         if self._session.state is State.ENDED:
             self._refuse_without_engine()
             return
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
-        elif (question := self._session.take_back()) is None:
-            self.notify(NOTHING_ANSWERED, severity="warning")
+            self._refuse(STOP_FIRST)
+        elif self._session.waiting:
+            self._refuse(WAITING_FIRST)
+        elif (question := unanswered or conversation.last_question) is None:
+            self._refuse(NOTHING_ANSWERED)
         else:
             self.view.transcript.anchor()
-            if self._prompt.text == question:  # it was given back when its answer was broken off
+            self._session.ask(question, replacing=unanswered is None)
+            if self._prompt.text == question:  # it was given back when it got no answer
                 self._prompt.load_text("")
-            self._session.ask(question)
             if not self._session.wished.temperature:
                 self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
 
     def action_continue(self) -> None:
         """Have the last answer go on where it was stopped, or where its length limit ended it."""
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
         elif self._session.state is State.ENDED:
             self._refuse_without_engine()
         else:
             try:
                 self._session.go_on()
             except CannotContinue as refused:
-                self.notify(str(refused), severity="warning")
+                self._refuse(str(refused))
             else:
                 self.view.presenter.expect_answer()
                 self.view.transcript.anchor()

@@ -199,7 +199,7 @@ class LearnScreen(StyledOnce[None]):
             return True
         return self.lesson.take(event)
 
-    def give_back(self, question: str) -> None:
+    def give_back(self, question: str, *, replacing: bool) -> None:
         """The scene has its question: nothing is lost."""
 
     def recording_failed(self, error: OSError) -> None:

@@ -35,7 +35,7 @@ class LearnFromChat(SessionScreen):
     def action_learn(self) -> None:
         """Go on with the lessons."""
         if self._session.asking:
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
             return
         file = ProgressFile()
         progress, notice = file.read()

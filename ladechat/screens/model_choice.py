@@ -16,6 +16,7 @@ from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.presenter import STARTING
 
+STILL_ENDING = "The engine before is still being ended: try again in a moment."
 STAYS = "goes on answering."
 GOES_ON_LOADING = "goes on loading."
 LOADED_INSTEAD = "is loaded instead."
@@ -40,11 +41,11 @@ class ModelChoice(SessionScreen):
         self._engines = engines
         self._used: list[str] = []
         self._failed: set[str] = set()
-        self._typed = False
+        self._typed = ""
 
     def action_model(self, name: str = "") -> None:
         """Use the model of this name; without one, show a list."""
-        self._typed = bool(name)
+        self._typed = self._command if name else ""
         if name:
             self._use_model(name)
         else:
@@ -61,12 +62,13 @@ class ModelChoice(SessionScreen):
                 self.view.presenter.say(STARTING)
             return
         if self._engines is None:
-            self.notify("This session has one model only.", severity="warning")
+            self._refuse("This session has one model only.")
         elif self._session.state in (State.ANSWERING, State.STOPPING):
-            self.notify(STOP_FIRST, severity="warning")
+            self._refuse(STOP_FIRST)
         else:
             self._leave_editing()
-            self._session.use_model(name, self._engines(name))
+            if not self._session.use_model(name, self._engines(name)):
+                self._refuse(STILL_ENDING)
 
     def _show_search(self) -> None:
         self.view.show_search(self._session.looking_for)
@@ -93,12 +95,10 @@ class ModelChoice(SessionScreen):
         self._failed.add(model)
         if not self.is_running:
             return
-        if self._typed:
-            self._prompt.offer_command(f"/model {model}")
         state = self._session.state
         what = LOADED_INSTEAD if state is State.RESTARTING else STAYS if state in LOADED else GOES_ON_LOADING
         after = "" if state is State.ENDED else f" {name_of(self._model)} {what}"
-        self.notify(f"{why.message} {why.hint}{after}", severity="error")
+        self._refuse(f"{why.message} {why.hint}{after}", self._typed, "error")
 
     def action_system(self, text: str = "") -> None:
         """Have the model behave as a text says, from the next question on; without one, show the text to be edited."""

@@ -83,7 +83,7 @@ class OwnSettings(SessionScreen):
     def _use_decoder(self, info: DecoderInfo) -> None:
         current = self._session.wished.decoder
         if self._single_token is not None and info.tree_attention:
-            self.notify(f"Plain decoding only: {self._single_token}", severity="warning")
+            self._refuse(f"Plain decoding only: {self._single_token}")
             return
         if info is self._plain_decoder and current != info.name:
             self._before_plain = current
@@ -108,12 +108,13 @@ class OwnSettings(SessionScreen):
     # --- numbers ------------------------------------------------------------------------------------------------------
 
     def action_set(self, text: str) -> None:
-        """Set a number of the decoder, or one for drawing tokens: its name, and the number."""
+        """Set a number of the decoder, or one for drawing tokens: its name, and the number.
+
+        Raises:
+            Refused: it cannot be set so.
+        """
         name, _, value = text.strip().partition(" ")
-        try:
-            self._set(name, value.strip())
-        except Refused as refused:
-            self.notify(str(refused), severity="warning")
+        self._set(name, value.strip())
 
     def _set(self, name: str, value: str) -> None:
         """Set what has this name.
@@ -142,11 +143,12 @@ class OwnSettings(SessionScreen):
     # --- what is kept -------------------------------------------------------------------------------------------------
 
     def action_theme(self, name: str) -> None:
-        """The colour theme of this name."""
-        try:
-            self._take_theme(name)
-        except Refused as refused:
-            self.notify(str(refused), severity="warning")
+        """The colour theme of this name.
+
+        Raises:
+            Refused: there is none.
+        """
+        self._take_theme(name)
 
     def _take_theme(self, name: str) -> None:
         if name not in self.app.available_themes:
@@ -162,7 +164,7 @@ class OwnSettings(SessionScreen):
         """Keep the model, the decoder, its numbers, the system prompt and the longest answer for the next time."""
         wished = self._session.wished
         if self._settings_file is None:
-            self.notify(NOT_KEPT, severity="warning")
+            self._refuse(NOT_KEPT)
             return
         changes = {name: getattr(wished, name) for name in ("parameters", *DRAWING)}
         conversation = self._session.conversation
@@ -172,7 +174,7 @@ class OwnSettings(SessionScreen):
             own = {name: getattr(conversation, name) for name in ("model", "system", "max_new_tokens")}
             self._settings_file.keep({**changes, **own})
         except SettingsRefused as refused:
-            self.notify(str(refused), severity="error")
+            self._refuse(str(refused), severity="error")
         else:
             conversation.usual_system = conversation.system
             self.notify(f"ladechat begins with these settings the next time: {self._settings_file.path}.")

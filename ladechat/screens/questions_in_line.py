@@ -12,9 +12,8 @@ class QuestionsInLine(PaceKeys):
         """The last question that waits, into the prompt."""
         if not self._prompt.is_blank:
             self.notify("Send or clear first what stands in the prompt.", severity="warning")
-        elif (question := self._session.take_back_waiting()) is not None:
-            self._prompt.offer(question)
-            self._prompt.focus()
+        elif (waiting := self._session.take_back_waiting()) is not None:
+            self._offer(waiting.text, replacing=waiting.replacing)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A question can be taken back while one waits."""

@@ -1,4 +1,4 @@
-"""What is kept of a session for later and for others: record it, see it again, export it."""
+"""What is kept of a session for later and for others: copy code of it, record it, see it again, export it."""
 
 import asyncio
 import contextlib
@@ -6,24 +6,33 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
+from ladechat.files import why_unread
 from ladechat.formats import ENDINGS, FORMATS, ONE_FILE, ending
 from ladechat.protocol import Event
 from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.session_screen import SessionScreen
+from ladechat.session.conversation_file import shortened
 from ladechat.session.exporting import ExportFailed, export
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.recording import default_path, latest_recording, recordings_folder
 from ladechat.session.replay import IDLE_SECONDS, Recording
 from ladechat.terminal import in_page
+from ladechat.widgets.markdown_blocks import listings_of
 
 SECONDS_FOR_A_PATH = 15.0
 UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
 
 
+class _Copies(Protocol):
+    """An app that says what it has copied."""
+
+    def copy_to_clipboard(self, text: str, said: str) -> None: ...
+
+
 class Recordings(SessionScreen):
-    """Recordings, replays and exports of this session."""
+    """Copies, recordings, replays and exports of this session."""
 
     _model: str
 
@@ -38,6 +47,24 @@ class Recordings(SessionScreen):
             self._exporting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._exporting
+
+    # --- copies -------------------------------------------------------------------------------------------------------
+
+    def action_copy_code(self, number: str = "") -> None:
+        """Copy a block of code of the last answer that has one: the last, or the one of this number, from 1."""
+        found = (listings_of(answer) for answer in self.view.transcript.answers())
+        listings = next(filter(None, found), [])
+        places = [str(place) for place in range(1, len(listings) + 1)]
+        if not listings:
+            self._refuse("There is no block of code in any answer.")
+        elif number and number not in places:
+            there = f"blocks 1 to {places[-1]}" if places[1:] else "one block of code, number 1"
+            self._refuse(f"There is no block {shortened(number)!r}: the answer has {there}.")
+        else:
+            place = number or places[-1]
+            which = f", block {place} of {places[-1]}" if places[1:] else ""
+            listing = listings[int(place) - 1]
+            cast(_Copies, self.app).copy_to_clipboard(listing.code, f"{listing.described} copied{which}")
 
     # --- recording ----------------------------------------------------------------------------------------------------
 
@@ -54,7 +81,7 @@ class Recordings(SessionScreen):
             try:
                 recorder.start(path)
             except OSError as error:
-                self.notify(f"{path} cannot be written: {error.strerror or error}.", severity="error")
+                self._refuse(f"{path} cannot be written: {error.strerror or error}.", severity="error")
             else:
                 self.notify(f"Recording to {path}, with the conversation so far. F7 ends it.")
         self._show_recording()
@@ -78,23 +105,24 @@ class Recordings(SessionScreen):
         The chat behind it stays as it is.
         """
         if not file and self._session.recorder.path is not None:
-            self.notify("The recording is under way: F7 ends it, and then /replay shows it.", severity="warning")
+            self._refuse("The recording is under way: F7 ends it, and then /replay shows it.")
         elif path := Path(file).expanduser() if file else self._recorded:
-            self.run_worker(self._replay(path), group="replay", exclusive=True)
+            self.run_worker(self._replay(path, self._command), group="replay", exclusive=True)
         elif latest := latest_recording(recordings_folder()):
             which = f"The latest of your recordings: {latest.name}"
-            self.run_worker(self._replay(latest, which), group="replay", exclusive=True)
+            self.run_worker(self._replay(latest, self._command, which), group="replay", exclusive=True)
         else:
-            self.notify("Nothing has been recorded yet: F7 begins and ends a recording.", severity="warning")
+            nothing = "Nothing has been recorded yet: F7 begins and ends a recording."
+            self._refuse(why_unread(recordings_folder()) or nothing)
 
-    async def _replay(self, path: Path, which: str = "") -> None:
+    async def _replay(self, path: Path, command: str, which: str = "") -> None:
         """Show a recording, and say which. Its beginning is read beside the screen: the disk may be slow."""
         try:
             recording = await asyncio.to_thread(Recording, path, IDLE_SECONDS)
         except UnreadableRecording as error:
-            self.notify(str(error), severity="error")
+            self._refuse(str(error), command, "error")
         except OSError as error:
-            self.notify(f"{path} cannot be read: {error.strerror or error}.", severity="error")
+            self._refuse(f"{path} cannot be read: {error.strerror or error}.", command, "error")
         else:
             await self.app.push_screen(ReplayScreen(recording))
             if which:
@@ -113,39 +141,33 @@ class Recordings(SessionScreen):
         try:
             words = shlex.split(argument)
         except ValueError:
-            self._refuse_export(argument, UNPAIRED)
+            self._refuse(UNPAIRED)
             return
         named = bool(words) and not words[0].startswith("-")
         if not named:
             words.insert(0, f"ladechat-{datetime.now():%Y-%m-%d-%H%M%S}.html")
         if in_page() and argument:
-            self.notify("In a browser /export takes nothing behind it: it writes a page into the server's folder.")
+            self._refuse("In a browser /export takes nothing behind it: it writes a page into the server's folder.")
         elif self._exporting is not None:
-            self.notify("Another export is under way; it says when it has ended.", severity="warning")
+            self._refuse("Another export is under way; it says when it has ended.")
         elif named and words[1:] and not words[1].startswith("-"):
-            self._refuse_export(argument, ONE_FILE)
+            self._refuse(ONE_FILE)
         elif named and not words[1:] and ending(Path(words[0])) not in FORMATS:
-            self._refuse_export(argument, f"A file to export to has to end {ENDINGS}.")
+            self._refuse(f"A file to export to has to end {ENDINGS}.")
         elif not events:
-            self.notify("There is nothing to export yet: ask something first.", severity="warning")
+            self._refuse("There is nothing to export yet: ask something first.")
         else:
             out = Path(words[0]).expanduser().absolute()
-            self._exporting = asyncio.create_task(self._export(events, out, words[1:], argument))
+            self._exporting = asyncio.create_task(self._export(events, out, words[1:], self._command))
 
-    def _refuse_export(self, argument: str, why: str) -> None:
-        """Leave in the prompt what was typed, and say why nothing was made."""
-        self._prompt.offer_command(f"/export {argument}".rstrip())
-        self.notify(why, severity="warning")
-
-    async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str], argument: str) -> None:
+    async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str], command: str) -> None:
         shortened = self._session.recorder.shortened
         self.view.show_export("exporting …")
         try:
             await export(events, [str(out), *options], lambda doing: self.view.show_export(f"exporting: {doing}"))
         except ExportFailed as error:
-            if self.is_running and argument:
-                self._prompt.offer_command(f"/export {argument}")
-            self.notify(str(error), severity="error")
+            if self.is_running:
+                self._refuse(str(error), command, "error")
         else:
             less = ", without its beginning: of a long conversation the latest answers are kept" if shortened else ""
             self.notify(f"Exported: {out}{less}.", timeout=SECONDS_FOR_A_PATH)

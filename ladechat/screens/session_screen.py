@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from textual import on
 from textual.containers import Vertical
+from textual.notifications import SeverityLevel
 from textual.widgets import Label, TextArea
 
 from ladechat.protocol import DecoderInfo, Failed
@@ -36,6 +37,8 @@ class SessionScreen(StyledOnce[None]):
         super().__init__()
         self._session = session
         self._way_on = START_AGAIN
+        self._command = ""
+        """What was typed behind the slash, while that command is run; "" for what keys and lists do."""
         self._prompt = Prompt(id="prompt")
         self._waiting = WaitingQuestions()
         self._prompt_size = PromptSize()
@@ -58,9 +61,27 @@ class SessionScreen(StyledOnce[None]):
         self._way_on = OTHER_MODEL if why.code in OF_THE_MODEL else both
         self.view.presenter.say(f"{ENDED} · {self._way_on}")
 
+    def _refuse(self, why: str, command: str | None = None, severity: SeverityLevel = "warning") -> None:
+        """Say why something is not done. What was typed for it is in the prompt again, to be corrected or sent later.
+
+        Args:
+            why: a sentence, with what to do.
+            command: what was typed behind the slash, where it is refused after a while; by default what is run now.
+            severity: of the notice.
+        """
+        if typed := self._command if command is None else command:
+            self._prompt.offer_command(f"/{typed}")
+        self.notify(why, severity=severity)
+
     def _refuse_without_engine(self) -> None:
         """Say why nothing is asked now."""
-        self.notify(f"The engine has ended. {self._way_on}.", severity="warning")
+        self._refuse(f"The engine has ended. {self._way_on}.")
+
+    def _offer(self, question: str, *, replacing: bool = False) -> None:
+        """Put a question into the prompt, unless something is typed there: another one, or in the place of the last."""
+        if self._prompt.is_blank:
+            self._prompt.offer(question)
+            self._editing.display = replacing
 
     def _leave_editing(self) -> None:
         """Edit the last question no longer: it stays as it was, and the prompt is empty again."""

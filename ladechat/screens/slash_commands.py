@@ -4,7 +4,7 @@ from textual import on
 
 from ladechat.commands import SlashCommand, find, nearest
 from ladechat.screens.own_settings import OwnSettings
-from ladechat.session.change import missing_here
+from ladechat.session.change import Refused, missing_here
 from ladechat.session.conversation_file import shortened
 from ladechat.widgets.prompt import Prompt
 
@@ -16,36 +16,41 @@ class SlashCommands(OwnSettings):
 
     @on(Prompt.Commanded)
     async def _run_command(self, event: Prompt.Commanded) -> None:
-        name, _, argument = event.text.partition(" ")
+        """Run a command. Whatever refuses it, at once or later, leaves it in the prompt (`_refuse`)."""
+        self._command = event.text
+        try:
+            await self._run_typed()
+        except Refused as refused:
+            self._refuse(str(refused))
+        finally:
+            self._command = ""
+
+    async def _run_typed(self) -> None:
+        name, _, argument = self._command.partition(" ")
         command, argument = find(name), argument.strip()
         if command is not None:
-            await self._run(command, argument, event.text)
+            await self._run(command, argument)
         elif self._can_be_set(name):
             self.action_set(f"{name} {argument}")
         elif (missing := missing_here(name, self._session.wished, self.view.presenter.decoders)) is not None:
-            self._refuse(event.text, missing)
+            self._refuse(missing)
         else:
             near = nearest(name)
             meant = f"; did you mean /{near.name}?" if near else ". Type / for a list."
-            self._refuse(event.text, f"There is no command /{shortened(name)}{meant} {AS_TEXT}")
+            self._refuse(f"There is no command /{shortened(name)}{meant} {AS_TEXT}")
 
-    async def _run(self, command: SlashCommand, argument: str, typed: str) -> None:
+    async def _run(self, command: SlashCommand, argument: str) -> None:
         if argument and not command.argument:
-            self._refuse(typed, f"/{command.name} takes nothing behind it. {AS_TEXT}")
+            self._refuse(f"/{command.name} takes nothing behind it. {AS_TEXT}")
         elif command.needs_argument and not argument:
-            self._refuse(f"{command.name} ", f"It takes something more: {command.usage}.")
+            self._refuse(f"It takes something more: {command.usage}.", f"{command.name} ")
         elif not self.check_action(command.action, ()):
-            self.notify(f"/{command.name} has nothing to act on now.", severity="warning")
+            self._refuse(f"/{command.name} has nothing to act on now.")
         elif command.argument:
             namespace, _, action = command.action.rpartition(".")
             await self.app.run_action((namespace, action, (f"{command.sets} {argument}".strip(),)), self)
         else:
             await self.app.run_action(command.action, self)
-
-    def _refuse(self, typed: str, why: str) -> None:
-        """Leave in the prompt what was typed, and say why nothing was done."""
-        self._prompt.offer_command(f"/{typed}")
-        self.notify(why, severity="warning")
 
     def _can_be_set(self, name: str) -> bool:
         return any(name.casefold() in (one.name.casefold(), one.long_name) for one in self.settings())

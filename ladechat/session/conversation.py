@@ -1,6 +1,7 @@
 """The conversation. It lives in the UI: each `generate` carries all of it to the engine."""
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -11,11 +12,18 @@ from ladechat.session.conversation_store import ConversationStore
 COMPLETE = "This answer is complete: the model itself ended it."
 NOT_ITS_OWN = "Another model, or none, wrote this answer, and only its own can be continued: ask it to go on."
 NOTHING_ANSWERED = "Nothing has been answered yet."
-BROKEN_OFF = "The last answer was broken off and cannot go on here. Ctrl+R asks its question again."
+UNANSWERED = "The last question was not answered to the end, and what came cannot go on. Ctrl+R asks it again."
 
 
 class CannotContinue(Exception):
     """Why the last answer cannot go on, in a sentence."""
+
+
+class Waiting(NamedTuple):
+    """A question that waits for those before it, and whether it is asked in the place of the last exchange."""
+
+    text: str
+    replacing: bool = False
 
 
 class Conversation:
@@ -29,7 +37,8 @@ class Conversation:
 
     Attributes:
         pending: the question that waits.
-        broken_off: the last question, where its answer was broken off by a failure and is no part of the conversation.
+        replaces: the last exchange until the question that waits was asked in its place; None where it replaces none.
+        unanswered: the last question, where no answer to it is part of the conversation, be it broken off or not begun.
         continuing: whether the last answer is to go on.
         max_new_tokens: the longest answer, from the next question on; None leaves it to the engine.
         usual_system: how the model should behave in a new conversation; "" where nothing is said about that.
@@ -43,7 +52,8 @@ class Conversation:
         store: ConversationStore | None = None,
     ) -> None:
         self.pending: Message | None = None
-        self.broken_off: str | None = None
+        self.replaces: Exchange | None = None
+        self.unanswered: str | None = None
         self.continuing = False
         self.usual_system = system or ""
         self._system = ""
@@ -96,10 +106,17 @@ class Conversation:
         """The last question that was answered; None if there is none."""
         return self._exchanges[-1].question if self._exchanges else None
 
-    def ask(self, text: str) -> Generate:
-        """The command that has `text` answered."""
+    def ask(self, text: str, *, replacing: bool = False) -> Generate:
+        """The command that has `text` answered.
+
+        Args:
+            text: the question.
+            replacing: whether it takes the place of the last exchange, which is back again if no answer comes.
+        """
         self._turn += 1
-        self.broken_off = None
+        self.unanswered = None
+        if replacing and self._exchanges:
+            self.replaces, self._latest = self._exchanges.pop(), None
         self.pending, self._asked_with = Message(role="user", content=text), self._system
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
@@ -111,10 +128,10 @@ class Conversation:
             eos_ids: the tokens that end an answer.
 
         Raises:
-            CannotContinue: there is no answer, or it is complete or broken off, or its tokens are not this model's.
+            CannotContinue: the last question has no answer, or it is complete, or its tokens are not this model's.
         """
-        if self.broken_off is not None:
-            raise CannotContinue(BROKEN_OFF)
+        if self.unanswered is not None:
+            raise CannotContinue(UNANSWERED)
         if not self._exchanges:
             raise CannotContinue(NOTHING_ANSWERED)
         token_ids = self.messages[-1].token_ids
@@ -144,6 +161,7 @@ class Conversation:
         """The command that would have `text` answered, or without a text the last question again; None if there is
         neither. It changes nothing here.
         """
+        text = text or self.unanswered or ""
         messages = [*self.messages, Message(role="user", content=text)] if text else self.messages[:-1]
         if not text and not self._exchanges:
             return None
@@ -182,8 +200,9 @@ class Conversation:
             self._exchanges.append(exchange)
             self._latest = turn, steps, self._seed
             self.pending = None
+            replaced, self.replaces = self.replaces, None
             if self._store is not None:
-                self._store.add(exchange)
+                (self._store.add if replaced is None else self._store.replace_last)(exchange)
 
     def _add_to_last(self, text: str, token_ids: list[int], decoder: str) -> None:
         last = self._exchanges[-1]
@@ -199,11 +218,13 @@ class Conversation:
             self._store.replace_last(exchange)
 
     def give_up(self) -> str | None:
-        """Take back the question that waits for its answer; None if there is none."""
+        """Take back the question that waits for its answer; None if there is none. What it was to replace stays."""
         text = self.pending.content if self.pending else None
-        if self._steps:
-            self.broken_off = text
-        self.pending, self.continuing = None, False
+        if self.replaces is not None:
+            self._exchanges.append(self.replaces)
+        elif text is not None:
+            self.unanswered = text
+        self.pending, self.replaces, self.continuing = None, None, False
         self._steps.clear()
         return text
 
@@ -225,7 +246,8 @@ class Conversation:
 
     def _leave(self) -> None:
         self._exchanges.clear()
-        self.pending, self.continuing, self._latest, self.broken_off = None, False, None, None
+        self.pending, self.replaces, self.unanswered = None, None, None
+        self.continuing, self._latest = False, None
         if self._store is not None:
             self._store.begin_new()
 
@@ -246,13 +268,3 @@ class Conversation:
         self._system = kept.system or ""
         self._exchanges += kept.exchanges
         return kept.exchanges
-
-    def remove_last(self) -> str | None:
-        """Take the last question that was answered out, with its answer; the question, None if there is none."""
-        if self.pending is not None or self.continuing or not self._exchanges:
-            return None
-        exchange = self._exchanges.pop()
-        self._latest = None
-        if self._store is not None:
-            self._store.remove_last()
-        return exchange.question

@@ -44,14 +44,16 @@ class Answered(Line, frozen=True, tag="exchange"):
 
 
 class Continued(Line, frozen=True, tag="continued"):
-    """The last answer before this line went on: what its exchange is now."""
+    """What the last exchange before this line is now: its answer went on, or it was replaced."""
 
     when: str
     exchange: Exchange
 
 
 class Removed(Line, frozen=True, tag="removed"):
-    """The last exchange before this line was taken out of the conversation."""
+    """The last exchange before this line was taken out of the conversation. Earlier versions wrote it before an
+    exchange that replaced another.
+    """
 
 
 class Instructed(Line, frozen=True, tag="system"):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from ladechat.files import matching
+from ladechat.files import NO_FILE, cannot_be_read, matching, why_unread
 from ladechat.protocol import Exchange, encode
 from ladechat.session.appending import append_line, create, is_there, sync_in_background
 from ladechat.session.conversation_file import (
@@ -26,7 +26,6 @@ from ladechat.session.conversation_file import (
     Instructed,
     Kept,
     Line,
-    Removed,
     Renamed,
     read,
     shortened,
@@ -59,6 +58,7 @@ class ConversationStore:
             that begins with what it is called; else "".
         failed: told once, of the first failure to write.
         deleted: what was deleted and can be brought back, in this order.
+        unread: what could not be read when all conversations were to be, and what to do, in a sentence; "" if nothing.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -67,12 +67,11 @@ class ConversationStore:
         self.why_copied = ""
         self.failed: Callable[[OSError], None] | None = None
         self.deleted: list[Kept] = []
+        self.unread = ""
         self._descriptor = -1
         self._lines: list[Line] = [Begun()]
         self._written = 0  # how many of the lines are in the file
         self._size = 0  # bytes of the file by then
-        self._taken_out: list[Line] = []
-        """Lines that take exchanges out, until there is an answer in their place."""
         self._added = False
 
     # --- the conversation under way -----------------------------------------------------------------------------------
@@ -111,20 +110,15 @@ class ConversationStore:
         self._append(Answered(when=_now(), exchange=exchange))
 
     def replace_last(self, exchange: Exchange) -> None:
-        """Keep the last exchange of the conversation under way as it is, now that its answer went on."""
+        """Keep an exchange in the place of the last one of the conversation under way: its answer went on, or another
+        question or answer replaces it. That is one line, so that there is no moment at which the file has neither.
+        """
         self._append(Continued(when=_now(), exchange=exchange))
 
     def _append(self, line: Line) -> None:
         self._added = True
-        self._lines += [*self._taken_out, line]
-        self._taken_out.clear()
+        self._lines.append(line)
         self._write()
-
-    def remove_last(self) -> None:
-        """Take the last exchange out of the conversation under way. Its file has it until the next answer is saved: an
-        answer whose replacement never comes is not lost.
-        """
-        self._taken_out.append(Removed())
 
     def instruct(self, system: str) -> None:
         """Keep the system prompt of the conversation under way; "" if there is none any more."""
@@ -147,7 +141,6 @@ class ConversationStore:
         if self._descriptor >= 0:
             self._let_go()
         self._lines, self._written = [Begun()], 0
-        self._taken_out.clear()
         self._added, self.why_copied = False, ""
 
     def open(self, kept: Kept) -> Kept:
@@ -218,14 +211,21 @@ class ConversationStore:
     # --- all of them --------------------------------------------------------------------------------------------------
 
     def conversations(self) -> list[Kept]:
-        """All that are kept, the latest first. What is something else, or cannot be read, is left out."""
+        """All that are kept, the latest first. What is something else is left out, and what is `unread`."""
         self._purge()
+        self.unread = why_unread(self.folder)
         found: list[Kept] = []
         for path in matching(self.folder, f"*{SUFFIX}"):
-            with contextlib.suppress(OSError):
+            try:
                 kept = read(path)
-                if kept is not None:
-                    found.append(kept)
+            except FileNotFoundError:  # just deleted elsewhere
+                continue
+            except OSError as error:
+                if error.errno not in NO_FILE:
+                    self.unread = self.unread or cannot_be_read(path, error)
+                continue
+            if kept is not None:
+                found.append(kept)
         return sorted(found, key=lambda kept: (kept.when, kept.path.name), reverse=True)
 
     def rename(self, kept: Kept, title: str) -> None:

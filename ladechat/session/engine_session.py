@@ -14,6 +14,7 @@ from ladechat.protocol import (
     ConversationOpened,
     Event,
     ExchangeRemoved,
+    ExchangeRestored,
     Failed,
     Generate,
     Header,
@@ -27,7 +28,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.conversation import CannotContinue, Conversation
+from ladechat.session.conversation import CannotContinue, Conversation, Waiting
 from ladechat.session.conversation_file import Kept
 from ladechat.session.engines import SessionEngines, WayBack
 from ladechat.session.listeners import Listener, ModelListener
@@ -67,7 +68,7 @@ class EngineSession(SessionEngines):
         self.recorder = recorder or Recorder()
         self.listener: Listener | None = None
         self.model_listener: ModelListener | None = None
-        self._queue: list[str] = []
+        self._queue: list[Waiting] = []
         self._held: Generate | None = None
         self._unseen: list[Event] = []
         self._settings_will_shrink = False
@@ -98,13 +99,20 @@ class EngineSession(SessionEngines):
     @property
     def waiting(self) -> tuple[str, ...]:
         """The questions that will be asked when this one has its answer, the next one first."""
-        return tuple(self._queue)
+        return tuple(waiting.text for waiting in self._queue)
 
     # --- what the user wants ------------------------------------------------------------------------------------------
 
-    def ask(self, text: str) -> None:
-        """Show a question and send it. An engine that still loads answers it when it has loaded."""
-        command = self.conversation.ask(text)
+    def ask(self, text: str, *, replacing: bool = False) -> None:
+        """Show a question and send it. An engine that still loads answers it when it has loaded.
+
+        Args:
+            text: the question.
+            replacing: whether it takes the place of the last one that was answered, if there is one.
+        """
+        command = self.conversation.ask(text, replacing=replacing)
+        if self.conversation.replaces is not None:
+            self._add(ExchangeRemoved())
         self._have_answered(command)
         self._add(Asked(turn=command.turn, text=text))
 
@@ -140,10 +148,10 @@ class EngineSession(SessionEngines):
 
     def ask_later(self, text: str) -> None:
         """Ask as soon as no other question waits."""
-        self._queue.append(text)
+        self._queue.append(Waiting(text))
         self.changed()
 
-    def take_back_waiting(self) -> str | None:
+    def take_back_waiting(self) -> Waiting | None:
         """Take the last question that waits out of the queue; None if none waits."""
         self.changed()
         return self._queue.pop() if self._queue else None
@@ -198,17 +206,6 @@ class EngineSession(SessionEngines):
         """Say how the model should behave, from the next question on."""
         self.conversation.instruct(system)
         self._add(SystemPrompt(text=system))
-
-    def take_back(self) -> str | None:
-        """Take the last question that was answered, and its answer, out; the question, None if there is none. One whose
-        answer was broken off is not in the conversation any more, and is the last all the same.
-        """
-        if (broken_off := self.conversation.broken_off) is not None:
-            return broken_off
-        question = self.conversation.remove_last()
-        if question is not None:
-            self._add(ExchangeRemoved())
-        return question
 
     async def close(self) -> None:
         """End the engine, then the recording. What has come of an answer is kept, as if it had been stopped."""
@@ -332,16 +329,21 @@ class EngineSession(SessionEngines):
             self._ask_next()
 
     def _give_up(self, *, keep_order: bool = False) -> None:
-        """A question that got no answer goes back to the user; or into the queue, before those that may refer to it."""
-        self._held = None
+        """A question that got no answer goes back to the user; or into the queue, before those that may refer to it.
+        What it was to replace is shown again.
+        """
+        self._held, replaced = None, self.conversation.replaces
         question = self.conversation.give_up()
+        if replaced is not None:
+            self._add(ExchangeRestored(exchange=replaced))
         if question is None:
             return
         if keep_order and self._queue:
-            self._queue.insert(0, question)
+            self._queue.insert(0, Waiting(question, replaced is not None))
         elif self.listener is not None:
-            self.listener.give_back(question)
+            self.listener.give_back(question, replacing=replaced is not None)
 
     def _ask_next(self) -> None:
         if self._queue:
-            self.ask(self._queue.pop(0))
+            waiting = self._queue.pop(0)
+            self.ask(waiting.text, replacing=waiting.replacing)

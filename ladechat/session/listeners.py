@@ -13,8 +13,8 @@ class Listener(Protocol):
         """Draw events, in their order."""
         ...
 
-    def give_back(self, question: str) -> None:
-        """Offer the user a question that got no answer."""
+    def give_back(self, question: str, *, replacing: bool) -> None:
+        """Offer the user a question that got no answer: another one, or in the place of the last."""
         ...
 
     def recording_failed(self, error: OSError) -> None:

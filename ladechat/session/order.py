@@ -6,6 +6,7 @@ from ladechat.protocol import (
     ConversationOpened,
     Event,
     ExchangeRemoved,
+    ExchangeRestored,
     Failed,
     Header,
     PolicyChoice,
@@ -56,6 +57,8 @@ class Order:
                     raise ProtocolError(f"question {event.turn} is not being answered")
                 if isinstance(event, TurnFinished):
                     self._turn = None
-            case ConversationCleared() | ConversationOpened() | ExchangeRemoved() | Failed(fatal=True):
+            case ConversationCleared() | ConversationOpened() | ExchangeRemoved() | ExchangeRestored():
+                self._turn = None
+            case Failed(fatal=True):
                 self._turn = None
         return event

@@ -46,7 +46,9 @@ def default_path(model: str) -> Path:
 
 
 def latest_recording(folder: Path) -> Path | None:
-    """The latest recording of a folder, by the times in their names; None without any, and where it cannot be read."""
+    """The latest recording of a folder, by the times in their names; None without any, and where it cannot be read
+    (`ladechat.files.why_unread`).
+    """
     return max(matching(folder, f"*{SUFFIX}"), default=None)
 
 

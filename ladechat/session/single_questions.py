@@ -19,7 +19,7 @@ class SingleQuestions(Conversation):
     def __init__(self, max_new_tokens: int, model: str) -> None:
         super().__init__(max_new_tokens=max_new_tokens, model=model)
 
-    def ask(self, text: str) -> Generate:
+    def ask(self, text: str, *, replacing: bool = False) -> Generate:
         """The command that has `text` answered as if nothing had been before it."""
         self.restart()
-        return replace(super().ask(text), fresh=True)
+        return replace(super().ask(text, replacing=replacing), fresh=True)

@@ -12,6 +12,7 @@ from ladechat.protocol import (
     Event,
     Exchange,
     ExchangeRemoved,
+    ExchangeRestored,
     Failed,
     HistoryTrimmed,
     Loading,
@@ -29,8 +30,6 @@ from ladechat.protocol import (
 )
 from ladechat.widgets.answer_steps import KeptAnswers
 from ladechat.widgets.arrangement import Arrangement
-from ladechat.widgets.block import Kind
-from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink
 from ladechat.widgets.formatting import (
     SYSTEM_FOLDED,
     announced,
@@ -50,7 +49,7 @@ from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.side import SidePanels
 from ladechat.widgets.status_line import ANSWERING, StatusLine
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript import Transcript, messages_of
 
 STARTING = "starting the engine …"
 READY = "ready"
@@ -60,6 +59,8 @@ READING = "reading the question …"
 ENDED = "the engine has ended"
 REOPENED = "reopened: how these answers were decoded is not kept"
 """Shown below a reopened conversation in place of the figures."""
+RESTORED = "no new answer came: the one before is kept · how it was decoded is not"
+"""Shown below an answer that another one was to replace."""
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 
@@ -281,6 +282,12 @@ class Presenter:
                 self._told = None
                 self._keep(self._exchanges.pop())
                 self._side.clear()
+            case ExchangeRestored():
+                self._told = event.exchange.system
+                self._exchanges.append(self._transcript.blocks)
+                self._side.clear()
+                self._transcript.add_whole(messages_of(event.exchange))
+                self._transcript.sum_up(RESTORED)
 
     def _go_on(self, turn: int) -> None:
         """The last answer goes on, in its block."""
@@ -305,12 +312,8 @@ class Presenter:
         self._told = exchanges[-1].system if exchanges else None
         self._exchanges.clear()
         self._side.clear()
-        messages: list[tuple[Kind, str, str, Ink]] = []
-        for exchange in exchanges:
-            self._exchanges.append(len(messages))
-            messages.append(("user", "You", exchange.question, PLAIN))
-            messages.append(("model", name_of(exchange.model), exchange.answer, UNKNOWN))
-        self._transcript.open(messages)
+        self._exchanges += range(0, 2 * len(exchanges), 2)
+        self._transcript.open(message for exchange in exchanges for message in messages_of(exchange))
         if exchanges:
             self._transcript.sum_up(REOPENED)
 

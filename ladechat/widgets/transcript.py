@@ -13,8 +13,8 @@ from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.answer_steps import StepPointedAt
 from ladechat.widgets.block import Block, Kind, answers_in, folded_at
-from ladechat.widgets.flow import PLAIN, Ink, Line, ink_at
-from ladechat.widgets.formatting import is_own
+from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, Line, ink_at
+from ladechat.widgets.formatting import is_own, name_of
 from ladechat.widgets.later import Seldom
 from ladechat.widgets.message_lines import ROWS_ABOVE_MARK, MessageLines
 
@@ -25,6 +25,10 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """While a step is marked, when the key means its last step."""
+
+
+Whole = tuple[Kind, str, str, Ink]
+"""A message that is known as a whole: its kind, its name, its text, and the ink of that."""
 
 
 class Transcript(MessageLines):
@@ -79,12 +83,8 @@ class Transcript(MessageLines):
         self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
         self._update_last()
 
-    def open(self, messages: Iterable[tuple[Kind, str, str, Ink]]) -> None:
-        """Show the messages of an earlier conversation in the place of all that is there.
-
-        Args:
-            messages: of each its kind, its name, its text, and the ink of that.
-        """
+    def open(self, messages: Iterable[Whole]) -> None:
+        """Show the messages of an earlier conversation in the place of all that is there."""
         self.clear()
         for kind, name, text, ink in messages:
             block = Block(kind, name, 0)
@@ -92,6 +92,12 @@ class Transcript(MessageLines):
             self._blocks.add(block)
         self._lay_out_anew()
         self.anchor()
+
+    def add_whole(self, messages: Iterable[Whole]) -> None:
+        """Add messages below what is there."""
+        for kind, name, text, ink in messages:
+            self.start(kind, name)
+            self.add(text, ink)
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
@@ -297,3 +303,8 @@ class Transcript(MessageLines):
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
+
+
+def messages_of(exchange: protocol.Exchange) -> tuple[Whole, Whole]:
+    """A question, and its answer, of which is not known how it was decoded."""
+    return ("user", "You", exchange.question, PLAIN), ("model", name_of(exchange.model), exchange.answer, UNKNOWN)

@@ -9,8 +9,10 @@ from ladechat.app import LadechatApp
 from ladechat.screens.replay import ReplayScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
+from ladechat.widgets.presenter import RESTORED
 from tests.app.stage import Stage, answered, ask
 from tests.app.test_conversations import (
+    ANSWERS,
     kept,
     leads_back,
     new_stage,
@@ -48,6 +50,12 @@ async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -
         said = [message.content for message in stage.engine.questions[2].messages]
         assert said == ["One?", "first answer", "Two?"]
         assert "temperature 0" in stage.notice
+    (path,) = (tmp_path / "talks").iterdir()
+    lines = path.read_bytes().splitlines(keepends=True)
+    for count in range(3, len(lines)):  # as a crash at any moment would have left it
+        path.write_bytes(b"".join(lines[:count]))
+        assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "second answer"]
+    path.write_bytes(b"".join(lines))
     assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
 
 
@@ -76,6 +84,88 @@ async def test_the_last_question_is_edited_and_it_and_its_answer_stay_until_the_
         async with brings(lambda: editing(stage), pilot):
             await pilot.press("ctrl+t")
     assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
+
+
+WAYS_TO_FAIL = ("refused", "stopped", "broken off", "engine died", "engine died at once", "started again")
+
+
+@pytest.mark.parametrize("how", WAYS_TO_FAIL)
+@pytest.mark.parametrize("keys", [["ctrl+r"], ["ctrl+t", "!", "enter"]], ids=["again", "edited"])
+async def test_an_answer_whose_replacement_does_not_come_is_on_the_screen_again_and_is_replaced_later(
+    tmp_path: Path, keys: list[str], how: str
+) -> None:
+    third = FakeEngine(answers=ANSWERS[2:])
+    stage = Stage(FakeEngine(answers=ANSWERS), third, store=ConversationStore(tmp_path / "talks"))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        asked = "Two?!" if len(keys) > 1 else "Two?"
+        stage.engine.hold()
+        if how == "refused":
+            stage.engine.fail_next = "message_too_long"
+        async with brings(lambda: len(stage.engine.questions) == 3, pilot):
+            await pilot.press(*keys)
+        if how in ("broken off", "engine died"):
+            stage.engine.release(1)
+            await until(lambda: "third" in stage.text, pilot)
+        match how:
+            case "stopped":
+                await pilot.press("escape")
+            case "broken off":
+                stage.engine.break_off()
+            case "engine died" | "engine died at once":
+                stage.engine.die()
+            case "started again":
+                await pilot.press("f5")
+        await until(lambda: not stage.asking and RESTORED in " ".join(stage.text.split()), pilot)
+        assert "second answer" in stage.text and "first answer" in stage.text
+        assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "second answer"]
+        assert editing(stage) and stage.prompt == asked
+        if how.startswith("engine"):
+            await pilot.press("f5")
+        await until(lambda: stage.activity == "ready", pilot)
+        stage.engine.release()
+        async with brings(lambda: not stage.asking and len(kept(tmp_path)[0].exchanges[1].answer) != 13, pilot):
+            await pilot.press("enter")
+        assert "second answer" not in stage.text and not editing(stage)
+    replaced = kept(tmp_path)[0].exchanges
+    assert [one.question for one in replaced] == ["One?", asked]
+
+
+async def test_what_is_typed_while_a_replacement_fails_is_a_question_of_its_own(tmp_path: Path) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        stage.engine.hold()
+        async with brings(lambda: stage.asking, pilot):
+            await pilot.press("ctrl+r", "x")
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.break_off()
+        assert stage.prompt == "x" and not editing(stage)
+        stage.engine.release()
+        async with brings(lambda: stage.prompt == "" and not stage.asking, pilot):
+            await pilot.press("enter")
+    assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?", "x"]
+
+
+async def test_the_last_question_that_was_answered_is_edited_and_replaced_below_one_that_was_broken_off(
+    tmp_path: Path,
+) -> None:
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        stage.engine.hold()
+        async with brings(lambda: len(stage.engine.questions) == 2, pilot):
+            await ask(pilot, "Two?")
+        async with brings(lambda: stage.prompt == "Two?", pilot):
+            stage.engine.release(1)
+            stage.engine.break_off()
+        async with brings(lambda: editing(stage) and stage.prompt == "One?", pilot):
+            await pilot.press("ctrl+u", "ctrl+t")
+        stage.engine.release()
+        async with brings(lambda: not stage.asking and stage.prompt == "", pilot):
+            await pilot.press("!", "enter")
+    assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?!"]
 
 
 @pytest.mark.full
@@ -141,6 +231,9 @@ async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> 
             await pilot.press("ctrl+r")
         async with brings(lambda: "Once?!" in stage.text and not stage.asking, pilot):
             await pilot.press("ctrl+t", "escape", "ctrl+t", "!", "enter")
+        stage.engine.fail_next = "message_too_long"
+        async with brings(lambda: RESTORED in " ".join(stage.text.split()), pilot):
+            await pilot.press("ctrl+r")
         shown = stage.text
     recording = Recording.read(tmp_path / "talk.jsonl")
     assert recording.closed and recording.notices == []

@@ -9,8 +9,8 @@ from ladechat.app import LadechatApp
 from ladechat.clipboard import keep
 from ladechat.commands import COMMANDS, SlashCommand, find, matching
 from ladechat.palette import Look
-from ladechat.preferences import SETTINGS, SettingsFile
-from ladechat.protocol import Configure
+from ladechat.preferences import DRAWING, SETTINGS, SettingsFile
+from ladechat.protocol import Configure, Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.models import ModelsScreen
 from ladechat.screens.settings import SettingsScreen
@@ -123,6 +123,71 @@ async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
             pilot,
         ):
             await ask(pilot, "/temperature")
+
+
+REFUSED = {
+    "code": "x",
+    "model": "owner/other",
+    "race": "--decoders lookahead",
+    "decoder": "nonesuch",
+    "set": "W 999",
+    "theme": "nonesuch",
+    "replay": "/nowhere/talk.jsonl",
+    "export": "talk.doc",
+    **{name.replace("_", "-"): "hot" for name in DRAWING},
+}
+"""A value that each command that takes one refuses; all but a system prompt, which is any text."""
+
+
+async def refuses(pilot: Driver, stage: Stage, text: str) -> None:
+    """Send a command. It is refused with a word on it, and is in the prompt again."""
+    said = len(stage.notices)
+    async with brings(lambda: len(stage.notices) > said and stage.prompt == text, pilot):
+        await ask(pilot, text)
+
+
+async def test_whatever_is_refused_stays_in_the_prompt_to_be_corrected() -> None:
+    assert {one.name for one in COMMANDS if one.argument} == {*REFUSED, "system"}
+    stage = Stage(FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        for name, value in REFUSED.items():
+            await refuses(pilot, stage, f"/{name} {value}")
+            await refuses(pilot, stage, f"/{name.upper()}  {value}")
+        for one in stage.screen.settings():
+            if one.name not in ("model", "system"):
+                await refuses(pilot, stage, f"/set {one.name} nonesuch")
+                await refuses(pilot, stage, f"/{one.name} nonesuch")
+        for text in ("/modle x", "/nodes 3", "/new now", "/stop", "/again", "/edit", "/continue", "/save"):
+            await refuses(pilot, stage, text)
+        for text in ("/conversations", "/export 'a", "/export a.html b.html", "/export", "/code", "/race"):
+            await refuses(pilot, stage, text)
+        assert stage.engine.commands == [] and stage.session.wished == Settings(decoder="auto")
+        stage.engine.die()
+        await until(lambda: "F5" in stage.activity, pilot)
+        for text in ("/again", "/continue", "/race Why?"):
+            await refuses(pilot, stage, text)
+
+
+async def test_what_a_key_or_a_form_refuses_puts_no_command_into_the_prompt() -> None:
+    stage = Stage(FakeEngine())
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await refuses(pilot, stage, "/temperature hot")
+        for number, key in enumerate(["ctrl+r", "ctrl+t", "f9", "ctrl+o"], start=2):
+            stage.app.query_one(Prompt).load_text("")
+            async with brings(lambda number=number: len(stage.notices) == number, pilot):  # type: ignore[misc]
+                await pilot.press(key)
+            assert stage.prompt == ""
+
+
+async def test_during_an_answer_a_command_that_has_to_wait_stays_in_the_prompt() -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        for text in ("/new", "/again", "/edit", "/continue", "/race Why?", "/learn"):
+            await refuses(pilot, stage, text)
 
 
 async def test_enter_runs_what_is_typed_by_then_and_not_what_the_list_held_before() -> None:

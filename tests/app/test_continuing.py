@@ -50,8 +50,6 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
             await pilot.press("left", "home")
         await pilot.press("escape", "f7")
         kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
-        stage.session.take_back()
-        assert all(kind == "notice" for kind, _ in blocks(stage.app))
     return shown, kept
 
 
@@ -165,16 +163,19 @@ async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it
     assert reopened[3][1] == "As before, the model is told: Rhyme."
 
 
-async def test_an_answer_of_before_one_that_was_taken_back_goes_on_in_its_place(tmp_path: Path) -> None:
+async def test_an_answer_that_no_other_has_replaced_goes_on_in_its_place() -> None:
     stage = Stage(FakeEngine())
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
-        stage.session.take_back()
-        async with brings(lambda: not stage.asking and len(stage.engine.questions) == 3, pilot):
+        stage.engine.fail_next = "message_too_long"
+        async with brings(lambda: stage.prompt == "Two?" and not stage.asking, pilot):
+            await pilot.press("ctrl+r")
+        async with brings(lambda: not stage.asking and len(stage.engine.questions) == 4, pilot):
             await ask(pilot, "/continue")
         shown = [kind for kind, _ in blocks(stage.app)]
-    assert shown == ["user", "model", "notice"]
+    assert [message.content for message in stage.engine.questions[3].messages] == ["One?", ANSWER, "Two?", ANSWER]
+    assert shown == ["user", "model", "notice", "user", "notice", "user", "model", "notice"]
 
 
 @pytest.mark.parametrize("complete", [False, True], ids=["stopped", "complete"])

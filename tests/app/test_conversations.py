@@ -21,7 +21,7 @@ from ladechat.widgets.presenter import REOPENED
 from ladechat.widgets.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, burst, footer_names
 from tests.fake_engine import FakeEngine
-from tests.session.conversations import exchange, write
+from tests.session.conversations import exchange, forbid, write
 from tests.waiting import brings, patience, until
 
 WHO_GOES_ON = "Llama answered here last; demo model goes on with it. /model org/Llama takes that one."
@@ -253,6 +253,23 @@ async def test_rows_of_a_long_list_are_made_when_one_comes_near_them(tmp_path: P
         async with brings(lambda: listed.highlighted == 99, pilot):
             await pilot.press(*["pagedown"] * 25)
         assert len(set(rows(stage))) == 100
+
+
+async def test_a_list_whose_folder_or_file_cannot_be_read_says_so_and_lists_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three(tmp_path)
+    forbid(tmp_path / "talks" / "b.jsonl", monkeypatch)
+    stage = new_stage(tmp_path)
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        await show_list(pilot, stage, 2)
+        assert "b.jsonl cannot be read: Permission denied" in said(stage)
+        async with leads_back(pilot, stage):
+            await pilot.press("escape")
+        forbid(tmp_path / "talks", monkeypatch)
+        await show_list(pilot, stage, 0)
+        assert said(stage).startswith(f"{tmp_path / 'talks'} cannot be read: Permission denied")
 
 
 async def test_a_list_without_conversations_says_so(tmp_path: Path) -> None:

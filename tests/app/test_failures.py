@@ -11,6 +11,7 @@ from ladechat import protocol
 from ladechat.app import LadechatApp, run_chat
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.models import ModelsScreen
+from ladechat.session.conversation import UNANSWERED
 from ladechat.session.launcher import EngineOptions
 from ladechat.session.state import State
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, opens
@@ -70,11 +71,42 @@ async def test_an_answer_that_the_engine_broke_off_is_asked_again_and_not_contin
             stage.engine.die()
         async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
             await pilot.press("f5")
-        async with brings(lambda: "Ctrl+R asks its question again" in stage.notice, pilot):
+        async with brings(lambda: stage.notice == UNANSWERED, pilot):
             await stage.app.run_action("continue", stage.screen)
         async with brings(lambda: len(stage.engine.questions) == 1 and not stage.asking, pilot):
             await pilot.press("ctrl+r")
         assert stage.prompt == "" and stage.session.conversation.last_question == "One?"
+
+
+@pytest.mark.parametrize("how", ["died", "stopped", "refused"])
+async def test_where_no_token_of_an_answer_came_the_one_before_does_not_go_on_in_its_place(how: str) -> None:
+    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
+    async with stage.app.run_test() as pilot:
+        async with brings(lambda: stage.asking, pilot):
+            await ask(pilot, "One?")
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.release(2)
+            await pilot.press("escape")
+        before = stage.session.conversation.messages
+        stage.engine.fail_next = "message_too_long" if how == "refused" else None
+        async with brings(lambda: "Two?" in stage.text, pilot):
+            await ask(pilot, "Two?")
+        await until(lambda: how == "refused" or len(stage.engine.questions) == 2, pilot)
+        if how == "died":
+            stage.engine.die()
+            await until(lambda: not stage.asking, pilot)
+            await pilot.press("f5")
+        elif how == "stopped":
+            await pilot.press("escape")
+        await until(lambda: stage.prompt == "Two?" and stage.activity == "ready", pilot)
+        async with brings(lambda: stage.notice == UNANSWERED, pilot):
+            await stage.app.run_action("continue", stage.screen)
+        assert stage.session.conversation.messages == before
+        asked = len(stage.engine.questions)
+        async with brings(lambda: stage.prompt == "" and len(stage.engine.questions) == asked + 1, pilot):
+            await pilot.press("ctrl+r")
+        said = [message.content for message in stage.engine.questions[-1].messages]
+        assert said == [*(message.content for message in before), "Two?"], "the answer before stays where it is"
 
 
 async def test_a_question_given_back_does_not_overwrite_what_is_being_typed() -> None:
@@ -202,6 +234,26 @@ async def test_questions_that_waited_are_asked_of_the_engine_that_is_started_aga
             await pilot.press("f5")
         assert [question.messages[-1].content for question in stage.engine.questions] == ["One?", "Two?"]
         assert len(stage.engine.questions[1].messages) == 3
+
+
+async def test_a_question_that_waits_again_is_asked_once_and_in_the_place_of_the_one_that_it_replaces() -> None:
+    stage = Stage(FakeEngine(answers=("first",)), FakeEngine(answers=("second", "third")))
+    async with stage.app.run_test() as pilot:
+        await answered(pilot, stage, "One?")
+        stage.engine.hold()
+        async with brings(lambda: stage.asking, pilot):
+            await pilot.press("ctrl+r")
+        async with brings(lambda: "1 question waits" in stage.status, pilot):
+            await ask(pilot, "Two?")
+        async with brings(lambda: not stage.asking, pilot):
+            stage.engine.die()
+        assert stage.text.count("first") == 1 and stage.session.waiting == ("One?", "Two?")
+        async with brings(
+            lambda: len(stage.started) == 2 and len(stage.engine.questions) == 2 and not stage.asking, pilot
+        ):
+            await pilot.press("f5")
+        said = [message.content for message in stage.session.conversation.messages]
+        assert said == ["One?", "second", "Two?", "third"] and "first" not in stage.text
 
 
 async def test_a_new_conversation_does_not_ask_what_waited_in_the_old_one() -> None:

@@ -21,6 +21,7 @@ from ladechat.protocol import (
     ConversationOpened,
     Event,
     ExchangeRemoved,
+    ExchangeRestored,
     Failed,
     Message,
     Settings,
@@ -191,6 +192,19 @@ def test_questions_whose_answers_were_replaced_are_left_out(tmp_path: Path, open
     assert left() == [("Cleared?", False), ("First?", True), ("Edited?", False)]
     assert left(ExchangeRemoved(), ExchangeRemoved(), *asked(6, "New?")) == [("Cleared?", False), ("New?", True)]
     assert left(*[ExchangeRemoved()] * 3) == [("Cleared?", False)], "what was cleared is on no screen"
+
+
+def test_an_answer_that_no_other_has_replaced_is_in_exports_below_what_was_to_replace_it(tmp_path: Path) -> None:
+    first: list[Event] = [Asked(turn=1, text="First?"), *turn_of(1)]
+    failed = Failed(code="out_of_memory", message="Too long.", hint="Shorten it.", turn=2)
+    back = ExchangeRestored(exchange=exchange("First?", "The answer before."))
+    path = recorded(tmp_path, *first, ExchangeRemoved(), Asked(turn=2, text="Edited?"), failed, back)
+    talk = talk_of(Recording.read(path))
+    assert [(turn.question, turn.answer) for turn in talk.turns] == [("Edited?", ""), ("First?", "The answer before.")]
+    for made in (markdown(talk), html(talk), as_json(talk)):
+        assert "Too long." in made and "The answer before." in made
+    replaced = recorded(tmp_path, *first, failed, back, ExchangeRemoved(), Asked(turn=3, text="New?"), *turn_of(3))
+    assert "The answer before." not in markdown(talk_of(Recording.read(replaced)))
 
 
 def test_exports_name_what_answers_were_made_with_once_and_again_where_it_changes(tmp_path: Path) -> None:

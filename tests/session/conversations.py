@@ -1,7 +1,13 @@
 """Conversations for a store to keep."""
 
+import os
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ladechat.protocol import Exchange, encode
 from ladechat.session.conversation_file import Answered, Begun, Instructed, Line, Renamed
@@ -31,6 +37,18 @@ def write(
     path = folder / f"{name}.jsonl"
     path.write_bytes(b"".join(map(encode, lines)))
     return path
+
+
+def forbid(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse to open this file or folder, as to a user without the right; a test may run as one who has every right."""
+
+    def unless_forbidden(act: Callable[..., Any], asked: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(asked, str | os.PathLike) and Path(os.fspath(asked)) == path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return act(asked, *given, **named)
+
+    for name in ("open", "scandir", "listdir"):
+        monkeypatch.setattr(os, name, partial(unless_forbidden, getattr(os, name)))
 
 
 def take_away(path: Path, how: str) -> None:

@@ -65,6 +65,7 @@ JUNK = [
     b'{"event":"conversation_cleared","seq":1,"t":0.5}\n',
     b'{"event":"conversation_opened","seq":1,"t":0.5,"exchanges":[]}\n',
     b'{"event":"exchange_removed","seq":1,"t":0.5}\n',
+    b'{"event":"exchange_restored","seq":1,"t":0.5,"exchange":{"question":"","answer":"","token_ids":[],"model":"","decoder":""}}\n',
     b'{"event":"closed","seq":1,"t":0.5}\n',
     b'{"event":"asked","seq":1,"t":0.5,"turn":1,"text":"again?"}\n',
     b'{"event":"failed","seq":1,"t":1e9,"code":"internal","message":"\\u001b[31m","hint":"","fatal":true}\n',

@@ -1,5 +1,6 @@
 """The conversation is told whole for each answer, and holds what was answered, and nothing else."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from ladechat.session.conversation import (
     COMPLETE,
     NOT_ITS_OWN,
     NOTHING_ANSWERED,
+    UNANSWERED,
     CannotContinue,
     Conversation,
 )
@@ -139,7 +141,7 @@ def test_an_answer_goes_on_in_its_turn_behind_its_tokens_and_is_one_answer_again
     assert [message.content for message in conversation.messages] == ["One?", "Yes."]
     (kept,) = store.conversations()
     assert [one.answer for one in kept.exchanges] == ["Yes."] and kept.exchanges[0].token_ids == [5, 6, 7, 8, 9]
-    assert conversation.remove_last() == "One?" and conversation.messages == []
+    assert len(conversation.ask("Once more?", replacing=True).messages) == 1
 
 
 def test_an_answer_goes_on_with_the_system_prompt_that_it_began_with(tmp_path: Path) -> None:
@@ -158,24 +160,38 @@ def test_an_answer_goes_on_with_the_system_prompt_that_it_began_with(tmp_path: P
     assert again.messages[0].content == "Rhyme."
 
 
-def test_an_answer_goes_on_with_its_own_seed_behind_a_question_that_got_no_answer() -> None:
+@pytest.mark.parametrize("tokens", [0, 1])
+def test_behind_a_question_that_got_no_answer_nothing_goes_on_and_it_is_the_one_to_race_on(tokens: int) -> None:
     conversation = Conversation()
-    first = conversation.ask("One?").turn
-    begun(conversation, first, seed=111)
-    conversation.answered(finished(first, "Ye", (5, 6), "stopped"), "auto")
-    second = conversation.ask("Two?").turn
-    begun(conversation, second, seed=222)
-    conversation.answered(finished(second, "", (), "stopped"), "auto")
-    conversation.give_up()
-    command = conversation.go_on([2])
-    assert (command.turn, command.seed, command.first_step) == (first, 111, 2)
+    conversation.answered(finished(conversation.ask("One?").turn, "Ye", (5, 6), "stopped"), "auto")
+    turn = conversation.ask("Two?").turn
+    if tokens:
+        conversation.stepped(step(["Ye"]))
+    conversation.answered(finished(turn, "Ye" * tokens, (5,) * tokens, "failed"), "auto")
+    assert conversation.give_up() == conversation.unanswered == "Two?"
+    with pytest.raises(CannotContinue, match=re.escape(UNANSWERED)):
+        conversation.go_on([2])
+    command = conversation.again("")
+    assert command is not None and [message.content for message in command.messages] == ["One?", "Ye", "Two?"]
+    conversation.restart()
+    with pytest.raises(CannotContinue, match=NOTHING_ANSWERED):
+        conversation.go_on([2])
+
+
+def test_an_exchange_that_was_to_be_replaced_is_there_again_and_goes_on_where_no_answer_came() -> None:
+    conversation = Conversation()
+    conversation.answered(finished(conversation.ask("One?").turn, "Ye", (5, 6), "stopped"), "auto")
+    assert [message.content for message in conversation.ask("Two?", replacing=True).messages] == ["Two?"]
+    assert conversation.replaces is not None and conversation.give_up() == "Two?"
+    assert conversation.unanswered is None and conversation.last_question == "One?"
+    assert conversation.go_on([2]).messages[-1].content == "Ye"
 
 
 def test_the_end_of_another_turn_adds_nothing_to_an_answer_that_goes_on() -> None:
     conversation = Conversation()
     first = conversation.ask("One?").turn
     conversation.answered(finished(first, "Ye", (5,), "stopped"), "auto")
-    late = conversation.ask("Two?").turn
+    late = conversation.ask("Two?", replacing=True).turn
     conversation.give_up()
     conversation.go_on([2])
     conversation.answered(finished(late, "No.", (8,)), "auto")
@@ -226,26 +242,3 @@ def test_an_answer_has_its_tokens_again_when_its_model_is_there_again() -> None:
     assert conversation.messages[1].token_ids is None
     conversation.use_model("a")
     assert conversation.messages[1].token_ids == [5, 6]
-
-
-def test_an_answer_that_was_broken_off_is_not_continued_nor_is_the_one_before_it() -> None:
-    conversation = Conversation()
-    conversation.answered(finished(conversation.ask("One?").turn, ids=(5,), reason="stopped"), "auto")
-    conversation.ask("Two?")
-    conversation.stepped(step(["Ye"]))
-    assert conversation.give_up() == conversation.broken_off == "Two?"
-    with pytest.raises(CannotContinue, match="broken off"):
-        conversation.go_on(())
-
-
-def test_an_answer_that_failed_in_its_middle_is_not_continued_until_something_else_is_begun() -> None:
-    conversation = Conversation()
-    turn = conversation.ask("Two?").turn
-    conversation.stepped(step(["Ye"]))
-    conversation.answered(finished(turn, "Ye", (5,), "failed"), "auto")
-    conversation.give_up()
-    with pytest.raises(CannotContinue, match="broken off"):
-        conversation.go_on(())
-    conversation.restart()
-    with pytest.raises(CannotContinue, match="Nothing has been answered yet"):
-        conversation.go_on(())

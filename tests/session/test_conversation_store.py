@@ -4,7 +4,6 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
@@ -185,8 +184,7 @@ def test_a_conversation_whose_file_is_gone_goes_on_in_another(tmp_path: Path) ->
     assert kept is not None
     kept.path.unlink()
     store.open(kept)
-    store.remove_last()
-    store.add(exchange("Two?"))
+    store.replace_last(exchange("Two?"))
     assert questions(store) == [["Two?"]]
 
 
@@ -271,7 +269,6 @@ class TwoPrograms(RuleBasedStateMachine):
         folder = Path(self._temporary.name)
         self.stores = [ConversationStore(folder), ConversationStore(folder)]
         self.said: list[list[str]] = [[], []]
-        self.taken_back = [0, 0]
         self.asked = 0
 
     def teardown(self) -> None:
@@ -289,26 +286,25 @@ class TwoPrograms(RuleBasedStateMachine):
     def ask(self, which: int) -> None:
         self.asked += 1
         self.stores[which].add(exchange(f"{self.asked}?"))
-        said = self.said[which]
-        said[len(said) - self.taken_back[which] :] = [f"{self.asked}?"]
-        self.taken_back[which] = 0
+        self.said[which].append(f"{self.asked}?")
 
     @rule(which=st.sampled_from([0, 1]))
     def begin_new(self, which: int) -> None:
         self.stores[which].begin_new()
-        self.said[which], self.taken_back[which] = [], 0
+        self.said[which] = []
 
     @rule(which=st.sampled_from([0, 1]))
-    def take_back(self, which: int) -> None:
-        if len(self.said[which]) > self.taken_back[which]:
-            self.stores[which].remove_last()
-            self.taken_back[which] += 1
+    def replace(self, which: int) -> None:
+        if self.said[which]:
+            self.asked += 1
+            self.stores[which].replace_last(exchange(f"{self.asked}?"))
+            self.said[which][-1:] = [f"{self.asked}?"]
 
     @precondition(lambda self: self.stores[0].conversations())
     @rule(which=st.sampled_from([0, 1]), place=st.integers(0, 3))
     def open(self, which: int, place: int) -> None:
         kept = self.stores[which].open(self.found(which, place))
-        self.said[which], self.taken_back[which] = [one.question for one in kept.exchanges], 0
+        self.said[which] = [one.question for one in kept.exchanges]
 
     @precondition(lambda self: self.stores[0].conversations())
     @rule(which=st.sampled_from([0, 1]), place=st.integers(0, 3))
@@ -382,21 +378,31 @@ def test_what_a_program_left_as_deleted_is_removed_after_an_hour(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("leave", [ConversationStore.begin_new, ConversationStore.close])
-def test_an_exchange_is_out_of_its_file_only_with_the_answer_in_its_place(
-    tmp_path: Path, leave: Callable[[ConversationStore], None]
-) -> None:
-    store = ConversationStore(tmp_path)
+def test_an_exchange_is_replaced_in_one_line_and_one_cut_off_leaves_it_as_it_was(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path / "talks")
     store.add(exchange("One?"))
-    store.remove_last()
-    store.instruct("Be brief.")
-    assert store.kept and questions(store) == [["One?"]]
-    leave(store)
-    (kept,) = store.conversations()
-    assert [one.question for one in store.open(kept).exchanges] == ["One?"]
-    store.remove_last()
-    store.add(exchange("Two?"))
-    assert questions(store) == [["Two?"]]
+    assert store.path is not None
+    before = store.path.read_bytes()
+    store.replace_last(exchange("Two?"))
+    after = store.path.read_bytes()
+    cut = tmp_path / "cut.jsonl"
+    for end in range(len(before), len(after) + 1):
+        cut.write_bytes(after[:end])
+        kept = read(cut)
+        assert kept is not None
+        assert [one.question for one in kept.exchanges] == ["Two?" if end >= len(after) - 1 else "One?"]
+
+
+def test_a_file_of_an_earlier_version_that_replaced_in_two_lines_is_read_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines: list[Line] = [Begun(), *answered(exchange("One?")), Removed(), *answered(exchange("Two?"))]
+    content = b"".join(map(encode, lines))
+    path.write_bytes(content)
+    store = ConversationStore(tmp_path)
+    assert [one.question for one in store.open(store.conversations()[0]).exchanges] == ["Two?"]
+    assert path.read_bytes() == content
+    store.replace_last(exchange("Three?"))
+    assert path.read_bytes().startswith(content) and questions(store) == [["Three?"]]
 
 
 def test_whether_a_conversation_is_the_latest_is_known_without_reading_all(tmp_path: Path) -> None:
@@ -454,9 +460,8 @@ def test_lines_are_never_changed(tmp_path: Path) -> None:
     store.add(exchange("One?"))
     assert store.path is not None
     before = store.path.read_bytes()
-    store.remove_last()
-    store.add(exchange("Two?"))
+    store.replace_last(exchange("Two?"))
     store.rename(store.conversations()[0], "Title")
     assert store.path.read_bytes().startswith(before)
-    kinds = [Begun, Answered, Removed, Answered, Renamed]
+    kinds = [Begun, Answered, Continued, Renamed]
     assert store.path.read_bytes().count(b"\n") == len(kinds)

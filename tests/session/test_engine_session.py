@@ -27,12 +27,14 @@ class Screen:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.given_back: list[str] = []
+        self.replacing = False
 
     def show(self, events: Sequence[Event]) -> None:
         self.events += events
 
-    def give_back(self, question: str) -> None:
+    def give_back(self, question: str, *, replacing: bool) -> None:
         self.given_back.append(question)
+        self.replacing = replacing
 
     def recording_failed(self, error: OSError) -> None:
         raise AssertionError(error)
@@ -167,17 +169,18 @@ async def test_an_answer_stays_saved_until_the_one_that_replaces_it_is(tmp_path:
     room.session.ask("One?")
     await room.until(lambda: saved() == [("One?", "first")])
     first.hold()
-    assert room.session.take_back() == "One?"
-    room.session.ask(question)
+    room.session.ask(question, replacing=True)
     await room.reach(State.ANSWERING)
     assert saved() == [("One?", "first")]
     first.die()
     await room.reach(State.ENDED)
-    assert saved() == [("One?", "first")] and room.screen.given_back == [question]
+    assert saved() == [("One?", "first")] and (room.screen.given_back, room.screen.replacing) == ([question], True)
+    assert [message.content for message in room.session.conversation.messages] == ["One?", "first"]
+    assert room.screen.events[-1].exchange.answer == "first"  # type: ignore[attr-defined]
     room.session.restart()
     await room.reach(State.READY)
     assert saved() == [("One?", "first")]
-    room.session.ask(question)
+    room.session.ask(question, replacing=True)
     await room.until(lambda: not room.session.asking)
     assert saved() == [(question, "second")]
     await room.session.close()

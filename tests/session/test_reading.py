@@ -17,6 +17,7 @@ from ladechat.protocol import (
     ConversationOpened,
     Event,
     ExchangeRemoved,
+    ExchangeRestored,
     Failed,
     Step,
     TurnFinished,
@@ -25,6 +26,7 @@ from ladechat.protocol import (
 from ladechat.session import reading
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
+from tests.session.conversations import exchange
 from tests.session.streams import GOLDEN, HEADER, recorded, stream, turn, untimed, write
 
 
@@ -86,10 +88,18 @@ def test_a_line_that_is_nested_too_deeply_is_one_bad_line(tmp_path: Path, line: 
         ([ConversationCleared()], []),
         ([ConversationOpened(exchanges=[])], []),
         ([ExchangeRemoved()], []),
+        ([ExchangeRestored(exchange=exchange())], []),
         ([], [ConversationCleared()]),
         ([Failed(code="internal", message="It broke.", hint="", fatal=True)], []),
     ],
-    ids=["conversation cleared", "another opened", "an exchange removed", "before the turn", "the engine ended"],
+    ids=[
+        "conversation cleared",
+        "another opened",
+        "an exchange removed",
+        "one restored",
+        "before the turn",
+        "the engine ended",
+    ],
 )
 def test_a_step_that_belongs_to_no_turn_is_left_out_by_its_line(
     tmp_path: Path, before: list[Event], after: list[Event]
