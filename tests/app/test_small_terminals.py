@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 from textual.containers import VerticalScroll
-from textual.widgets import OptionList
+from textual.widgets import OptionList, TextArea
 
 from ladechat.keys import APP_KEYS
+from ladechat.screens.conversations import ConversationsScreen
 from ladechat.screens.explain import ExplainScreen
 from ladechat.screens.help import ALWAYS, PASSES, HelpScreen
 from ladechat.screens.settings import SettingsScreen
+from ladechat.screens.system_prompt import SystemPromptScreen
+from ladechat.session.conversation_store import ConversationStore
+from ladechat.widgets.field import Field
+from ladechat.widgets.key_footer import KeyFooter
 from tests.app.stage import Driver, ask, opens
 from tests.app.test_commands import Room
 from tests.waiting import brings, until
@@ -118,3 +123,23 @@ async def test_the_list_of_settings_has_room_below_what_the_marked_one_is() -> N
             name = str(listed.get_option_at_index(place).prompt).split()[0]
             await until(lambda name=name: any(row.strip().startswith(name) for row in screen_of(pilot)), pilot)  # type: ignore[misc]
             await pilot.press("down")
+
+
+async def test_the_fields_of_lists_and_the_heading_of_the_system_prompt_are_whole(tmp_path: Path) -> None:
+    stage = Room(store=ConversationStore(tmp_path))
+    async with stage.app.run_test(size=(40, 10)) as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        for command, screen in (("/settings", SettingsScreen), ("/conversations", ConversationsScreen)):
+            async with opens(pilot, screen):
+                await ask(pilot, command)
+            field = pilot.app.screen.query_one(Field)
+            await until(
+                lambda field=field: field.placeholder and field.placeholder in " ".join(screen_of(pilot)), pilot
+            )  # type: ignore[misc]
+            async with brings(lambda: stage.app.screen is stage.screen, pilot):
+                await pilot.press("escape")
+        async with opens(pilot, SystemPromptScreen):
+            await ask(pilot, "/system")
+        await until(lambda: "from the next question on" in " ".join(" ".join(screen_of(pilot)).split()), pilot)
+        area = pilot.app.screen.query_one(TextArea).region
+        assert pilot.app.screen.query_one(KeyFooter).region.y >= area.bottom > area.y
