@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 # Textual reads it when it is imported. At its 60 frames a second a key in the prompt may wait 33 ms, for two of them;
 # at 240 half of all letters are there after 8 ms. What an engine sends is drawn `FRAMES_PER_SECOND` times a second.
@@ -16,19 +15,16 @@ from textual.app import SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.events import DescendantFocus
-from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
 
 from ladechat.clipboard import keep
-from ladechat.contrast import readable_variables
 from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
-from ladechat.palette import Look, Palette
-from ladechat.preferences import SettingsFile, SettingsRefused
+from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
-from ladechat.screens.app_on_terminal import AppOnTerminal
+from ladechat.screens.app_with_look import AppWithLook
 from ladechat.screens.chat import ChatScreen
 from ladechat.screens.command_search import CommandSearch
 from ladechat.screens.explain import TOO_FAST, ExplainScreen
@@ -63,7 +59,7 @@ SECONDS_BEFORE_FREEING = 1.0
 """After a screen was closed: the one below is drawn first, and timers that were called off are gone."""
 
 
-class LadechatApp(AppOnTerminal, inherit_bindings=False):
+class LadechatApp(AppWithLook, inherit_bindings=False):
     """One screen at a time, in one look.
 
     Args:
@@ -77,34 +73,28 @@ class LadechatApp(AppOnTerminal, inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = {CommandSearch}  # noqa: RUF012 - as Textual declares it
 
-    palette: reactive[Palette] = reactive(Palette)
-
     def __init__(
         self,
         opening: Opening,
         session: EngineSession | None = None,
         settings_file: SettingsFile | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(settings_file)
         self._opening = opening
         self._session = session
-        self._settings_file = settings_file
 
     def get_default_screen(self) -> Screen[None]:
         """The opening screen, laid out for its size from the first frame on; Textual would do so after it."""
         self.fit(self._opening, self.size)
         return self._opening
 
-    def get_css_variables(self) -> dict[str, str]:
-        """The colours of the theme, those of text as far from their backgrounds as they have to be."""
-        return readable_variables(super().get_css_variables())
-
     def on_mount(self) -> None:
         let_lasting_work_hold_the_app_alone(EngineRun.run)
         if self._settings_file is not None:
-            self._begin_with(self._settings_file)
-        self._match_theme()
-        self.theme_changed_signal.subscribe(self, lambda _: self._theme_chosen())
+            self.begin_with_settings()
+            if not self._settings_file.preferences.panels and not isinstance(self._opening, RaceScreen):
+                self._view.toggle_panels()
+        self.follow_theme()
         self.screen_change_signal.subscribe(self, lambda _: self.clear_notifications(), immediate=True)
 
     async def on_unmount(self) -> None:
@@ -147,13 +137,7 @@ class LadechatApp(AppOnTerminal, inherit_bindings=False):
     def action_toggle_panels(self) -> None:
         """Show or hide the panels."""
         self._view.toggle_panels()
-        self._keep(panels=self._view.side.display)
-
-    def action_switch_look(self) -> None:
-        """A hue for each step, or the two colours of the method's demo figure."""
-        look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
-        self.palette = replace(self.palette, look=look)
-        self._keep(look=str(look))
+        self.keep_settings(panels=self._view.side.display)
 
     def action_switch_format(self) -> None:
         """Answers as formatted Markdown, or as they were written, in the colours of steps."""
@@ -167,7 +151,9 @@ class LadechatApp(AppOnTerminal, inherit_bindings=False):
         """Explain what is on the screen."""
         if isinstance(self.screen, Opening):
             subjects = APP_KEY_GROUPS if isinstance(self.screen, ChatScreen) else ()
-            self.push_screen(HelpScreen(self.screen, self.screen.decoders, subjects))
+            news = ("What was said just now", [(one.severity, one.text) for one in self.said_at_key])
+            first = [section for section in (self.left_out, news) if section[1]]
+            self.push_screen(HelpScreen(self.screen, self.screen.decoders, subjects, first))
 
     def action_explain(self) -> None:
         """Explain each panel, with its numbers."""
@@ -223,34 +209,6 @@ class LadechatApp(AppOnTerminal, inherit_bindings=False):
         super().copy_to_clipboard(text)
         path = keep(text)
         self.notify(f"{said}; {f'also in {path}' if path else 'no file could be written'}.")
-
-    def _begin_with(self, settings_file: SettingsFile) -> None:
-        """Theme, look and panels as they were left; and a word on what could not be read."""
-        preferences, problems = settings_file.preferences, list(settings_file.problems)
-        if preferences.theme in self.available_themes:
-            self.theme = preferences.theme
-        elif preferences.theme is not None:
-            problems.append(f"{settings_file.path}: there is no theme {preferences.theme!r}.")
-        self.palette = replace(self.palette, look=Look(preferences.look))
-        if not preferences.panels and not isinstance(self._opening, RaceScreen):
-            self._view.toggle_panels()
-        for problem in problems:
-            self.notify(problem, severity="warning", timeout=10)
-
-    def _keep(self, **changes: Any) -> None:
-        """Begin with these the next time."""
-        if self._settings_file is not None and self._settings_file.writable:
-            try:
-                self._settings_file.keep(changes)
-            except SettingsRefused as refused:
-                self.notify(str(refused), severity="warning")
-
-    def _theme_chosen(self) -> None:
-        self._match_theme()
-        self._keep(theme=self.theme)
-
-    def _match_theme(self) -> None:
-        self.palette = replace(Palette.detect(dark=self.current_theme.dark), look=self.palette.look)
 
 
 def run_chat(

@@ -332,6 +332,8 @@ LEARN_KEYS = (
     Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
     Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
     Binding("f1", "app.help", "Help", id="learn_help", tooltip=_HELP.tooltip),
+    Binding("down,ctrl+down", "read(1)", "On", show=False, id="read_on", tooltip="On in a card without room for all."),
+    Binding("up,ctrl+up", "read(-1)", "Back", show=False, id="read_back", tooltip="Back in the text of the card."),
     Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the answer."),
     Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the answer."),
     Binding("f4", "app.switch_look", "Look", show=False, id="learn_look", tooltip=SHARED_KEYS[1].tooltip),

@@ -228,7 +228,7 @@ def _preferred(preferences: Preferences, given: Mapping[str, Any]) -> dict[str, 
 def report(settings_file: SettingsFile) -> None:
     """Say what could not be read of the settings."""
     for problem in settings_file.problems:
-        say(problem)
+        say(problem.sentence)
 
 
 def chosen_decoder(

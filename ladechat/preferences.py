@@ -141,6 +141,20 @@ class SettingsRefused(Exception):
     """Why the file is left as it is, in a sentence."""
 
 
+class Problem(NamedTuple):
+    """Something in the file that does not hold.
+
+    Attributes:
+        line: where it is; None where that is not known, or where nothing of the file can be read.
+        what: what is wrong, and what becomes of it.
+        sentence: the same, with the file and the line.
+    """
+
+    line: int | None
+    what: str
+    sentence: str
+
+
 class SettingsFile:
     """Reads what is set, and changes single settings; whatever else stands in the file stays as it is.
 
@@ -152,23 +166,34 @@ class SettingsFile:
 
     Attributes:
         preferences: what was read.
-        problems: what could not be read, in sentences.
+        problems: what could not be read, by lines.
     """
 
     def __init__(self, path: Path | None = None, *, writable: bool = True) -> None:
         self.path = path or user_config_path("ladechat") / NAME
         self.writable = writable
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
+        self._refused: dict[str, Any] = {}
         try:
-            text = _read(self.path)
+            self._text = _read(self.path)
         except SettingsRefused as refused:
-            self.problems.append(f"{refused} Nothing of it holds, and nothing is written to it.")
-            text = ""
-        self.preferences, wrong = _understood(text)
+            what = f"{refused} Nothing of it holds, and nothing is written to it."
+            self.problems.append(Problem(None, what, what))
+            self._text = ""
+        self.preferences, wrong = _understood(self._text)
         for keys, problem in wrong.items():
-            line = line_of(text, *keys)
-            place = f"{self.path}, line {line}" if line else f"{self.path}"
-            self.problems.append(f"{place}: {problem} It is left out.")
+            self._leave_out(keys, problem)
+
+    def refuse(self, name: str, problem: str) -> None:
+        """Leave out a value that only the app can judge, as it has the themes: a problem like those found here."""
+        self._refused[name] = getattr(self.preferences, name)
+        self._leave_out((name,), problem)
+
+    def _leave_out(self, keys: tuple[str, ...], problem: str) -> None:
+        line, what = line_of(self._text, *keys), f"{problem} It is left out."
+        place = f"{self.path}, line {line}" if line else f"{self.path}"
+        self.problems.append(Problem(line, what, f"{place}: {what}"))
+        self.problems.sort(key=lambda one: one.line or 0)
 
     def keep(self, changes: Mapping[str, Any]) -> None:
         """Write these settings, by their names; None takes one out.
@@ -179,7 +204,9 @@ class SettingsFile:
         if not self.writable:
             raise SettingsRefused("Nothing is kept: ladechat was started with --no-save.")
         text = _read(self.path)
-        for *tables, key in _understood(text)[1]:
+        says = parsed(text)
+        refused = [(name,) for name, value in self._refused.items() if says.get(name) == value]
+        for *tables, key in (*_understood(text)[1], *refused):
             if key in (changes.get(tables[0], {}) if tables else changes):
                 raise SettingsRefused(f"{self.path}: {key} could not be read, and is left as it is; mend it there.")
         try:

@@ -102,7 +102,7 @@ def test_what_is_wrong_is_named_with_its_line_and_the_rest_holds(path: Path, lin
     path.write_text(f'theme = "nord"\n{line}\n')
     file = SettingsFile(path)
     assert msgspec.structs.replace(file.preferences, system="", parameters={}) == Preferences(theme="nord")
-    assert len(file.problems) == 1 and named in file.problems[0]
+    assert len(file.problems) == 1 and named in file.problems[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content:
     path.write_bytes(content)
     file = SettingsFile(path)
     assert file.preferences == Preferences() and len(file.problems) == 1
-    assert line in file.problems[0] and str(path) in file.problems[0]
+    assert line in file.problems[0].sentence and str(path) in file.problems[0].sentence
     with pytest.raises(SettingsRefused):
         file.keep({"theme": "nord"})
     assert path.read_bytes() == content

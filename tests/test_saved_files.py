@@ -153,7 +153,7 @@ def test_saved_costs_that_were_set_aside_are_said_in_the_log(tmp_path: Path, cap
 def _refuse_settings(path: Path) -> None:
     file = SettingsFile(path)
     assert file.preferences == Preferences()
-    assert len(file.problems) == 1 and file.problems[0].startswith(str(path))
+    assert len(file.problems) == 1 and file.problems[0].sentence.startswith(str(path))
     with pytest.raises(SettingsRefused, match="settings"):
         file.keep({"theme": "nord"})
 

@@ -29,6 +29,8 @@ class AppWithMessages(App[int], inherit_bindings=False):
         super().__init__()
         self._said_at = self._said_until = 0.0
         self._key_since = False
+        self.said_at_key: tuple[Message, ...] = ()
+        """The messages that were shown when the last key was pressed."""
         self._forgetting: asyncio.TimerHandle | None = None
 
     def notify(
@@ -65,7 +67,7 @@ class AppWithMessages(App[int], inherit_bindings=False):
     async def on_event(self, event: Event) -> None:
         """A key takes messages away, and then does what it is for."""
         if isinstance(event, Key) and not event.is_forwarded:
-            self._key_since = True
+            self._key_since, self.said_at_key = True, self.said
             if monotonic() - self._said_at >= SECONDS_BEFORE_KEYS:
                 self.clear_notifications()
         await super().on_event(event)

@@ -1,6 +1,5 @@
 """The chat: questions to an engine, its answers, and the keys for both."""
 
-import asyncio
 import gc
 import math
 from collections.abc import Iterable, Sequence
@@ -19,6 +18,7 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Event, Failed, Ready
 from ladechat.screens.all_settings import AllSettings
 from ladechat.screens.editing_question import ENDS_EDITING, EditingQuestion
+from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.kept_conversations import KeptConversations
 from ladechat.screens.learn_from_chat import LearnFromChat
 from ladechat.screens.looking_back import LookingBack
@@ -44,8 +44,6 @@ from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
-SECONDS_TO_LISTEN = 1.0
-"""Between two looks whether an engine that should send something does."""
 RACE_OPTIONS = (
     "/race takes a question and no options. For those, type in the shell: "
     'ladechat race --decoders lookahead,medusa "What is a token?"'
@@ -101,9 +99,8 @@ class ChatScreen(
         self._opened = opened
         self._instructed = instructed
         self._quit_next = False
-        self._warned = False
         self._frames = Frames(self, self._frame)
-        self._listening: asyncio.TimerHandle | None = None
+        self.silence = EngineSilence(self, session, self.view.presenter.warn)
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -137,7 +134,7 @@ class ChatScreen(
             self._show_pace()
             self._show_search()
             self._show_copy()
-            self._check_silence_later()
+            self.silence.look_later()
 
     @on(TextArea.Changed, "#prompt")
     def _show_keys(self) -> None:
@@ -147,23 +144,6 @@ class ChatScreen(
     def on_resize(self) -> None:
         """In the footer there is room for others."""
         self._frames.due()
-
-    def _check_silence_later(self) -> None:
-        if self._listening is None and self._session.most_silence is not None:
-            self._listening = call_later(self, SECONDS_TO_LISTEN, self.check_silence)
-
-    def check_silence(self) -> None:
-        """Say so when the engine should have sent something, and has not for long; and look again later."""
-        if self._listening is not None:
-            self._listening.cancel()
-            self._listening = None
-        seconds = self._session.stuck_for()
-        if seconds is not None:
-            self.view.presenter.warn(f"no word from the engine for {seconds:.0f} s · F5 starts it again")
-        elif self._warned:
-            self.view.presenter.warn("")
-        self._warned = seconds is not None
-        self._check_silence_later()
 
     # --- what the session says ----------------------------------------------------------------------------------------
 

@@ -64,9 +64,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._shown_for: str | None = None  # the search whose finds are listed
         self._loaded = asyncio.Event()
         self._renamed: Kept | None = None
-        self._search = Field(
-            self._settle, placeholder="Type words or a phrase to search titles and texts.", id="search"
-        )
+        self._search = Field(self._settle, placeholder="Words or a phrase in titles and texts", id="search")
         self.first_focus = self._search
         self._title = Field(self._settle, id="title")
         self._list = LongList()

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -24,9 +26,12 @@ from ladechat.widgets.too_small import TooSmall
 
 Rows = Sequence[tuple[str, str]]
 """Names, and what is said of them."""
+Sections = Sequence[tuple[str, Rows]]
 Subjects = Sequence[tuple[str, Sequence[str]]]
 
 NAME_CELLS = 20
+LEAST_BESIDE = 56
+"""Cells of a line in which a text has room beside a name."""
 SHOWS_PANELS = "view"
 """The id of the key that shows panels which are not there."""
 PASSES = (
@@ -50,12 +55,16 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         screen: the one below.
         decoders: those that can be chosen.
         subjects: of its keys, and the ids of those of each; none where one heading will do for all.
+        first: what the user has to know before all else, by headings.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(HELP_KEYS)
 
-    def __init__(self, screen: Screen[None], decoders: Iterable[DecoderInfo], subjects: Subjects = ()) -> None:
+    def __init__(
+        self, screen: Screen[None], decoders: Iterable[DecoderInfo], subjects: Subjects = (), first: Sections = ()
+    ) -> None:
         super().__init__()
+        self._first = first
         self._keys = [one for one in screen.BINDINGS if isinstance(one, Binding)]
         self._subjects = subjects
         self._decoders = list(decoders)
@@ -66,13 +75,14 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         with VerticalScroll():
             for heading, rows in self._sections():
                 yield Static(heading, classes="heading")
-                yield Static(_table(rows))
+                yield Static(_Table(rows))
         yield MessageLine()
         yield KeyFooter()
         yield TooSmall()
 
     def _sections(self) -> Iterable[tuple[str, Rows]]:
         """What explains the colours, in a few lines; then keys, for which most people come; then all the rest."""
+        yield from self._first
         yield "What you see", PASSES
         yield from self._key_sections()
         if here := [(panel.title, panel.SHOWS) for panel in self._panels if panel.region.area]:
@@ -110,10 +120,23 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         self.dismiss()
 
 
-def _table(rows: Rows) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(min_width=NAME_CELLS, max_width=NAME_CELLS)
-    table.add_column(ratio=1)
-    for name, text in rows:
-        table.add_row(Text(printable(name), "bold"), Text(printable(text)))
-    return table
+class _Table:
+    """Names, and beside them what is said of them; where a line is too short for both, below them."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        beside = options.max_width >= LEAST_BESIDE
+        table = Table.grid(padding=(0, 2) if beside else 0)
+        if beside:
+            table.add_column(min_width=NAME_CELLS, max_width=NAME_CELLS, overflow="fold")
+        table.add_column(ratio=1, overflow="fold")
+        for name, text in self._rows:
+            cells = Text(printable(name), "bold"), Text(printable(text))
+            if beside:
+                table.add_row(*cells)
+            else:
+                table.add_row(cells[0])
+                table.add_row(Padding(cells[1], (0, 0, 0, 2)))
+        yield table

@@ -19,6 +19,7 @@ from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
+from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.lesson_hint import acts, hint, reminder
 from ladechat.screens.lesson_sliders import change_by, setting_of
 from ladechat.screens.styled_once import StyledOnce
@@ -79,6 +80,7 @@ class LearnScreen(StyledOnce[None]):
         self._seen: tuple[object, ...] = ()
         self._reminded = False
         self._frames = Frames(self, self._frame)
+        self.silence = EngineSilence(self, session, self._presenter.warn)
         self.lesson = self._new_lesson()
 
     def compose(self) -> ComposeResult:
@@ -172,6 +174,7 @@ class LearnScreen(StyledOnce[None]):
             return
         session, lesson = self._session, self.lesson
         session.frame()
+        self.silence.look_later()
         if session.state is State.ENDED:
             self._show_card()
         elif lesson.wants_question and not session.asking:
@@ -340,6 +343,10 @@ class LearnScreen(StyledOnce[None]):
             self.app.exit(0)
         else:
             self.dismiss()
+
+    def action_read(self, lines: int) -> None:
+        """On in the text of the card, or back."""
+        self._box.scroll_text(lines)
 
     def action_page_up(self) -> None:
         """Earlier in the answer."""

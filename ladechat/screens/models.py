@@ -14,7 +14,7 @@ from ladechat.screens.pick import PickScreen
 from ladechat.session.known_models import KnownModel
 from ladechat.widgets.cells import printable
 
-PLACEHOLDER = "Type to search, or a hub id, a folder, a GGUF file."
+PLACEHOLDER = "A word to search, a hub id or a path"
 TYPED = "from the hub, or a path"
 
 

@@ -5,15 +5,20 @@ from typing import ClassVar, TypeVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.events import Resize
 from textual.screen import ModalScreen
-from textual.widgets import Label, OptionList
+from textual.widgets import Label
 
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.cells import printable
 from ladechat.widgets.field import Field
 from ladechat.widgets.key_footer import KeyFooter
+from ladechat.widgets.marked_list import MarkedList
 from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
+
+LOW_ROWS = 24
+"""In a screen of fewer rows the list takes what the lines above it leave."""
 
 Result = TypeVar("Result")
 
@@ -32,7 +37,7 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
         self._heading = heading
         self.first_focus = self._field = Field(self._settle)
         self._said = Label("", markup=False, classes="said")
-        self._list = OptionList(compact=True, markup=False)
+        self._list = MarkedList(compact=True, markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -47,6 +52,10 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
     async def on_mount(self) -> None:
         self._list.can_focus = False
         self.set_focus(self._field)
+
+    def on_resize(self, event: Resize) -> None:
+        """Arrange the list for this height."""
+        self.set_class(event.size.height < LOW_ROWS, "-low")
 
     async def _settle(self) -> None:
         """Bring the list up to date with what is in the field, before a key acts on it."""

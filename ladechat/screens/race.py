@@ -36,7 +36,7 @@ PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "fas
 """What can be done with a race that was measured."""
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
-LOADING = f"The same question goes to several decoders. First the model is loaded. {MEASURING} Esc stops."
+LOADING = "The same question goes to several decoders. First the model is loaded. Esc stops."
 CLOCKS = {
     Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
     Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
@@ -142,7 +142,7 @@ class RaceScreen(StyledOnce[None]):
     def _show_measuring(self, measuring: Measuring) -> None:
         """What is being done. The answers themselves wait: drawing them would slow down what is measured."""
         current = measuring.current
-        self._remarks.say(LOADING if current is None else MEASURING)
+        self._remarks.say(*([LOADING] if current is None else []), MEASURING)
         for view, lane in zip(self._lanes, measuring.lanes, strict=True):
             place = "measuring …" if lane is current else "measured" if lane.finished else "waits"
             view.head.standing = _standing(lane, len(lane.steps), place, 0.0)
@@ -156,6 +156,9 @@ class RaceScreen(StyledOnce[None]):
             done = f"{counted(passes, 'pass')} so far" if passes else "reads the question"
             self._transport.facts = (done, f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
             self._transport.fraction = number / len(measuring.lanes)
+        if (seconds := measuring.silent_for) is not None:
+            self._transport.state = f"no word from the engine for {seconds:.0f} s"
+            self._transport.facts = (f"Esc {'stops' if self._stop is None else 'leaves'}",)
 
     def _begin(self) -> None:
         """All is measured that will be."""
@@ -207,13 +210,21 @@ class RaceScreen(StyledOnce[None]):
         self._transport.fraction = track.at / track.end if track.end else 1.0
 
     def _say(self, track: Track) -> None:
+        failure = self.race.failure if isinstance(self.race, Measuring) else None
+        failed = [failure, self._way_on] if failure else []
         if not self.race.lanes:
-            failure = self.race.failure if isinstance(self.race, Measuring) else None
-            self._remarks.say(failure or "Stopped before anything was measured.", "Esc leaves.")
+            self._remarks.say(*(failed or ["Stopped before anything was measured.", "Esc leaves."]))
         elif track.at_end:
-            self._remarks.say(*self.race.conclusions())
+            self._remarks.say(*failed, *self.race.conclusions())
         else:
-            self._remarks.say(CLOCKS[track.clock][1])
+            self._remarks.say(*failed, CLOCKS[track.clock][1])
+
+    @property
+    def _way_on(self) -> str:
+        """What can be done where not all was measured."""
+        if isinstance(self.race, Measuring) and self.race.ended and not self._alone:
+            return "Esc goes back to the chat, where F5 starts the engine again."
+        return "Esc leaves."
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 

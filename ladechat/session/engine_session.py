@@ -304,8 +304,10 @@ class EngineSession(SessionEngines):
                 self._move(Trigger.TURN_STARTED)
                 self.conversation.started(event)
             case Step():
+                self._step_due = False
                 self.conversation.stepped(event)
             case TurnFinished():
+                self._step_due = False
                 self._move(Trigger.TURN_FINISHED)
                 self.conversation.answered(event, self.wished.decoder)
                 self._give_up()

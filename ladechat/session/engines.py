@@ -63,6 +63,7 @@ class SessionEngines(ABC):
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None
         self._after_race: list[Command] = []
+        self._step_due = False  # of a paused answer, which sends nothing else
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
@@ -120,7 +121,7 @@ class SessionEngines(ABC):
         """Take no more from the engine that is there, which is still to be closed."""
         self._end_race(REPLACED)
         self._leaving()
-        self._ready = None
+        self._ready, self._step_due = None, False
         self._run.let_go()
         self._move(Trigger.RESTART)
         return self._run
@@ -149,7 +150,8 @@ class SessionEngines(ABC):
     @property
     def most_silence(self) -> float | None:
         """How many seconds the engine may be silent; None where nothing is expected of it."""
-        if self.pace.paused and self.asking and not self.racing and self.state in (State.READY, State.ANSWERING):
+        waits = self.pace.paused and self.asking and not self._step_due
+        if waits and not self.racing and self.state in (State.READY, State.ANSWERING):
             return None
         if self.state is State.READY and (self.asking or self.racing):
             return SILENCE_SECONDS[State.ANSWERING]
@@ -311,6 +313,8 @@ class SessionEngines(ABC):
 
     def take_step(self) -> None:
         """One step of a paused answer."""
+        self._step_due = True
+        self._run.restart_silence()
         self._run.send(Pace(steps_per_second=0.0, step=True))
 
     def watch(self, lens: bool) -> None:

@@ -17,7 +17,9 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.session.race import PLAIN, Lane, conclusions
+from ladechat.session.silence import Silence
 from ladechat.session.source import EngineSource, and_last_line
+from ladechat.session.state import SILENCE_SECONDS, State
 
 DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
 FEWEST, MOST = 2, 4
@@ -56,6 +58,7 @@ class Measuring:
         running: whether something is being measured, or about to be.
         failure: why nothing more is measured, in a sentence; None where all went well.
         refused: whether that is because of what was asked for.
+        ended: whether that is because the engine has ended.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Measuring:
         self.running = True
         self.failure: str | None = None
         self.refused = False
+        self.ended = False
         self._engine = engine
         self._messages = list(messages)
         self._names = names
@@ -77,6 +81,7 @@ class Measuring:
         self._seed = SEED
         self._current = -1
         self._stopped = False
+        self._silence = Silence()
 
     @property
     def question(self) -> str:
@@ -88,23 +93,29 @@ class Measuring:
         """The lane that is being measured."""
         return self.lanes[self._current] if self.running and 0 <= self._current < len(self.lanes) else None
 
+    @property
+    def silent_for(self) -> float | None:
+        """Seconds of silence of an engine that should have sent something; None while all is well."""
+        return self._silence.beyond(SILENCE_SECONDS[State.ANSWERING if self.lanes else State.LOADING])
+
     def conclusions(self) -> list[str]:
-        """What is told at the end: why it broke off, the seal, passes saved, measured times; as far as there is any."""
-        return [*([self.failure] if self.failure else []), *conclusions(self.lanes)]
+        """What is told at the end: the seal, passes saved, measured times; as far as there is any."""
+        return conclusions(self.lanes)
 
     async def run(self) -> None:
         """Measure all, until it is done, stopped or has failed; the engine has ended then."""
         try:
             await self._engine.start()
             async for event in self._engine.events():
+                self._silence.end()
                 if not await self._take(event):
                     break
             else:
                 if not self._stopped:
                     await self._engine.close()
-                    self.failure = and_last_line("The engine ended before the race did.", self._engine)
+                    self._end_with(and_last_line("The engine ended before the race did.", self._engine))
         except OSError as error:
-            self.failure = f"The engine could not be run: {error}."
+            self._end_with(f"The engine could not be run: {error}.")
         finally:
             self.running = False
             await self._engine.close()
@@ -133,8 +144,12 @@ class Measuring:
                 return not self._stopped and await self._next()
             case Failed() if event.fails(TURN):
                 self.failure = f"{event.message} {event.hint}"
+                self.ended = event.fatal
                 return False
         return True
+
+    def _end_with(self, sentence: str) -> None:
+        self.failure, self.ended = sentence, True
 
     def _choose(self, ready: Ready) -> bool:
         """The lanes, by what this engine offers; False where there is no race in it."""

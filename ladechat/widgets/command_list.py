@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable
 
 from textual.content import Content
-from textual.widgets import OptionList
 
 from ladechat.commands import SlashCommand, find, matching
 from ladechat.widgets.cells import cell_len
+from ladechat.widgets.marked_list import MarkedList
 
 MOST_ROWS = 8
 GAP = 2
 
 
-class SlashCommandList(OptionList):
+class SlashCommandList(MarkedList):
     """A list that the prompt shows and steers. It never has the focus: what is typed goes to the prompt."""
 
     DEFAULT_CSS = f"""

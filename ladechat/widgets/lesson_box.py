@@ -35,6 +35,7 @@ class LessonBox(Panel, can_focus=True):
         self.outcome: int | None = None
         self.hint = ""
         self.urgent = False
+        self._top = 0  # the first line of text and choices that is shown, where there is no room for all
 
     def show(
         self,
@@ -50,6 +51,7 @@ class LessonBox(Panel, can_focus=True):
         """Put this card in the place of the one before."""
         card = (heading, text, hint, choices, chosen, outcome, urgent)
         if card != (self.heading, self.text, self.hint, self.choices, self.chosen, self.outcome, self.urgent):
+            self._top = 0 if text != self.text else self._top
             self.heading, self.text, self.hint, self.urgent = heading, text, hint, urgent
             self.choices, self.chosen, self.outcome = choices, chosen, outcome
             self.refresh(layout=True)
@@ -59,12 +61,20 @@ class LessonBox(Panel, can_focus=True):
 
     def rows(self, width: int, height: int) -> list[Row]:
         hint = self._hint(width)
-        room = height - 1 - len(hint)
-        body = self._body(width)[: max(room, 0)]
+        room = max(height - 1 - len(hint), 1)
+        whole = self._body(width)
+        self._top = min(self._top, max(len(whole) - room, 0))
+        body = whole[self._top : self._top + room]
         empty: list[Row] = [[] for _ in range(room - len(body))]
         title, place = self.heading
-        head = self.header(width, (title,), (place,))
+        more = f"{'↑' if self._top else ' '}{'↓' if self._top + room < len(whole) else ' '}".strip()
+        head = self.header(width, (title,), (more or place,))
         return [head, *body, *empty, *hint]
+
+    def scroll_text(self, lines: int) -> None:
+        """Show the text from so many lines further down, where there is no room for all of it."""
+        self._top = max(self._top + lines, 0)
+        self.refresh()
 
     def _hint(self, width: int) -> list[Row]:
         return [[(line, Style(bold=self.urgent))] for line in textwrap.wrap(self.hint, max(width, 1)) or [""]]

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from textual.content import Content
-from textual.widgets import OptionList
+
+from ladechat.widgets.marked_list import MarkedList
 
 ROWS_AT_ONCE = 30
 """More than are in view. What stands below them is made once one has moved down there."""
 
 
-class LongList(OptionList):
+class LongList(MarkedList):
     """A list whose rows are made as far as they are needed: thousands of them take no longer than one screen."""
 
     def __init__(self) -> None:

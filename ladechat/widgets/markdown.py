@@ -18,7 +18,7 @@ MOST_CHARACTERS = 200_000
 class Formatted:
     """A text in Markdown that may grow at its end, as lines for the present width.
 
-    What can no longer change is kept: all in front of the last block that follows an empty line.
+    What can no longer change is kept: all before the last block of which the first line is whole, behind an empty line.
     """
 
     width: int
@@ -38,8 +38,8 @@ class Formatted:
         """Take over the text: what was shown before, and maybe more at its end."""
         self._source = source
         beginning, beyond = source[:MOST_CHARACTERS], source[MOST_CHARACTERS:]
-        blocks = blocks_of(beginning, self._last_start)
-        last = max((n for n, block in enumerate(blocks) if _behind_empty_line(source, block.start)), default=0)
+        blocks = blocks_of(beginning, self._last_start, bool(self._parts))
+        last = max((n for n, block in enumerate(blocks) if _is_apart(source, block.start)), default=0)
         for block in blocks[:last]:
             self._parts += block.parts
             self._done += self._wrapped(block.parts)
@@ -58,10 +58,13 @@ class Formatted:
         return [line for part in parts for line in part.lines(self.width)]
 
 
-def _behind_empty_line(source: str, start: int) -> bool:
-    """What follows an empty line is not joined with what is before it, however the text goes on."""
+def _is_apart(source: str, start: int) -> bool:
+    """Whether a block is not joined with what is before it, however the text goes on.
+
+    It follows an empty line, and its first line is whole: behind a list, `2` may still become the item `2. two` of it.
+    """
     line_before = source.rfind("\n", 0, max(start - 1, 0)) + 1
-    return start > 0 and not source[line_before:start].strip()
+    return start > 0 and not source[line_before:start].strip() and source.find("\n", start) >= 0
 
 
 def _as_written(source: str, start: int) -> list[Part]:

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
 from ladechat.widgets.flow import Ink, Markup, Run, safe
@@ -17,11 +18,20 @@ MOST_COLUMNS = 40
 """A table of more columns stays as it was written: each of its rows would be filled up to all of them."""
 MOST_INLINE = 4_000
 """Characters of a paragraph whose marks are read: to look for the ends of nested ones takes time by the square."""
-_NEVER = ["html_block", "html_inline", "autolink", "inline"]
-"""Rules that are not used. What is in a line is parsed here, where it is not too long."""
+_NEVER = ["html_block", "html_inline", "autolink", "reference", "inline"]
+"""Rules that are not used. What is in a line is parsed here, where it is not too long. The target of a link that is
+given elsewhere in the text (`[a]: target`) stays as it was written: it would change what has been shown long before.
+"""
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table, by the rule of the library, unless it has too many columns."""
+    heading = state.src[state.bMarks[start] : state.eMarks[start]]
+    return heading.count("|") < MOST_COLUMNS and table(state, start, end, silent)
+
+
 _PARSER = MarkdownIt("commonmark", {"maxNesting": 20}).enable(["table", "strikethrough"]).disable(_NEVER)
-_PARSER_WITHOUT_TABLES = MarkdownIt("commonmark", {"maxNesting": 20}).enable("strikethrough").disable(_NEVER)
-_TABLE = re.compile(rf"(?:\|[^|\n]*){{{MOST_COLUMNS}}}")
+_PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 
 @dataclass
@@ -32,16 +42,19 @@ class Block:
     parts: list[Part] = field(default_factory=list)
 
 
-def blocks_of(source: str, start: int) -> list[Block]:
-    """The blocks of a text from `start` on."""
-    text = source[start:]
-    parser = _PARSER if not _TABLE.search(text) else _PARSER_WITHOUT_TABLES
-    environment: dict[str, Any] = {}
-    reader = _Reader(source, start)
-    for token in parser.parse(text, environment):
+def blocks_of(source: str, start: int, begun: bool) -> list[Block]:
+    """The blocks of a text from `start` on.
+
+    Args:
+        source: the whole text.
+        start: where a block begins.
+        begun: whether something is shown before, and an empty line between.
+    """
+    reader = _Reader(source, start, begun)
+    for token in _PARSER.parse(source[start:]):
         if token.type == "inline" and len(token.content) <= MOST_INLINE:
             token.children = []
-            parser.inline.parse(token.content, parser, environment, token.children)
+            _PARSER.inline.parse(token.content, _PARSER, {}, token.children)
         reader.read(token)
     return reader.blocks
 
@@ -61,7 +74,7 @@ class Listing(NamedTuple):
 
 def listings_of(source: str) -> list[Listing]:
     """The fenced blocks of code in a text, without those that are empty."""
-    fences = [token for token in _PARSER_WITHOUT_TABLES.parse(source) if token.type == "fence"]
+    fences = [token for token in _PARSER.parse(source) if token.type == "fence"]
     listings = [Listing(fence.content.removesuffix("\n"), _language(fence)) for fence in fences]
     return [listing for listing in listings if listing.code.strip()]
 
@@ -77,7 +90,7 @@ class _Level:
 class _Reader:
     """Makes paragraphs of the tokens of a parser."""
 
-    def __init__(self, source: str, start: int) -> None:
+    def __init__(self, source: str, start: int, begun: bool) -> None:
         self.blocks: list[Block] = []
         self._source = source
         self._starts = [start]
@@ -86,7 +99,7 @@ class _Reader:
         self._lists: list[int | None] = []
         self._block = Ink("plain")
         self._table: Table | None = None
-        self._begun = start > 0
+        self._begun = begun
         self._end = start
 
     def read(self, token: Token) -> None:

@@ -2,9 +2,17 @@
 
 from typing import ClassVar, NamedTuple
 
+from textual.app import RenderResult
+from textual.binding import Binding
 from textual.content import Content
+from textual.geometry import Size
 from textual.notifications import SeverityLevel
-from textual.widgets import Static
+from textual.widget import Widget
+
+from ladechat.widgets.cells import shorten
+
+HELP = "app.help"
+"""The action that shows the messages whole."""
 
 
 class Message(NamedTuple):
@@ -14,8 +22,8 @@ class Message(NamedTuple):
     severity: SeverityLevel
 
 
-class MessageLine(Static):
-    """As many lines as the messages of the app need. A click takes them away."""
+class MessageLine(Widget):
+    """As many lines as the messages of the app need, up to half of the screen. A click takes them away."""
 
     DEFAULT_CSS = """
     MessageLine { display: none; height: auto; max-height: 50%; padding: 0 1; background: $surface; }
@@ -25,6 +33,10 @@ class MessageLine(Static):
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._text = Content("")
+
     def on_mount(self) -> None:
         self.watch(self.app, "said", self._show)
 
@@ -32,7 +44,21 @@ class MessageLine(Static):
         self.display = bool(said)
         self.set_class(any(message.severity == "warning" for message in said), "-warning")
         self.set_class(any(message.severity == "error" for message in said), "-error")
-        self.update(Content("\n".join(message.text for message in said)))
+        self._text = Content("\n".join(message.text for message in said))
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._text.wrap(width))
+
+    def render(self) -> RenderResult:
+        """All lines; where some have no room, the last one says where they can be read."""
+        width, height = self.content_size
+        lines = self._text.wrap(width) if width else []
+        if len(lines) <= height:
+            return self._text
+        helps = any(isinstance(key, Binding) and key.action == HELP for key in self.screen.BINDINGS)
+        more = shorten("… F1 shows all of it" if helps else "…", width)
+        return Content("\n").join([*lines[: height - 1], Content(more)])
 
     def on_click(self) -> None:
         self.app.clear_notifications()

@@ -24,7 +24,7 @@ class SearchLine(TypedLine):
         """It is gone again."""
 
     def __init__(self, *, id: str) -> None:
-        super().__init__(placeholder="Search: Enter goes to the next place, Esc closes", compact=True, id=id)
+        super().__init__(placeholder="Search: Enter: next place, Esc closes", compact=True, id=id)
 
     def open(self) -> None:
         """Be there, with what was searched for before selected."""

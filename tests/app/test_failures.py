@@ -179,10 +179,10 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
             await ask(pilot, "One?")
         limits = "ladechat.session.engines.SILENCE_SECONDS"
         monkeypatch.setattr(limits, {State.ANSWERING: -1.0})
-        stage.screen.check_silence()
+        stage.screen.silence.look()
         assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)
         monkeypatch.setattr(limits, {State.ANSWERING: 10.0})
-        stage.screen.check_silence()
+        stage.screen.silence.look()
         assert stage.activity == "answering …"
 
 

@@ -19,6 +19,7 @@ from ladechat.screens.help import HelpScreen
 from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.single_questions import SingleQuestions
+from ladechat.session.state import SILENCE_SECONDS, State
 from ladechat.widgets.lesson_box import LessonBox
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.slider import Slider
@@ -213,6 +214,38 @@ async def test_an_engine_that_ends_is_said_and_f5_goes_on_with_the_scene() -> No
         async with brings(lambda: room.engines[1].steps_done == 5 and room.at("one_token", 1), pilot):
             await pilot.press("f5")
         assert room.box.text.startswith("5 passes")
+
+
+async def test_in_the_smallest_terminal_a_card_can_be_read_to_its_end_and_says_what_to_do() -> None:
+    room = Room(FakeEngine(), FakeEngine())
+    async with room.app.run_test(size=(40, 10)) as pilot:
+        await room.ready(pilot)
+
+        def shown() -> str:
+            strips = room.screen._compositor.render_strips()
+            return " ".join(" ".join(strip.text for strip in strips).split())
+
+        last = " ".join(room.box.text.split()[-3:])
+        assert "Enter goes on" in shown()
+        async with brings(lambda: last in shown(), pilot):
+            await pilot.press(*["down"] * len(room.box.text.split()))
+        async with brings(lambda: "this scene goes on" in shown(), pilot):
+            room.engines[0].die()
+        assert "The engine has ended. F5 starts it again" in shown()
+
+
+async def test_an_engine_that_does_not_take_the_step_that_a_lesson_waits_for_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = Room(FakeEngine(hold_steps=True))
+    async with room.app.run_test(size=(80, 24)) as pilot:
+        await room.ready(pilot)
+        async with brings(lambda: room.session.state is State.ANSWERING, pilot):
+            await pilot.press("enter")
+        assert room.session.most_silence is not None
+        monkeypatch.setitem(SILENCE_SECONDS, State.ANSWERING, -1.0)
+        room.screen.silence.look()
+        assert room.screen.query_one(StatusLine).activity.startswith("no word from the engine")
 
 
 async def test_while_the_model_loads_the_card_says_so() -> None:

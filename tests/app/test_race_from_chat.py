@@ -4,7 +4,9 @@ import pytest
 
 from ladechat.protocol import Stop
 from ladechat.screens.race import RaceScreen
-from ladechat.session.state import State
+from ladechat.session.state import SILENCE_SECONDS, State
+from ladechat.widgets.remarks import Remarks
+from ladechat.widgets.transport import Transport
 from tests.app.stage import Driver, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until
@@ -131,3 +133,44 @@ async def test_f9_says_why_there_is_no_race_while_another_model_is_looked_for_or
         async with brings(lambda: "The engine has ended. F5" in " ".join(stage.notices), pilot):
             await pilot.press("f9")
         assert stage.app.screen is stage.screen and stage.prompt == "Why"
+
+
+@pytest.mark.parametrize("measured", [False, True], ids=["loading", "measuring"])
+async def test_an_engine_that_ends_in_a_race_is_said_at_once_with_the_way_back(measured: bool) -> None:
+    stage = Stage(FakeEngine(hold_steps=True, hold_loading=not measured), FakeEngine())
+    async with stage.app.run_test(size=(40, 10)) as pilot:
+        async with opens(pilot, RaceScreen):
+            await pilot.press(*"Why", "f9")
+        screen = stage.app.screen
+        assert isinstance(screen, RaceScreen)
+        if measured:
+            async with brings(lambda: screen.race.lanes and screen.race.lanes[0].steps, pilot):
+                stage.engine.release(3)
+        remarks = screen.query_one("#race-remarks", Remarks)
+        async with brings(lambda: any("F5 starts the engine" in one for one in remarks.sentences), pilot):
+            stage.engine.die()
+        assert remarks.sentences[0] == "The engine ended before the race did."
+        shown = " ".join(" ".join(strip.text for strip in screen._compositor.render_strips()).split())
+        assert " ".join(remarks.sentences[:2]) in shown
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape")
+        await until(lambda: "the engine has ended" in stage.activity, pilot)
+        async with brings(lambda: stage.activity == "ready", pilot):
+            await pilot.press("f5")
+        assert stage.prompt == "Why"
+
+
+async def test_an_engine_that_is_silent_in_a_race_is_said_and_the_race_can_be_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    async with stage.app.run_test() as pilot:
+        await until(lambda: stage.activity == "ready", pilot)
+        async with opens(pilot, RaceScreen):
+            await pilot.press(*"Why", "f9")
+        screen = stage.app.screen
+        transport = screen.query_one(Transport)
+        async with brings(lambda: transport.state.startswith("no word from the engine"), pilot):
+            monkeypatch.setitem(SILENCE_SECONDS, State.ANSWERING, -1.0)
+        async with brings(lambda: stage.app.screen is stage.screen, pilot):
+            await pilot.press("escape", "escape")

@@ -241,25 +241,96 @@ def test_a_list_begins_with_the_number_that_was_written(first: int, second: int)
     assert shown(text) == f"{first}. one\n{second}. two"
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.lists(st.sampled_from([*MARKS, "word", "two words", " ", "\n", "\n\n", "  ", "\t", "é"]), max_size=40))
-def test_a_text_that_grows_is_shown_like_the_same_text_at_once(parts: list[str]) -> None:
-    growing, text = Formatted(24), ""
-    for part in parts:
-        text += part
-        growing.show(safe(text.lstrip()))
-    at_once = Formatted(24)
-    at_once.show(safe(text.lstrip()))
-    again = Formatted(80)
-    again.show(safe(text.lstrip()))
+PIECES = [
+    *MARKS,
+    *(
+        "word",
+        "two words",
+        " ",
+        "\n",
+        "\n\n",
+        "  ",
+        "    ",
+        "\t",
+        "é",
+        "\u00a0",
+        "2",
+        "10",
+        ".",
+        ")",
+        "1. a\n\n2",
+        "- ",
+        "- a\n\n",
+    ),
+    *(
+        "[a]",
+        "[a]: /b",
+        "[a]: /b\n'c",
+        "<",
+        ">",
+        "> ",
+        "~~~",
+        "```\n",
+        "==",
+        "---",
+        "***",
+        "|",
+        "a|b\n-|-\n",
+        "|" * 45 + "\n",
+    ),
+    *("|" + "-|" * 44 + "\n", "\\", "&amp;", "#", "# ", "![a](b)", "http://a.b", "+", "* "),
+]
+"""What decides where a block ends, whole and in parts."""
+
+
+def spans(formatted: Formatted) -> list[tuple[object, tuple[int, int] | None]]:
+    """The lines, and what of the text each stands for."""
+    return [(line.runs, line.origin.span(0, len(line.text)) if line.origin else None) for line in formatted.lines]
+
+
+def grown_like_at_once(text: str, cuts: list[int]) -> None:
+    growing, at_once, again = Formatted(24), Formatted(24), Formatted(80)
+    for cut in sorted({cut % (len(text) + 1) for cut in cuts}):
+        growing.show(text[:cut])
+    growing.show(text)
+    at_once.show(text)
+    again.show(text)
     again.wrap(24)
-    assert [line.runs for line in growing.lines] == [line.runs for line in at_once.lines]
-    assert [line.runs for line in again.lines] == [line.runs for line in at_once.lines]
+    assert spans(growing) == spans(at_once) == spans(again)
     assert all(cell_len(line.text) <= 24 for line in at_once.lines)
-    for line in at_once.lines:
-        assert line.origin is not None
-        start, end = line.origin.span(0, len(line.text))
-        assert 0 <= start <= end <= len(safe(text.lstrip()))
+    for _, span in spans(at_once):
+        assert span is not None and 0 <= span[0] <= span[1] <= len(text)
+
+
+CUTS = st.lists(st.integers(0, 400), max_size=12)
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map(lambda parts: safe("".join(parts).lstrip()))
+
+
+@given(TEXTS, CUTS)
+def test_a_text_that_grows_is_shown_like_the_same_text_at_once(text: str, cuts: list[int]) -> None:
+    grown_like_at_once(text, cuts)
+
+
+@pytest.mark.full
+@settings(max_examples=4_000)
+@given(TEXTS, CUTS)
+def test_texts_that_grow_are_shown_like_the_same_texts_at_once_thousands_of_times(text: str, cuts: list[int]) -> None:
+    grown_like_at_once(text, cuts)
+
+
+SPLIT = {
+    "the number of an item comes before its full stop": ("1. a\n2. b\n\n3", ". c"),
+    "a target is defined below where it is used": ("see [a]\n\nb\n\n", "[a]: /c\n"),
+    "a target is used below where it is defined": ("[a]: /c\n\nb\n\n", "see [a]"),
+    "nothing is shown before the first paragraph": ("\n\n\na\n\n", "b"),
+    "a wide table follows a narrow one": ("|a|b|\n|-|-|\n|1|2|\n\nb\n\n", "|" * 50 + "\n"),
+}
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_what_comes_later_changes_nothing_that_is_shown_as_final(name: str) -> None:
+    before, after = SPLIT[name]
+    grown_like_at_once(before + after, list(range(len(before + after))))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
