@@ -1,1 +1,1 @@
-"""Decoders side by side on one model, in one run: what takes part, what is measured, tables and plots."""
+"""Compares decoders on one model, in one run: methods, measurements, tables and plots."""

@@ -26,13 +26,11 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 
 PIPE_COLUMNS = 120
-"""The width of tables where there is no terminal."""
+"""The width of tables where the output is no terminal."""
 
 
 def run(options: Options) -> int:
-    """Measure, print the tables and write the files. The exit code: 1 if that failed, 2 if it was refused, 130 after
-    Ctrl+C.
-    """
+    """Measure, print the tables and write the files. Return 1 on failure, 2 if refused, 130 after Ctrl+C, else 0."""
     return in_words(lambda: _run(options), "Use a smaller model, smaller --settings, or --dtype bfloat16.")
 
 
@@ -46,11 +44,11 @@ def _run(options: Options) -> int:
 
 
 def in_words(work: Callable[[], int], out_of_memory: str) -> int:
-    """Do what measures something; where it fails, say so in one sentence. The exit code, as for `run`.
+    """Run a measurement; if it fails, print the reason in one sentence. Return the exit code, as `run`.
 
     Args:
-        work: does it, and returns the exit code where it does not fail.
-        out_of_memory: what to do where the memory does not suffice.
+        work: runs it, and returns the exit code if it does not fail.
+        out_of_memory: what to do if there is not enough memory.
     """
     try:
         return work()
@@ -62,7 +60,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
         return _say(f"{error} {error.hint}", FAILED)
     except FloatingPointError as error:
         return _say(f"The answers were broken off: {error}", FAILED)
-    except Exception as error:  # memory that is used up is said in many types; all else goes on up
+    except Exception as error:  # used-up memory is raised as many types; all other errors pass
         from ladechat.model.runners.out_of_memory import memory_is_used_up
 
         if not memory_is_used_up(error):
@@ -72,7 +70,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 
 def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
     loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize, options.maps)
-    # Not before: the libraries take seconds, and what is wrong with the options or the checkpoint is known by now.
+    # Not before: importing these takes seconds, and errors in the options or the checkpoint are known by now.
     from ladechat.bench.layer_search import kept_layers, search_layers
     from ladechat.bench.measure import answers_in_all, measure
     from ladechat.bench.methods import make_methods, uses_kernels, why_unusable
@@ -109,7 +107,7 @@ def load_model(
     maps: Sequence[Path] = (),
     kernels: bool = True,
 ) -> "LoadedModel":
-    """Load what is to be measured as the engine does; without our kernels, with as many threads as torch takes."""
+    """Load the model to measure, as the engine does; without our kernels, with the default number of threads."""
     progress.begin(f"looking for {model}")
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     keep_torch_caches_private()
@@ -140,7 +138,7 @@ def _show(report: "Report") -> None:
 
 
 def tables_console() -> Console:
-    """Where tables go: the terminal, or a pipe, which has room for all of their columns."""
+    """Return the console for tables: the terminal, or a pipe, which has room for all of their columns."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_COLUMNS
@@ -154,10 +152,10 @@ def _write(report: "Report", options: Options) -> int:
         if options.json is not None:
             write_json(report, options.json)
         if options.plot is not None:
-            from ladechat.bench.plot import write_plot  # only where a plot is wanted: matplotlib may not be installed
+            from ladechat.bench.plot import write_plot  # only if a plot is requested: matplotlib may not be installed
 
             write_plot(report, options.plot)
-    except OSError as error:  # it could be written when the run began
+    except OSError as error:  # it was writable when the run began
         return _say(f"{error.filename or 'A file'} could not be written: {error.strerror or error}.", FAILED)
     return 0
 
@@ -168,35 +166,37 @@ def _say(sentence: str, code: int) -> int:
 
 
 class Stages:
-    """What is being done and how far it is, one line on standard error. Drawn between two answers, never during one."""
+    """The current stage and its progress, on one line of standard error. Drawn between two answers, never during
+    one.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=None)
 
     def begin(self, doing: str, steps: float = 1) -> None:
-        """Another stage, of `steps` steps."""
+        """Start a stage of `steps` steps."""
         self._progress.reset(self._task, description=doing, total=steps)
         self._progress.refresh()
 
     def say(self, sentence: str) -> None:
-        """Print a sentence above the line, which stays there."""
+        """Print a sentence above the progress line, where it stays."""
         self._progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
     def advance(self) -> None:
-        """One step of the stage is done."""
+        """Count one more step of the stage as done."""
         self._progress.advance(self._task)
         self._progress.refresh()
 
     def reach(self, fraction: float) -> None:
-        """This part of the stage is done, 0 to 1."""
+        """Set the progress of the stage, 0 to 1."""
         self._progress.update(self._task, completed=fraction)
         self._progress.refresh()
 
 
 @contextmanager
 def stages() -> Iterator[Stages]:
-    """Stages that are shown on standard error, if that is a terminal."""
+    """Yield stages that are shown on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     hidden = not console.is_terminal

@@ -1,4 +1,4 @@
-"""From measured answers to the figures of a method."""
+"""Computes the figures of a method from its measured answers."""
 
 import statistics
 from collections import Counter
@@ -13,7 +13,7 @@ from ladechat.bench.prompts import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An answer that is not the one of plain decoding, and the index of the first token in which it is another."""
+    """An answer that differs from plain decoding, and the index of the first token that differs."""
 
     prompt: str
     token: int
@@ -21,20 +21,20 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one method did over some prompts in all rounds.
+    """The figures of one method over some prompts in all rounds.
 
     Attributes:
-        answers: prompts, each of which was answered once a round.
-        tokens: generated in one round.
+        answers: the number of prompts, each of which was answered once a round.
+        tokens: tokens generated in one round.
         passes: forward passes of one round that emitted tokens.
-        slots: of these passes together.
-        tested: drafted tokens that the model judged in one round, by source; None where that is not known.
-        accepted: those of them that it confirmed.
+        slots: the slots of these passes together.
+        tested: drafted tokens that the model verified in one round, by source; None if unknown.
+        accepted: drafted tokens that it accepted, by source.
         tokens_per_second: after the first step; the median over rounds. None if no answer had a second step.
         speedup: `tokens_per_second` ÷ that of plain decoding in the same round; the median over rounds.
-        speedup_range: the least and the greatest over rounds.
-        first_token_seconds: reading the prompt and the first step; the median over answers.
-        differences: answers that are not those of plain decoding.
+        speedup_range: the minimum and the maximum over rounds.
+        first_token_seconds: the time of the prefill and the first step; the median over answers.
+        differences: answers that differ from plain decoding.
     """
 
     answers: int
@@ -51,17 +51,17 @@ class Figures:
 
     @property
     def tokens_per_step(self) -> float:
-        """S."""
+        """S: tokens per forward pass."""
         return self.tokens / self.passes
 
     @property
     def exact(self) -> bool:
-        """Is every answer that of plain decoding?"""
+        """Whether every answer equals that of plain decoding."""
         return not self.differences
 
 
 def figures(name: str, rounds: Sequence[Round], prompts: Sequence[Prompt], kind: str | None = None) -> Figures:
-    """The figures of a method over all prompts, or over those of one kind."""
+    """Return the figures of a method over all prompts, or over those of one kind."""
     chosen = [index for index, prompt in enumerate(prompts) if kind in (None, prompt.kind)]
     mine, plain = (
         [[answers[who][index] for index in chosen] for answers in rounds]  # one list a round
@@ -90,7 +90,7 @@ def figures(name: str, rounds: Sequence[Round], prompts: Sequence[Prompt], kind:
 
 
 def _tokens_per_second(answers: Sequence[Answer]) -> float | None:
-    """Of the tokens after the first steps, which end the reading of the prompts and take as long as these."""
+    """Return the rate of the tokens after the first steps, which include the prefill; None if there are none."""
     tokens = sum(len(answer.tokens) - answer.first_tokens for answer in answers)
     seconds = sum(answer.rest_seconds for answer in answers)
     return tokens / seconds if tokens and seconds else None
@@ -102,7 +102,7 @@ def _total(counts: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
 
 
 def _differences(rounds: Sequence[Sequence[Answer]], prompts: Sequence[Prompt]) -> list[Difference]:
-    """The first difference that any round has with the expected answer, for each prompt that has one."""
+    """Return, for each prompt with a wrong answer, the earliest difference from the expected answer in any round."""
     found = []
     for index, prompt in enumerate(prompts):
         firsts = [

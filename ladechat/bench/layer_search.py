@@ -1,4 +1,4 @@
-"""The layers to skip of the model that is measured: those that are kept, or a search for better ones."""
+"""The layers to skip in the measured model: the saved ones, or a search for better ones."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,20 +14,20 @@ from ladechat.registry import why_unusable
 
 
 def kept_layers(loaded: LoadedModel) -> frozenset[int] | None:
-    """Those that an earlier search has found; None where there was none."""
+    """Return the layers that an earlier search saved; None if there was none."""
     return read_skipped(_file(loaded), layers_of(loaded.runner))
 
 
 def search_layers(loaded: LoadedModel, seconds: float, progress: Callable[[float], None]) -> None:
-    """Search for better ones, and keep them.
+    """Search for better layers to skip, and save them.
 
     Args:
         loaded: the model.
-        seconds: what it may take.
-        progress: called with the part of them that is over.
+        seconds: the time limit.
+        progress: called with the fraction of the time that has passed.
 
     Raises:
-        Refused: its layers cannot be run one by one, or there is no room for the answer that sets are judged by.
+        Refused: its layers cannot be run one by one, or there is no room for the answer that judges a set of layers.
     """
     runner = loaded.runner
     skipping = next(info for info in DECODERS.values() if skips_layers(info.name))

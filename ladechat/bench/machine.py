@@ -1,4 +1,4 @@
-"""What a result was measured on."""
+"""Describes the machine that a result was measured on."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores and the versions that matter, without anything that names the machine."""
+    """Return the processor, the cores and the versions that matter, without anything that identifies the machine."""
     cpuinfo = Path("/proc/cpuinfo")
     models = [line.partition(":")[2].strip() for line in _lines(cpuinfo) if line.startswith("model name")]
     return {

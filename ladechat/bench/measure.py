@@ -1,4 +1,4 @@
-"""The rounds: all methods on all prompts, in turns."""
+"""The rounds: all methods answer all prompts, in turns."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from ladechat.decoder.step import Limits
 from ladechat.garbage import collect_rarely
 
 Round = dict[str, list[Answer]]
-"""What each method, by name, answered to each prompt."""
+"""The answers of each method, by name, to each prompt."""
 
 Item = TypeVar("Item")
 
@@ -24,7 +24,7 @@ def measure(
 ) -> list[Round]:
     """Measure `rounds` rounds over all prompts, after a warm-up over the first of each kind, which does not count.
 
-    Garbage is collected as rarely as in an engine. `tick` is called after every answer; there are `answers_in_all`.
+    Garbage is collected as rarely as in an engine. `tick` is called after every one of the `answers_in_all` answers.
     """
     collect_rarely()
     _round(methods, _first_of_each_kind(prompts), limits, 0, tick)
@@ -32,17 +32,17 @@ def measure(
 
 
 def answers_in_all(methods: Sequence[Method], prompts: Sequence[Prompt], rounds: int) -> int:
-    """How many answers `measure` takes."""
+    """Return the number of answers that `measure` takes."""
     return len(methods) * (len(_first_of_each_kind(prompts)) + rounds * len(prompts))
 
 
 def _round(
     methods: Sequence[Method], prompts: Sequence[Prompt], limits: Limits, number: int, tick: Callable[[], None]
 ) -> Round:
-    """All methods answer one prompt before any gets the next: a machine that slows down slows all of them.
+    """Have all methods answer one prompt before any gets the next: a machine that slows down slows all of them.
 
-    Which begins changes from round to round, and which follows which from prompt to prompt: the processor's caches are
-    as the method before has left them.
+    The first method changes from round to round, and their order from prompt to prompt, because each leaves its data in
+    the processor's caches.
     """
     answers: Round = {method.name: [] for method in methods}
     for index, prompt in enumerate(prompts):
@@ -57,6 +57,6 @@ def _first_of_each_kind(prompts: Sequence[Prompt]) -> list[Prompt]:
 
 
 def rotated(items: Sequence[Item], by: int) -> list[Item]:
-    """The same items in the same circle, beginning with another one."""
+    """Return the same items in the same cyclic order, starting `by` items later."""
     start = by % len(items)
     return [*items[start:], *items[:start]]

@@ -1,4 +1,4 @@
-"""What takes part: the decoders of ladechat, and transformers' own `generate`, each as one call that is measured."""
+"""The methods to compare: the decoders of ladechat, and transformers' own `generate`, each as one measured call."""
 
 import time
 from collections import Counter
@@ -28,16 +28,16 @@ from ladechat.tuning.costs import PassCosts
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer, and what it took.
+    """One answer with its counts and times.
 
     Attributes:
-        first_tokens: how many of the tokens came with the first step.
-        passes: forward passes that emitted tokens; those that only read the prompt do not count.
-        slots: of these passes together; those of the prompt's tokens but the last do not count.
-        first_seconds: from the prompt, with nothing cached, to the end of the first step.
-        rest_seconds: from there to the last token; of transformers, until `generate` returns.
-        tested: drafted tokens that the model judged, by their source; None where that is not known.
-        accepted: those of them that it confirmed.
+        first_tokens: the tokens of the first step.
+        passes: forward passes that emitted tokens, without those that only read the prompt.
+        slots: the slots of these passes together, without those of the prompt's tokens except the last.
+        first_seconds: the time from an empty cache to the end of the first step.
+        rest_seconds: the time from there to the last token; for transformers, until `generate` returns.
+        tested: drafted tokens that the model verified, by their source; None if unknown.
+        accepted: drafted tokens that it accepted, by their source.
     """
 
     tokens: tuple[int, ...]
@@ -51,37 +51,36 @@ class Answer:
 
 
 class Method(Protocol):
-    """Something that answers."""
+    """A way to generate an answer."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """The name in tables."""
         ...
 
     @property
     def threads(self) -> Threads:
-        """That it computes with on a CPU."""
+        """The threads that it computes with on a CPU."""
         ...
 
     def answer(self, prompt: list[int], limits: Limits) -> Answer:
-        """Read the prompt, beginning with an empty cache, and answer it."""
+        """Prefill the prompt, starting with an empty cache, and answer it."""
         ...
 
 
 class Ours:
     """A decoder of ladechat.
 
-    Its drafters are made anew for every answer: they know nothing of other prompts, other methods, or of what they
-    themselves answered in the round before. Its policy stays, and with it what it has learnt of acceptance rates and of
-    the costs of passes, as in the app.
+    Its drafters are made anew for every answer: they know nothing of other prompts, other methods, or their own answers
+    in earlier rounds. Its policy stays, and with it the learnt acceptance rates and costs of passes, as in the app.
 
     Args:
-        name: what it is called in tables.
-        runner: the model.
-        decoder: its name in the catalog.
-        parameters: those that are not to have their defaults.
-        shared: what the model's decoders have in common, but for their pool, which is new for each answer.
-        device: where the model is.
+        name: the name in tables.
+        runner: the model's runner.
+        decoder: the decoder's name in the catalog.
+        parameters: parameters that differ from their defaults.
+        shared: the state that the model's decoders share, except the pool, which is new for each answer.
+        device: the device of the model.
         threads: see `Method.threads`.
     """
 
@@ -112,7 +111,7 @@ class Ours:
             if not steps:
                 first = self._now()
             steps.append(step)
-            ended = time.perf_counter()  # its tokens have been read, so that there is nothing to wait for
+            ended = time.perf_counter()  # its tokens are on the CPU, so there is nothing to wait for
         tested, accepted = _verdicts(steps)
         return Answer(
             tokens=tuple(token for step in steps for token in step.tokens),
@@ -126,7 +125,7 @@ class Ours:
         )
 
     def _fresh(self) -> Decoder:
-        """The decoder with new drafters and its policy. The first one may time passes, which is not measured."""
+        """Return the decoder with new drafters and its policy. The first call may time passes, unmeasured."""
         decoder = registry.make(self._decoder, self._runner, replace(self._shared, pool=NGramPool()))
         decoder.configure(self._parameters)
         self._policy = decoder.policy = self._policy or decoder.policy
@@ -134,10 +133,10 @@ class Ours:
 
 
 class Transformers:
-    """Greedy `model.generate` of transformers, with further options of it.
+    """Greedy `model.generate` of transformers, with further options.
 
-    Its first pass reads the prompt and emits tokens too, so it counts as a step. The beginning of the second pass
-    shows when the first step was over, and how many tokens that one left in the cache.
+    Its first pass reads the prompt and emits tokens, so it counts as a step. The start of the second pass shows when
+    the first step ended, and how many tokens it left in the cache.
     """
 
     def __init__(self, name: str, model: PreTrainedModel, **options: Any) -> None:
@@ -176,7 +175,7 @@ class Transformers:
         )
 
     def _generate(self, input_ids: torch.Tensor, limits: Limits) -> tuple[int, ...]:
-        """What `generate` appends. A checkpoint's own generation settings (penalties, sampling) stay out of it."""
+        """Return the tokens that `generate` appends, without the checkpoint's own penalties and sampling settings."""
         ends = sorted(limits.eos_ids)
         own, self._model.generation_config = self._model.generation_config, GenerationConfig()
         try:
@@ -195,7 +194,7 @@ class Transformers:
 
 
 def _cached(options: dict[str, Any], prompt: int) -> int:
-    """How many tokens the arguments of a second pass hold: the prompt alone where a model has no KV cache."""
+    """Return the cached tokens in the arguments of a second pass: the prompt's if the model has no KV cache."""
     cache = options.get(CACHE)
     length = getattr(cache, "get_seq_length", None)
     return prompt if length is None else int(length())
@@ -208,17 +207,17 @@ def make_methods(
     unmodified: PreTrainedModel | None = None,
     skipped: frozenset[int] | None = None,
 ) -> list[Method]:
-    """All that take part under these names: the decoder that is set by hand once for each of its settings.
+    """Return all methods with these names; the decoder whose parameters are set by hand once for each of `settings`.
 
     Args:
         loaded: the model.
         names: some of `ladechat.bench.options.method_names`.
-        settings: values of `ladechat.bench.options.numbers_by_hand`; none: its defaults.
-        unmodified: the model as transformers makes it, where the loaded one computes with our kernels.
-        skipped: the layers that layer skipping leaves out; None is its default set.
+        settings: values of `ladechat.bench.options.numbers_by_hand`; none: the defaults.
+        unmodified: the model as transformers makes it, if the loaded one computes with our kernels.
+        skipped: the layers to skip; None: the default set.
 
     Raises:
-        Refused: a method that drafts, and a model that takes one token a pass, or lacks what the method needs.
+        Refused: a method that drafts, with a model that takes one token a pass or lacks what the method needs.
     """
     drafting = [name for name in names if (DECODERS[name].tree_attention if name in DECODERS else TRANSFORMERS[name])]
     if drafting and not loaded.runner.capabilities.tree_attention:
@@ -238,19 +237,19 @@ def make_methods(
 
 
 def why_unusable(name: str, loaded: LoadedModel) -> str | None:
-    """Why a method that drafts cannot be measured on a model that takes trees, in a sentence; None where it can."""
+    """Return why a model that verifies trees does not support a method, in a sentence; None if it does."""
     if name not in DECODERS or not loaded.runner.capabilities.tree_attention:
         return None
     return registry.why_unusable(DECODERS[name], loaded.runner, loaded.maps.by_kind, loaded.maps.missing)
 
 
 def uses_kernels(model: PreTrainedModel) -> bool:
-    """Whether a model computes with our CPU kernels: then its `generate` is no longer transformers alone."""
+    """Return whether a model computes with our CPU kernels: then its `generate` is no longer transformers alone."""
     return any(isinstance(module, PackedLinear) for module in model.modules())
 
 
 def _settings_of(name: str, settings: Sequence[Sequence[int]]) -> list[tuple[str, dict[str, int]]]:
-    """What a decoder is called and set to, each time that it takes part."""
+    """Return the name in tables and the parameters of a decoder, for each time that it is measured."""
     if name != by_hand().name:
         return [(name, {})]
     wanted = numbers_by_hand()
@@ -261,7 +260,7 @@ def _settings_of(name: str, settings: Sequence[Sequence[int]]) -> list[tuple[str
 
 
 def clock(device: torch.device) -> Callable[[], float]:
-    """Seconds, read when the device has done all that it was given so far."""
+    """Return a function that returns the time in seconds, after waiting for the device to finish its work."""
     waits: dict[str, Callable[[], None]] = {
         "cuda": partial(torch.cuda.synchronize, device),
         "mps": torch.mps.synchronize,
@@ -277,7 +276,7 @@ def clock(device: torch.device) -> Callable[[], float]:
 
 
 def _verdicts(steps: Sequence[Step]) -> tuple[Counter[str], Counter[str]]:
-    """By source, how many drafted tokens were tested, and how many of them accepted."""
+    """Return, by source, how many drafted tokens were tested, and how many were accepted."""
     tested: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
     for draft in (step.draft for step in steps if step.draft is not None):

@@ -1,4 +1,4 @@
-"""What a benchmark is asked for, checked as far as that goes without a model and torch: a slip is told at once."""
+"""The options of a benchmark, checked as far as possible without a model and torch: mistakes are reported at once."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from ladechat.installing import command_for_extra
 from ladechat.protocol import DecoderInfo, Parameter
 
 PLAIN = "autoregressive"
-"""Plain decoding, which always takes part: everything else is compared with it."""
+"""Plain decoding, which is always measured: all others are compared with it."""
 
 TRANSFORMERS = {"transformers": {}, "transformers-prompt-lookup": {"prompt_lookup_num_tokens": 10}}
-"""transformers' own `generate`, with further options of it."""
+"""transformers' own `generate`, with further options."""
 
 KINDS = ("chat", "code", "maths", "summary", "multi_turn")
 """The kinds of questions that come with ladechat: the files of the folder `questions`."""
@@ -26,24 +26,24 @@ PLOT_SUFFIXES = (".png", ".svg")
 
 
 class Refused(ValueError):
-    """Something that cannot be measured as it was asked for: what, why, and what to do, in one sentence."""
+    """A measurement that is impossible as requested: what, why, and what to do, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A benchmark, as it is asked for on the command line.
+    """A benchmark, as requested on the command line.
 
     Attributes:
-        quantize: how weights are quantised while they are read, one of `ladechat.options.QUANTIZATIONS`, if at all.
-        maps: files of what was trained for the model.
+        quantize: how weights are quantised while they are read, one of `ladechat.options.QUANTIZATIONS`, or None.
+        maps: files of trained parts for the model.
         decoders: some of `method_names`.
-        named: whether they were asked for; else those are left out that need what was not trained for the model.
-        settings: values of `numbers_by_hand`, one for each time that this decoder takes part; none: its defaults.
-        questions: names of `KINDS`, and paths of files of the same form.
-        max_new_tokens: the longest answer.
+        named: whether the user named them; if not, those that lack a trained part for the model are left out.
+        settings: values of `numbers_by_hand`, one for each measurement of this decoder; none: its defaults.
+        questions: names of `KINDS`, and paths of files in the same format.
+        max_new_tokens: the maximum number of tokens of an answer.
         rounds: how often everything is measured, after a warm-up.
-        json: where the figures go, if anywhere.
-        plot: where the picture goes, if anywhere.
+        json: the file for the figures, if any.
+        plot: the file for the plot, if any.
         layer_search: seconds to search for better layers to skip.
     """
 
@@ -63,10 +63,10 @@ class Options:
     layer_search: float = 0.0
 
     def check(self) -> None:
-        """Find what is wrong before anything is loaded.
+        """Check the options before anything is loaded.
 
         Raises:
-            Refused: a decoder that does not exist, no round, or a file that cannot be written.
+            Refused: an unknown decoder, no round, or a file that cannot be written.
         """
         unknown = [name for name in self.decoders if name not in method_names()]
         if unknown or not self.decoders:
@@ -88,27 +88,27 @@ class Options:
 
 
 def method_names() -> tuple[str, ...]:
-    """What can take part, as `ladechat.bench.methods` makes it: plain decoding, the other decoders, transformers."""
+    """Return the names of all methods of `ladechat.bench.methods`: plain decoding, other decoders, transformers."""
     return tuple(dict.fromkeys((PLAIN, *DECODERS, *TRANSFORMERS)))
 
 
 def skips_layers(name: str) -> bool:
-    """Whether a method is a decoder that runs layers of the model one by one."""
+    """Return whether a method is a decoder that runs layers of the model one by one."""
     return name in DECODERS and DECODERS[name].least_layers > 0
 
 
 def by_hand() -> DecoderInfo:
-    """The decoder whose parameters --settings gives: the one that is set by hand."""
+    """Return the decoder whose parameters --settings sets: the one that does not choose them itself."""
     return DECODERS[next(info.by_hand for info in DECODERS.values() if info.by_hand is not None)]
 
 
 def numbers_by_hand() -> list[Parameter]:
-    """What --settings gives: W, N and G."""
+    """Return the parameters that --settings sets: W, N and G."""
     return [one for one in by_hand().parameters if not isinstance(one.default, bool)]
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """What a list with commas names, each once, in its order."""
+    """Return the items of a list with commas, each once, in order."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 

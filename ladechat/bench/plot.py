@@ -1,4 +1,4 @@
-"""The picture: bars of speedup by kind of prompt, with S on them. The only place that imports matplotlib."""
+"""The plot: bars of speedup by kind of prompt, labelled with S. The only module that imports matplotlib."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -15,14 +15,14 @@ COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D
 """Okabe and Ito's palette, which people with any kind of colour vision can tell apart."""
 
 HATCHES = ("", "///", "...", "xxx")
-"""One for each time around the colours."""
+"""One for each repetition of the colours."""
 
 SHARE_OF_BARS = 0.86
-"""How much of the width of a group its bars take."""
+"""The fraction of a group's width that its bars take."""
 
 
 def write_plot(report: Report, path: Path) -> None:
-    """Draw the report into a PNG or an SVG file, as its ending says."""
+    """Draw the report into a PNG or an SVG file, depending on its suffix."""
     groups = ["all prompts", *report.kinds]
     names = list(report.overall)
     figure = Figure(figsize=(max(9.0, 1.5 + 0.3 * len(names) * len(groups)), 5.0), layout="constrained")
@@ -45,7 +45,7 @@ def write_plot(report: Report, path: Path) -> None:
 
 
 def _draw_bars(axes: Axes, index: int, name: str, rows: Mapping[float, Figures], width: float) -> None:
-    """The bars of one method at their places, each with its range over rounds and its S."""
+    """Draw the bars of one method at their x positions, each with its range over rounds and its S."""
     measured = {place: row for place, row in rows.items() if row.speedup is not None and row.speedup_range is not None}
     heights = [row.speedup or 0.0 for row in measured.values()]
     ranges = [row.speedup_range or (0.0, 0.0) for row in measured.values()]

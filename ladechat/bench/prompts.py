@@ -1,4 +1,4 @@
-"""From questions to the prompts that every method gets, with the answers of plain decoding."""
+"""Turns questions into the prompts for every method, with the answers of plain decoding."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from ladechat.protocol import Message
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The tokens that are put to every method, and what plain decoding answers."""
+    """The tokens that every method gets, and the answer of plain decoding."""
 
     kind: str
     name: str
@@ -29,13 +29,13 @@ class Prompt:
 def make_prompts(
     loaded: LoadedModel, questions: Sequence[Question], max_new_tokens: int, tick: Callable[[], None]
 ) -> list[Prompt]:
-    """One prompt for each turn of each conversation; the model's own greedy answers stand between the turns.
+    """Return one prompt for each turn of each conversation; the model's own greedy answers are between the turns.
 
     `tick` is called after every turn.
 
     Raises:
         Refused: a prompt that leaves no room for the answer in the model's context, that the model's chat template
-            does not take, or with a token that the model has no embedding for.
+            rejects, or that has a token without an embedding.
     """
     prompts, template = [], ChatTemplate(loaded.tokenizer, loaded.name)
     for question in questions:
@@ -54,7 +54,7 @@ def make_prompts(
 
 
 def judged_prompt(loaded: LoadedModel) -> list[int]:
-    """What sets of layers to skip are judged by: none of the questions that are measured.
+    """Return the prompt that judges sets of layers to skip: none of the measured questions.
 
     Raises:
         Refused: as `make_prompts`.
@@ -67,7 +67,7 @@ def judged_prompt(loaded: LoadedModel) -> list[int]:
 
 
 def _tokens(loaded: LoadedModel, template: ChatTemplate, messages: Sequence[Message], name: str) -> list[int]:
-    """A conversation as the model's chat template writes it; as plain text where it has none."""
+    """Return the tokens of a conversation as the model's chat template formats it; as plain text if it has none."""
     try:
         token_ids = template.encode(messages).token_ids
         check_ids(token_ids, loaded.embeddings, loaded.tokenizer)

@@ -1,4 +1,4 @@
-"""The questions that are asked: those that come with ladechat, and files of the same form."""
+"""The questions of a benchmark: those that come with ladechat, and files in the same format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ FORM = 'it has to hold prompts = ["…", ["…", "…"]]: questions, and lists o
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the user says in one conversation, turn by turn; `name` tells it from the others of its kind."""
+    """The user's side of one conversation, turn by turn; `name` is unique among the questions of its kind."""
 
     kind: str
     name: str
@@ -23,14 +23,14 @@ class Question:
 
 
 MOST_BYTES = 10_000_000
-"""Of a file of questions: a benchmark of more would take days."""
+"""The maximum size of a file of questions: a benchmark of more would take days."""
 
 
 def read_questions(sources: Sequence[str]) -> list[Question]:
-    """The questions of all these kinds and files, in their order. A file's questions are of the kind that it is named.
+    """Return the questions of these kinds and files, in order. The kind of a file's questions is the file's name.
 
     Raises:
-        Refused: no source, an unknown kind, or a file that cannot be read or has another form.
+        Refused: no source, an unknown kind, or a file that cannot be read or has another format.
     """
     if not sources:
         raise Refused(f"No questions are named; {CHOICE}.")

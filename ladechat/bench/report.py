@@ -1,4 +1,4 @@
-"""The figures as tables, and as a file."""
+"""The figures as tables, and as a JSON file."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from ladechat.model.load import LoadedModel
 from ladechat.model.loading.threads import Threads
 
 PRECISE = ("float32", "float64")
-"""Where no difference is to be expected; in shorter types passes of different size round visibly differently."""
+"""Types in which no difference is expected; in shorter ones, passes of different size round visibly differently."""
 
 NONE = "–"
 
@@ -35,7 +35,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The figures of each method, overall and by kind of prompt, and what they were measured on."""
+    """The figures of each method, overall and by kind of prompt, and the conditions of the measurement."""
 
     about: Mapping[str, Any]
     overall: Mapping[str, Figures]
@@ -54,7 +54,7 @@ def make_report(
     rounds: Sequence[Round],
     max_new_tokens: int,
 ) -> Report:
-    """Draw the figures from the measured rounds; `threads` are those of each method."""
+    """Compute the report from the measured rounds; `threads` are those of each method."""
     kinds = list(dict.fromkeys(prompt.kind for prompt in prompts))
     names = list(rounds[0])
     about = {
@@ -78,7 +78,7 @@ def make_report(
 
 
 def write_json(report: Report, path: Path) -> None:
-    """Write everything down; docs/bench.md has the fields."""
+    """Write all figures to a JSON file; docs/bench.md lists the fields."""
     methods = {
         name: {
             "overall": _record(whole),
@@ -91,7 +91,7 @@ def write_json(report: Report, path: Path) -> None:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print the tables, and below them what one has to know to read them."""
+    """Print the tables, and below them what a reader must know."""
     about = report.about
     prompts, rounds = sum(about["prompts"].values()), about["rounds"]
     where = f"{about['model']} on {about['device']}, {about['dtype']}"
@@ -104,7 +104,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def _threads(about: Mapping[str, Any]) -> str:
-    """On a CPU, a line that says which threads ladechat's decoders compute with, and which transformers."""
+    """Return, on a CPU, a line about the threads of ladechat's decoders and those of transformers."""
     if not about["device"].startswith("cpu"):
         return ""
     theirs = next((about["threads"][name]["torch"] for name in TRANSFORMERS if name in about["threads"]), None)
@@ -150,7 +150,7 @@ def _kind_table(report: Report) -> Table:
 
 
 def _table(title: str, *columns: str | Text) -> Table:
-    """A table whose numbers are never cut: where it is narrow, the names of decoders go over two lines."""
+    """Return a table whose numbers are never cut: if it is narrow, the names of decoders are folded."""
     table = Table(
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
     )
@@ -169,7 +169,7 @@ def _times(speedup: float | None) -> str:
 
 
 def _differences(report: Report) -> Iterator[str]:
-    """One line for each method that is not exact, and the reason where there is one that is no error."""
+    """Yield one line for each method that is not exact, and the reason if that is no error."""
     dtype = report.about["dtype"]
     inexact = {name: row for name, row in report.overall.items() if not row.exact}
     for name, row in inexact.items():

@@ -1,4 +1,4 @@
-"""`ladechat tune`: what passes cost on this machine, and how many drafts a pass are worth that."""
+"""`ladechat tune`: measures the costs of passes on this machine, and how many drafts a pass are worth them."""
 
 import time
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 QUESTIONS = ("chat", "code", "multi_turn")
 MAX_NEW_TOKENS, LEAST_NEW_TOKENS = 64, 8
 SECONDS_AN_ANSWER = 4.0
-"""Where passes take long, answers are shorter, so that plain decoding takes about so long for one."""
+"""If passes take long, answers are shorter, so that plain decoding takes about this long for one."""
 LATEST = 30
-"""Passes that what is expected is a mean of."""
+"""The number of passes over which forecasts are averaged."""
 SECONDS = 80.0
-"""No question is begun after so long: the acceptance rates of those before are good enough."""
+"""No question is started after this time: the acceptance rates of earlier ones are good enough."""
 
 
 def run(model: str, device: str, dtype: str, quantize: str | None = None) -> int:
     """Time passes, let the adaptive policy learn from questions, and print what it knows.
 
-    The costs are kept, so the next session need not time passes. The exit code is that of `bench`.
+    The costs are saved, so the next session need not time passes. Returns the exit code, as that of `bench`.
     """
     return in_words(lambda: _tune(model, device, dtype, quantize), "Use a smaller model, or --dtype bfloat16.")
 
@@ -81,7 +81,7 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
 
 
 def mixed(questions: Sequence[Question]) -> list[Question]:
-    """Questions of all kinds in turn: whoever stops early has asked some of each."""
+    """Return questions of all kinds in turn: a run that stops early has used some of each kind."""
     kinds: dict[str, list[Question]] = {}
     for question in questions:
         kinds.setdefault(question.kind, []).append(question)
@@ -89,12 +89,12 @@ def mixed(questions: Sequence[Question]) -> list[Question]:
 
 
 def show(seconds: dict[int, float], forecasts: Sequence["Forecast"], console: Console) -> None:
-    """Print what passes cost, and what the policy expects of the best drafts for so many slots.
+    """Print the costs of passes, and the tokens that the policy expects of the best drafts in that many slots.
 
     Args:
-        seconds: of passes, by their slots.
-        forecasts: of the policy, after some text; at least one.
-        console: where it goes.
+        seconds: the seconds of passes, by their slots.
+        forecasts: the forecasts of the policy, after some text; at least one.
+        console: the console to print to.
     """
     columns = ("slots", "ms", "cost, × plain", "tokens", "tok/s", "speed, × plain")
     table = Table(*columns, title="What a pass costs, and the tokens expected of it", title_justify="left")

@@ -1,1 +1,1 @@
-"""The engine: a process that owns a model and talks the protocol."""
+"""The engine: a process that owns a model and speaks the protocol."""

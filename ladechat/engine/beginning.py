@@ -1,16 +1,16 @@
-"""How long an answer may get, and what is told before its first step."""
+"""The token limit of an answer, and the events before its first step."""
 
 from ladechat import protocol
 from ladechat.engine.chat_format import Prompt
 
 
 def limit_of_answer(tokens: int, most: int) -> int:
-    """Token limit of an answer that has `tokens` already: with `most` 512, 100 → 512, 512 → 1024."""
+    """Return the token limit of an answer that has `tokens` already: with `most` 512, 100 → 512, 512 → 1024."""
     return (tokens // most + 1) * most
 
 
 def history_trimmed(turn: int, prompt: Prompt, context_length: int) -> protocol.HistoryTrimmed:
-    """What was left out of the conversation."""
+    """Return the event that says how much of the conversation was left out of the prompt."""
     return protocol.HistoryTrimmed(
         turn=turn,
         dropped_turns=prompt.dropped_turns,
@@ -24,7 +24,7 @@ def history_trimmed(turn: int, prompt: Prompt, context_length: int) -> protocol.
 def stopped_before_it_began(
     command: protocol.Generate, most: int, settings: protocol.Settings
 ) -> tuple[protocol.Event, ...]:
-    """The beginning and the end of an answer whose prompt was not made."""
+    """Return the first and the last event of an answer that was stopped before its prompt was made."""
     started = protocol.TurnStarted(
         turn=command.turn,
         messages=command.messages,

@@ -1,4 +1,4 @@
-"""From a list of messages to the tokens of a prompt that fits the context."""
+"""Turns a list of messages into the tokens of a prompt that fits the context."""
 
 import bisect
 import math
@@ -16,19 +16,20 @@ OTHER_TEMPLATE = "Start a new conversation, or use another copy of the model, wh
 SHORTEN = "Shorten the question, or use a model with a longer context."
 
 SHARE_KEPT_FOR_THE_ANSWER = 4
-"""One part in this many of the context, at most, is kept for the answer when history is trimmed."""
+"""At most one part in this many of the context is reserved for the answer when history is trimmed."""
 
 SHARE_DROPPED_AT_ONCE = 4
-"""History is left out by this part of the context at a time. If every turn left out just what it needs, every prompt
-would begin differently, and nothing in the KV cache could be used again."""
+"""History is dropped in steps of this part of the context. If every turn dropped exactly what it needs, every prompt
+would begin differently, and nothing in the KV cache could be reused."""
 
 
 MOST_MESSAGE, MOST_CONVERSATION = MOST_TEXT, 4 * MOST_TEXT
-"""Characters of the last message, and of all together. A million takes 2 seconds and 200 MB to turn into tokens."""
+"""Limits in characters: of the last message, and of all messages together. Tokenizing a million characters takes 2
+seconds and 200 MB."""
 
 
 class MessageTooLong(ValueError):
-    """A conversation that is too long to be answered: why in the message, what to do in `hint`."""
+    """A conversation that is too long to be answered: the message says why, `hint` what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -40,7 +41,7 @@ class NothingToAnswer(ValueError):
 
 
 class RefusedByTemplate(ValueError):
-    """A conversation that the model's chat template cannot write: why in the message, what to do in `hint`."""
+    """A conversation that the model's chat template cannot format: the message says why, `hint` what to do."""
 
     def __init__(self, why: TemplateError | str) -> None:
         sentence = f"The model's chat template cannot write this conversation: {why}"
@@ -50,12 +51,12 @@ class RefusedByTemplate(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Tokens for the model, and what had to be left out for them to fit.
+    """Tokens for the model, and what was left out to make them fit.
 
     Attributes:
-        token_ids: up to where the answer begins.
-        answer: those that the answer has already, where it goes on.
-        system_folded: whether the system message stands in a question, as the template has no place for it.
+        token_ids: the prompt, up to where the answer begins.
+        answer: the tokens that the answer already has, where it is continued; else empty.
+        system_folded: whether the system message is part of a question, because the template has no place for it.
     """
 
     token_ids: list[int]
@@ -68,20 +69,20 @@ class Prompt:
 
     @property
     def all_ids(self) -> list[int]:
-        """What goes into the model."""
+        """The prompt and the tokens that the answer already has."""
         return [*self.token_ids, *self.answer]
 
 
 class ChatFormat:
-    """What of a conversation goes into a prompt, written as one checkpoint wants it.
+    """Selects the messages that fit into a prompt, and formats them with a checkpoint's chat template.
 
     Args:
-        tokenizer: the checkpoint's.
-        eos_ids: the tokens that end an answer; one that ends with such a token cannot go on.
-        model: its name, see `ChatTemplate`.
+        tokenizer: the checkpoint's tokenizer.
+        eos_ids: the tokens that end an answer; an answer that ends with one of them cannot be continued.
+        model: the model's name, see `ChatTemplate`.
 
     Attributes:
-        template: how it is written.
+        template: the chat template.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Collection[int] = (), model: str = "") -> None:
@@ -90,17 +91,17 @@ class ChatFormat:
         self.template = ChatTemplate(tokenizer, model)
 
     def fit(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
-        """The prompt for these messages, leaving out the oldest turns until an answer fits behind it.
+        """Return the prompt for these messages, without the oldest turns if an answer would not fit after them.
 
-        The tokens left out are rounded up to whole steps of a part of the context, so that they stay the same for
-        several turns. A turn is a user's message with the answer to it. System messages and the last user message
-        always stay.
+        The number of dropped tokens is rounded up to whole steps of `SHARE_DROPPED_AT_ONCE`, so that it stays the same
+        for several turns. A turn is a user's message with its answer. System messages and the last user message always
+        stay.
 
         Raises:
-            MessageTooLong: even alone, the last message leaves no room for one token of an answer; or there is more
-                text than can be read.
-            NothingToAnswer: neither a message of the user's nor an answer that can go on stands last.
-            RefusedByTemplate: the template cannot write the conversation.
+            MessageTooLong: the last message alone leaves no room for one token of an answer, or the text is longer than
+                the limits above.
+            NothingToAnswer: the last message is neither the user's nor an answer that can be continued.
+            RefusedByTemplate: the template cannot format the conversation.
         """
         if messages and messages[-1].role == "assistant":
             return self._fit_continued(messages, context_length, max_new_tokens)
@@ -126,7 +127,7 @@ class ChatFormat:
         return Prompt(token_ids, kept, dropped_turns, dropped_messages, before, system_folded=folded)
 
     def _fit_continued(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
-        """The prompt that the answer was begun with, and its tokens behind it; a shorter one where that is too long."""
+        """Return the prompt that the answer began with and the answer's tokens; a shorter prompt if both do not fit."""
         *before, answer = messages
         if not before or before[-1].role != "user":
             raise NothingToAnswer("an answer that goes on has to stand behind the question that it answers")
@@ -147,10 +148,9 @@ class ChatFormat:
         return replace(prompt, messages=[*prompt.messages, answer], answer=answer.token_ids)
 
     def _newest_turns(self, messages: Sequence[Message], most: int) -> tuple[list[Message], int]:
-        """As many of the newest turns as make a prompt of at most `most` tokens, but one at least; and how many are not
-        among them.
+        """Return as many of the newest turns as fit into `most` tokens, but at least one; and how many were dropped.
 
-        Searched from the short end: what is left of a conversation is small, however long it was.
+        The search starts with few turns: what fits is short, however long the conversation is.
         """
         turns = sum(message.role == "user" for message in messages)
 
@@ -160,15 +160,15 @@ class ChatFormat:
         beyond = 2
         while not too_many(beyond):
             beyond *= 2
-        # The first number of turns that is too large; the one before it is right, or the least there is.
+        # The first number of turns that is too large; the one before it fits, or is the minimum.
         count = bisect.bisect_left(range(beyond), True, lo=beyond // 2 + 1, key=too_many) - 1
         return _without_oldest_turns(messages, turns - count), turns - count
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation, up to where the next answer begins: what the template makes of it.
+        """Return the tokens of a conversation as the template formats it, up to where the next answer begins.
 
         Raises:
-            RefusedByTemplate: the template cannot write it.
+            RefusedByTemplate: the template cannot format it.
         """
         return self._encode(messages).token_ids
 
@@ -182,7 +182,7 @@ class ChatFormat:
         return encoded
 
     def _text_of(self, token_ids: list[int] | None) -> str | None:
-        """What tokens say, less half a character at their end; None where there are none, or ids of another model."""
+        """Return the text of tokens, less an incomplete character at the end; None for no tokens or unknown ids."""
         if not token_ids or max(token_ids) >= len(self._tokenizer) or min(token_ids) < 0:
             return None
         text = self._tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
@@ -190,7 +190,7 @@ class ChatFormat:
 
 
 def _whole(text: str) -> str:
-    """A text without half a character at its end, which has no text yet."""
+    """Return the text without an incomplete character at its end."""
     return text.rstrip(UNDECODABLE)
 
 
@@ -207,7 +207,7 @@ def _check_characters(messages: Sequence[Message]) -> None:
 
 
 def _without_oldest_turns(messages: Sequence[Message], count: int) -> list[Message]:
-    """The conversation less its oldest user messages and the answers up to the next one. System messages stay."""
+    """Return the conversation without its `count` oldest turns. System messages stay."""
     users = [index for index, message in enumerate(messages) if message.role == "user"]
     first, rest = users[0], users[count]
     stays = [message for message in messages[first:rest] if message.role == "system"]

@@ -1,4 +1,4 @@
-"""The decoders of one model, made when they are first used, with the settings and the dice that hold."""
+"""The decoders of one model, made when they are first used, with the current settings and random generator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,15 +24,15 @@ from ladechat.tuning.costs import PassCosts
 
 PLAIN = "autoregressive"
 FEW = 2
-"""What whole-numbered parameters are brought down to when memory is short."""
+"""The upper limit of whole-numbered parameters once memory is short."""
 
 
 class RefusedSettings(ValueError):
-    """A decoder that there is not, or not for this model, or a parameter out of its range: what, and what would do."""
+    """An unknown decoder, one that this model cannot run, or a parameter out of range, with what to do instead."""
 
 
 def smaller(settings: Settings) -> Settings:
-    """Settings whose passes take fewer slots: few of everything, or from there on, plain decoding."""
+    """Return settings whose passes take fewer slots: all parameters at most `FEW`, or else plain decoding."""
     info = catalog.DECODERS[settings.decoder]
     by_hand = catalog.DECODERS[info.by_hand or info.name]
     now = catalog.resolved(by_hand.name, settings.parameters)
@@ -46,20 +46,20 @@ def _few(least: int, value: Value) -> Value:
 
 
 class Decoders:
-    """They live as long as the engine does, and with them what they have learnt.
+    """All decoders of one model, and what they have learnt. They live as long as the engine.
 
-    A parameter that was given counts for every decoder that has one of that name.
+    A parameter that the user gave applies to every decoder that has a parameter of that name.
 
     Args:
-        runner: the model's.
-        device: where random numbers are drawn.
-        settings: what they begin with.
-        costs: the file that the costs of passes are kept in.
-        maps: what was trained for the model; by default nothing.
-        skipped: the file that the layers to skip are kept in.
+        runner: the model's runner.
+        device: the device on which random numbers are drawn.
+        settings: the first settings.
+        costs: the file that holds the measured costs of passes.
+        maps: the trained parts for this model; by default none.
+        skipped: the file that holds the layers to skip.
 
     Raises:
-        RefusedSettings: there are no such settings.
+        RefusedSettings: the settings are invalid.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class Decoders:
         self.apply(settings)
 
     def offered(self) -> list[DecoderInfo]:
-        """Those that this model can be run with."""
+        """Return the decoders that can run this model."""
         return [info for info in catalog.DECODERS.values() if self._why_unusable(info) is None]
 
     def apply(self, settings: Settings) -> None:
-        """Use these settings from the next step on, of a text that is being written too.
+        """Use these settings from the next step on, also in the answer under way.
 
-        A model that takes one token a pass is decoded plainly, whatever decoder they name.
+        A model that takes one token a pass always uses plain decoding.
 
         Raises:
-            RefusedSettings: there are no such settings; nothing has changed then.
+            RefusedSettings: the settings are invalid; nothing has changed then.
         """
         check(settings.decoder, settings.parameters)
         name = settings.decoder if self._runner.capabilities.tree_attention else PLAIN
@@ -111,12 +111,12 @@ class Decoders:
             self._sampler.sampling = self._sampling()
 
     def change(self, change: Configure) -> None:
-        """Use the settings with what a change names, and no other parameters: those that were given before are known.
+        """Apply the fields that `change` sets. Parameters that it does not set keep the values that the user gave.
 
-        Those of `settings` have defaults among them, and another decoder has defaults of its own.
+        Only its own parameters are passed on: those in `settings` include defaults, which differ between decoders.
 
         Raises:
-            RefusedSettings: there are no such settings; nothing has changed then.
+            RefusedSettings: the settings are invalid; nothing has changed then.
         """
         named = {name: value for name, value in asdict(change).items() if value is not None}
         self.apply(replace(self.settings, **{"parameters": {}, **named}))
@@ -126,7 +126,7 @@ class Decoders:
 
     @contextmanager
     def fresh(self) -> Iterator[None]:
-        """Decoders that have learnt nothing from any text. Behind it, those from before are back as they were."""
+        """Use decoders that have learnt nothing, inside the `with` block. After it, the earlier ones are restored."""
         shared, made, sampler = self._shared, self._made, self._sampler
         self._shared, self._made = Shared(shared.costs, trained=shared.trained, skipped=shared.skipped), {}
         try:
@@ -139,10 +139,10 @@ class Decoders:
 
     @contextmanager
     def using(self, decoder: str) -> Iterator[None]:
-        """Settings with this decoder in the place of theirs, for one answer: after it all of them are as they were.
+        """Use this decoder, for one answer, inside the `with` block. After it, all settings are restored.
 
         Raises:
-            RefusedSettings: there is no such decoder, or not for this model.
+            RefusedSettings: the decoder is unknown, or cannot run this model.
         """
         settings, given = self.settings, dict(self._given)
         self.apply(replace(settings, decoder=decoder, parameters={}))
@@ -154,14 +154,14 @@ class Decoders:
                 self._made[settings.decoder].configure(settings.parameters)
 
     def begin(self, prompt: list[int], seed: int, answer: Sequence[int] = ()) -> Sampler:
-        """What chooses the tokens of an answer. What the pool has learnt before it was learnt earlier.
+        """Return the sampler of an answer. N-grams that the pool already holds count from now on as earlier ones.
 
-        That of an answer which goes on was not, unless another one came in between.
+        They do not where the last answer is continued, unless another came in between.
 
         Args:
             prompt: the tokens before the answer.
-            seed: of the answer's random numbers.
-            answer: the tokens that it has already, where it goes on.
+            seed: the seed of the answer's random numbers.
+            answer: the tokens that the answer already has, where it is continued.
         """
         text = [*prompt, *answer]
         if not answer or self._sampler is None or self._sampler.text[: len(text)] != text:
@@ -170,7 +170,7 @@ class Decoders:
         return self._sampler
 
     def chosen(self) -> Decoder:
-        """The decoder that the settings name. `auto` times passes when it is made, if nothing is known of them."""
+        """Return the decoder that the settings name. Making `auto` times passes, if their costs are unknown."""
         name = self.settings.decoder
         if name not in self._made:
             self._made[name] = registry.make(name, self._runner, self._shared)
@@ -179,13 +179,13 @@ class Decoders:
         return self._made[name]
 
     def watch(self, lens: bool) -> None:
-        """Whether somebody looks at what hidden states read at each layer, from the next step on."""
+        """Turn the lens (the argmax of pseudo rows at each layer) on or off, from the next step on."""
         self._lens = lens
         for decoder in self._made.values():
             decoder.watch(lens)
 
     def prepare(self) -> None:
-        """Make the decoder before there is a text, so that the first answer need not wait for passes to be timed."""
+        """Make the decoder now, so that the first answer does not wait for passes to be timed."""
         for _ in self._runner.prefill([0, 0]):
             pass
         self.chosen()
@@ -197,11 +197,11 @@ class Decoders:
 
     @property
     def timed_seconds(self) -> float:
-        """What passes have taken so far that were run only to be timed."""
+        """Seconds spent so far on passes that were run only to be timed."""
         return self._shared.costs.timed_seconds
 
     def observe_policy(self) -> Decision | None:
-        """Take in what the adaptive policy planned for the pass that is over, and return it; None of another policy."""
+        """Record and return the adaptive policy's decision for the last pass; None with any other policy."""
         policy = self.chosen().policy
         if not isinstance(policy, AdaptivePolicy):
             return None
@@ -209,7 +209,7 @@ class Decoders:
         return decision_of(policy.forecast)
 
     def policy_choice(self, turn: int) -> PolicyChoice | None:
-        """Return what the adaptive policy has chosen lately; None while another one is in force."""
+        """Return what the adaptive policy has chosen recently; None while another policy is active."""
         decoder = self.chosen()
         if not isinstance(decoder.policy, AdaptivePolicy):
             return None
@@ -222,7 +222,7 @@ class Decoders:
 
 
 def check(decoder: str, parameters: Mapping[str, Value]) -> None:
-    """Refuse what no decoder of the catalog has.
+    """Check a decoder's name and its parameters against the catalog.
 
     Raises:
         RefusedSettings: an unknown decoder, or a value out of its range.

@@ -1,4 +1,4 @@
-"""Tokens to text, as they come: no half character is shown, and nothing shown is ever taken back."""
+"""Turns tokens into text as they come: no incomplete character is shown, and no shown text is taken back."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -13,18 +13,18 @@ _T = TypeVar("_T")
 UNDECODABLE = "\ufffd"
 KEPT_TEXTS, KEPT_BEGINNINGS = 65_536, 1024
 LEARNT_TEXTS = KEPT_TEXTS // 2
-"""The others make room for tokens that are met later."""
+"""How many texts are learnt in advance; the rest of the room is for tokens that are met later."""
 
 
 class Detokenizer:
     """Decodes one answer. All pieces and `finish()`, joined, are exactly `tokenizer.decode` of all its tokens.
 
-    A token is decoded behind the last ones shown, because its text may depend on having neighbours: SentencePiece drops
-    the space of a first token. It waits while what it says may still change: a character whose last bytes are missing,
+    A token is decoded after the last ones shown, because its text may depend on its neighbours: SentencePiece drops the
+    space of a first token. It is held back while its text may still change: a character whose last bytes are missing,
     or a run of byte-fallback tokens, which is decoded as a whole, so that its next byte may spoil all of it.
 
-    Most tokens say the same behind any others: what `texts` know of them needs no tokenizer. It would take long, as
-    the pass before has driven its data out of the processor's caches.
+    Most tokens have the same text after any others: `texts` caches it, and the tokenizer is not called. Such a call is
+    slow, because the forward pass has evicted the tokenizer's data from the processor's caches.
     """
 
     def __init__(self, texts: "TokenTexts") -> None:
@@ -35,12 +35,12 @@ class Detokenizer:
         self._early = ""
 
     def resume(self, token_ids: Sequence[int], shown: str) -> None:
-        """Go on behind tokens of which this text was shown."""
+        """Continue after tokens whose text, `shown`, has been shown already."""
         text = "".join(self.push(token_ids))
         self._early = shown[len(text) :].rstrip(UNDECODABLE) if shown.startswith(text) else ""
 
     def pause(self) -> str:
-        """The text that was held back, where the answer may go on later. An incomplete character stays held back."""
+        """Return the text that was held back, less an incomplete character, for an answer that may be continued."""
         shown_before = self._early
         if self._waiting:
             text = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :]
@@ -48,12 +48,12 @@ class Detokenizer:
         return self._early.removeprefix(shown_before)
 
     def push(self, token_ids: Sequence[int]) -> list[str]:
-        """One piece of text for each token; a token that completes others brings theirs along, which were empty."""
+        """Return one piece of text for each token. That of a token held back is empty; its text comes later."""
         return [self._push(token_id) for token_id in token_ids]
 
     def finish(self) -> str:
-        """The text that was held back, an incomplete character included."""
-        if not self._waiting:  # as mostly: then there is no need to ask the tokenizer, which takes long
+        """Return the text that was held back, an incomplete character included."""
+        if not self._waiting:  # the usual case: no slow call of the tokenizer
             self._shown, self._shown_text = [], ""
             return ""
         piece = self._texts.decode(self._shown + self._waiting)[len(self._shown_text) :].removeprefix(self._early)
@@ -91,8 +91,8 @@ class Detokenizer:
 
 
 class _Kept(dict[int, _T]):
-    """What was said of tokens; those that were asked about first make room. An `lru_cache` notes each use, and so looks
-    more often into the memory: that counts where a pass has driven all of it out of the processor's caches.
+    """A cache of texts of tokens that drops its oldest entry when full. An `lru_cache` records every use, which touches
+    more memory: that counts where a pass has evicted it from the processor's caches.
     """
 
     def __init__(self, ask: Callable[[int], _T]) -> None:
@@ -107,7 +107,7 @@ class _Kept(dict[int, _T]):
 
 
 class TokenTexts:
-    """What single tokens say, remembered for as long as their model is there."""
+    """The texts of single tokens, cached as long as their model is loaded."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
@@ -121,35 +121,35 @@ class TokenTexts:
         self.alone = lru_cache(maxsize=KEPT_BEGINNINGS)(self._alone)
 
     def decode(self, token_ids: list[int], skip_special: bool = True) -> str:
-        """The text of tokens in a row."""
+        """Return the text of a sequence of tokens."""
         text = self._tokenizer.decode(token_ids, skip_special_tokens=skip_special, clean_up_tokenization_spaces=False)
         return str(text)
 
     def _alone(self, token_ids: tuple[int, ...]) -> str:
-        """What tokens say with none in front of them. Many answers begin alike."""
+        """Return the text of tokens at the start of an answer. Cached, because many answers begin alike."""
         return self.decode(list(token_ids))
 
     def token(self, token_id: int) -> str | None:
-        """A token as the vocabulary has it; None for one that says nothing: a special one, or an id beyond."""
+        """Return a token as the vocabulary writes it; None for one without text: a special token, or an unknown id."""
         token = self._tokenizer.convert_ids_to_tokens(token_id)  # models round their vocabularies up
         return None if token_id in self._special or token is None else str(token)
 
     def anchored(self, token_id: int, text: str) -> tuple[list[int], str]:
-        """A token behind one that has a text, and the text of both; `text` is what it says there, see `behind`."""
+        """Return the ids of an anchor and this token, and the text of both; `text` is the token's own, see `behind`."""
         return [*self._anchor, token_id], self._anchor_text + text
 
     def learn(self, vocabulary: int) -> Iterator[None]:
-        """Get to know the tokens of a vocabulary, one at a time; of a large one those that its merges made first."""
+        """Cache the texts of a vocabulary, one token at a time; of a large one, those that its merges made first."""
         for token_id in range(min(vocabulary, LEARNT_TEXTS)):
             self.name(token_id)
             yield
 
     def names(self, token_ids: Sequence[int]) -> list[str]:
-        """Tokens as a panel shows them: with their leading space, special tokens by name, lone bytes as ‹E4›."""
+        """Return tokens as panels show them: with their leading space, special tokens by name, lone bytes as ‹E4›."""
         return list(map(self.name, token_ids))
 
     def _behind(self, token_id: int) -> str | None:
-        """What a token adds to a text that is not empty; None where its neighbours have a say, see `joins_texts`."""
+        """Return the text that a token adds to a text; None where that depends on its neighbours, see `joins_texts`."""
         token = self.token(token_id)
         if token is None:
             return ""
@@ -178,22 +178,22 @@ class TokenTexts:
 
 
 def _lone_byte_by_number(character: str) -> str:
-    """`surrogateescape` puts each byte that is no part of a character at U+DC00 above its value."""
+    # `surrogateescape` puts each byte that is no part of a character at U+DC00 above its value.
     value = ord(character) - 0xDC00
     return f"‹{value:02X}›" if 0x80 <= value <= 0xFF else character
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Every token that decoding skips: also those that the vocabulary marks and no role (end, unknown …) names."""
+    """Return every token that decoding skips, also tokens that are marked special but have no role (end, unknown …)."""
     marked = (token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special)
     return frozenset([*tokenizer.all_special_ids, *marked])
 
 
 def joins_texts(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Does a token, unless its bytes are no whole characters, say the same behind all texts that are not empty?
+    """Return whether a token of whole characters has the same text after any text that is not empty.
 
-    Its decoder tells: byte-level BPE joins the bytes of its tokens, and SentencePiece, which replaces characters inside
-    of tokens, strips the front of the whole text. Of any other tokenizer it is not known.
+    That depends on the tokenizer's decoder: byte-level BPE joins the bytes of its tokens, and SentencePiece, which
+    replaces characters inside of tokens, strips the front of the whole text. Any other decoder counts as "no".
     """
     kind = type(tokenizer)
     own = PreTrainedTokenizerFast
@@ -209,5 +209,5 @@ def joins_texts(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 
 def is_byte_fallback(token: str) -> bool:
-    """Is this token the single byte that SentencePiece writes as `<0xE4>`?"""
+    """Return whether this token is a single byte, which SentencePiece writes as `<0xE4>`."""
     return len(token) == 6 and token.startswith("<0x") and token.endswith(">")

@@ -1,4 +1,4 @@
-"""What could not be done, in words."""
+"""The `failed` events of the engine, in words."""
 
 import traceback
 from collections.abc import Callable
@@ -14,37 +14,37 @@ if TYPE_CHECKING:
     from ladechat.model.loading.known_ids import UnknownToken
 
 MOST_OF_AN_ERROR = 2000
-"""Characters of what a library says that are shown; the log has the rest."""
+"""How many characters of a library's error message are shown; the log has all of it."""
 LESS_MEMORY = "a smaller model, or --dtype bfloat16"
 
 
 def busy(turn: int) -> Failed:
-    """Two answers at once were asked for."""
+    """Return the event for a second answer that was requested while one is being written."""
     hint = "Ask again when its turn_finished has come; stop brings it sooner."
     return Failed(code="busy", message="Another answer is being written.", hint=hint, turn=turn)
 
 
 def bad_command(reason: object, turn: int | None = None) -> Failed:
-    """A line, or what it asks for, that no command can be made of."""
+    """Return the event for a line, or a request in it, that is no valid command."""
     message = f"A line on the engine's input is not a command it can carry out: {reason}."
     hint = "docs/protocol.md lists the commands and their fields."
     return Failed(code="bad_command", message=message, hint=hint, turn=turn)
 
 
 def unknown_token(error: "UnknownToken", turn: int) -> Failed:
-    """A prompt with a token that the model cannot read."""
+    """Return the event for a prompt with a token that the model does not know."""
     return Failed(code="bad_command", message=str(error), hint=error.hint, turn=turn)
 
 
 def bad_settings(error: Exception) -> Failed:
-    """The settings that an engine was started with cannot be those of its model."""
+    """Return the event for settings, given at the start, that do not fit the model."""
     hint = "Start with another --decoder, or without that option."
     message = f"{error}."
     return Failed(code="load_failed", message=message[:1].upper() + message[1:], hint=hint, fatal=True)
 
 
 def pool_file(error: Exception, fatal: bool) -> Failed:
-    """The file of the n-gram pool is none, or cannot be written."""
+    """Return the event for a pool file that is invalid or cannot be written."""
     hint = (
         "Without --pool, the n-grams of a session are forgotten at its end."
         if fatal
@@ -54,7 +54,7 @@ def pool_file(error: Exception, fatal: bool) -> Failed:
 
 
 def worker_ended(exit_code: int) -> Failed:
-    """One of the processes that share the model is gone, and no pass can be made without it."""
+    """Return the event for the end of a worker process, without which no pass can run."""
     if exit_code == OUT_OF_MEMORY:
         message = "The memory of one of the processes that share the model is used up."
         hint = "Start with a larger --tensor-parallel, a smaller W and G, or --dtype bfloat16."
@@ -65,7 +65,7 @@ def worker_ended(exit_code: int) -> Failed:
 
 
 def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:
-    """The memory was used up in an answer; these are the settings that the engine goes on with."""
+    """Return the event for memory that was used up in an answer; `settings` are the smaller ones used from now on."""
     info = catalog.DECODERS[settings.decoder]
     values = [
         f"{one.label} {settings.parameters[one.name]}" for one in info.parameters if not isinstance(one.default, bool)
@@ -77,20 +77,20 @@ def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:
 
 
 def memory_used_up(turn: int | None, fatal: bool) -> Failed:
-    """The memory was used up, and nothing is changed because of it."""
+    """Return the event for memory that was used up, where no setting changes."""
     hint = f"Use {LESS_MEMORY}." if fatal else f"Start a new conversation, or use {LESS_MEMORY}."
     return Failed(code="out_of_memory", message="The memory is used up.", hint=hint, turn=turn, fatal=fatal)
 
 
 def ends_the_process(error: BaseException) -> bool:
-    """Whether it is meant to: anything else is a failure that has to be told, such as a panic of the tokenizers, which
-    is no Exception.
+    """Return whether this is meant to end the process. Any other error is reported, also one that is no `Exception`,
+    such as a panic of the tokenizers.
     """
     return isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit)
 
 
 def unexpected(error: BaseException, turn: int | None, fatal: bool) -> Failed:
-    """The memory was used up, or something that should not happen did."""
+    """Return the event for memory that was used up, or for an unexpected error."""
     from ladechat.model.runners.out_of_memory import memory_is_used_up
 
     if memory_is_used_up(error):
@@ -108,14 +108,14 @@ def unexpected(error: BaseException, turn: int | None, fatal: bool) -> Failed:
 
 
 def or_say_why_not(work: Callable[[], int], emit: Callable[[Failed], None]) -> int:
-    """Return the exit code of what an engine does; where it cannot go on, emit why, and return 1."""
+    """Return the exit code of `work`; where it fails, emit the reason and return 1."""
     try:
         return work()
     except LoadError as error:
         if error.__cause__ is not None:
             traceback.print_exc()
         emit(Failed(code=error.code, message=str(error), hint=error.hint, fatal=True))
-    except BaseException as error:  # whatever a checkpoint may provoke: the stream says so before the process ends
+    except BaseException as error:  # whatever a checkpoint may raise: the stream says so before the process ends
         if ends_the_process(error):
             raise
         traceback.print_exc()

@@ -1,4 +1,4 @@
-"""Work that is given up as soon as the user stops it, although it looks for no commands itself."""
+"""Work that is abandoned as soon as the user stops it, although it does not check for commands itself."""
 
 import ctypes
 import threading
@@ -8,18 +8,18 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 SECONDS_BETWEEN_LOOKS = 0.05
-"""How late a stop may be heard."""
+"""The longest delay until a stop is noticed."""
 
 
 class GivenUp(BaseException):
-    """Raised in the thread of work that nobody waits for any more."""
+    """Raised in the thread of abandoned work, to end it."""
 
 
 def unless_stopped(work: Callable[[], _T], stop_wanted: Callable[[], bool]) -> _T | None:
-    """What `work` returns; None if it was stopped. It then ends by itself, at its next line of Python.
+    """Return the result of `work`, or None if it was stopped. It then ends by itself, at its next line of Python.
 
     Raises:
-        BaseException: what `work` raised.
+        BaseException: any error that `work` raised.
     """
     results: list[_T] = []
     errors: list[BaseException] = []
@@ -39,5 +39,5 @@ def unless_stopped(work: Callable[[], _T], stop_wanted: Callable[[], bool]) -> _
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(GivenUp))
             return None
     if errors:
-        raise errors.pop()  # a frame that kept it would be kept by it, and with it all that the work had made
+        raise errors.pop()  # a reference from this frame would keep the error alive, and all that the work allocated
     return results[0]

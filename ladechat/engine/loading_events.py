@@ -1,4 +1,4 @@
-"""Tells the stream what the engine is doing before it can answer, and how far it is."""
+"""Reports to the stream what the engine is doing before it can answer, and how far it is."""
 
 import time
 from dataclasses import asdict
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 STAGES = 4
 SECONDS_BETWEEN = 0.1
-"""The least time between two events of one stage: a screen needs no more, and a recording keeps them all."""
+"""The minimum time between two events of one stage: a screen needs no more, and a recording saves them all."""
 
 
 class LoadingReport:
-    """Emits `loading` events: one at the beginning of each stage, and the progress of those that take their time.
+    """Emits `loading` events: one at the beginning of each stage, and the progress of long ones.
 
     Args:
-        stream: where they go.
-        stages: how many there are.
+        stream: the stream for the events.
+        stages: the number of stages.
     """
 
     def __init__(self, stream: EventStream, stages: int = STAGES) -> None:
@@ -33,17 +33,17 @@ class LoadingReport:
         self._last = 0.0
 
     def begin(self, doing: str, *, stoppable: bool = False) -> None:
-        """The next stage begins; `stoppable` says whether the user can do without it."""
+        """Start the next stage; `stoppable` means that the user can skip it."""
         self._stage += 1
         self._doing, self._stoppable = doing, stoppable
         self._emit(None, None, None)
 
     def bytes_done(self, done: int, total: int) -> None:
-        """So many bytes of the stage are here."""
+        """Report how many bytes of the stage are done."""
         self._progress(done / total if total else 1.0, done, total)
 
     def fraction_done(self, fraction: float) -> None:
-        """So much of the stage is done, 0 to 1."""
+        """Report how much of the stage is done, 0 to 1."""
         self._progress(fraction, None, None)
 
     def _progress(self, fraction: float, done: int | None, total: int | None) -> None:
@@ -66,7 +66,7 @@ class LoadingReport:
 
 
 def ready(service: "Service") -> protocol.Ready:
-    """What is said of a model once it is loaded."""
+    """Return the event that describes a loaded model."""
     loaded = service.loaded
     sampling = loaded.sampling_defaults
     return protocol.Ready(

@@ -1,4 +1,4 @@
-"""What a plain step costs here: the yardstick of the estimated speedup."""
+"""The time of a plain step on this machine: the reference for the estimated speedup."""
 
 import time
 from collections import deque
@@ -9,21 +9,21 @@ from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.running_mean import RunningMean
 
 STRETCH = 256
-"""A measurement speaks for cache lengths in the same stretch of this many tokens."""
+"""Cache lengths in the same stretch of this many tokens share a measurement."""
 FIRST_PROBES = 3
 KEPT_SAMPLES = 15
 ENGINE_MEMORY = 50
 """The mean covers about this many steps: several steps are emitted together."""
 BUDGET = 0.01
-"""The share of the decoding time that further probes may take: conditions change while an answer runs."""
+"""The share of the decoding time that further probes may take: conditions change during an answer."""
 
 
 class PlainStepCost:
-    """The time of a step of one token: a pass, the mean of the latest in a stretch of cache lengths, and what the
-    engine does for each step besides, also a mean. What decoders do between two passes is not in it: a plain one does
-    nothing there.
+    """The time of a step of one token: a pass (the mean of the latest ones in a stretch of cache lengths) and the
+    engine's overhead for each step (also a mean). Drafting and other work between two passes is left out: plain
+    decoding has none.
 
-    Means, because it is compared with the sum of steps as they come, with all that the machine does meanwhile.
+    Means, because it is compared with the sum of all steps, which includes every disturbance by the machine.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -33,17 +33,16 @@ class PlainStepCost:
         self._engine = RunningMean(ENGINE_MEMORY, 0.0)
 
     def refresh(self, decoded_seconds: float = 0.0) -> float:
-        """Time plain passes at the present cache length: a few where none was timed yet, else one where it is due.
+        """Time plain passes at the present cache length: a few if none was timed there yet, else one if one is due.
 
-        The cache stays as it is. A model that takes one token a pass is not asked: its steps are plain passes, and what
-        one has changed cannot be undone. One slot of the context must be free: call it before a step, not after the
-        last.
+        The cache stays as it is. A model that takes one token a pass is skipped: its steps are plain passes anyway, and
+        a pass cannot be undone. One slot of the context must be free: call this before a step, not after the last.
 
         Args:
-            decoded_seconds: the time that steps have taken since the last call.
+            decoded_seconds: the time of the steps since the last call.
 
         Returns:
-            The seconds that this took.
+            The seconds that the probes took.
         """
         if not self._runner.capabilities.tree_attention:
             return 0.0
@@ -67,14 +66,14 @@ class PlainStepCost:
         return seconds
 
     def observe(self, cache_length: int, seconds: float) -> None:
-        """Take in a plain pass that was timed anyway."""
+        """Record a plain pass of the decoder that was timed anyway."""
         self._samples.setdefault(cache_length // STRETCH, deque(maxlen=KEPT_SAMPLES)).append(seconds)
 
     def observe_engine(self, seconds: float) -> None:
-        """Take in what the engine did for a step: to emit it, to look for commands."""
+        """Record the engine's overhead for a step: emitting it, looking for commands."""
         self._engine.add(seconds)
 
     def milliseconds(self, cache_length: int) -> float | None:
-        """The time of a plain step at this cache length, in milliseconds; None before a pass was measured."""
+        """Return the time of a plain step at this cache length, in milliseconds; None if no pass was measured there."""
         samples = self._samples.get(cache_length // STRETCH)
         return 1000 * (fmean(samples) + self._engine.value) if samples else None

@@ -1,4 +1,4 @@
-"""What panels show of the adaptive policy: what it forecasts for a pass and why, and means over the latest passes."""
+"""The adaptive policy as panels show it: its forecast for a pass and the reason, and means over the latest passes."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -10,32 +10,32 @@ from ladechat.tuning.adaptive import MAX_DRAFTS, Forecast
 from ladechat.tuning.running_mean import RunningMean
 
 MEMORY = 30
-"""Means are of about so many steps."""
+"""Means cover about this many steps."""
 DECISION_SLOTS = np.array([1, 2, 4, 8, 16, 32, 64])
 """Pass sizes for which a decision lists expected tokens."""
 
 
 class Why(StrEnum):
-    """Why a pass has the slots that it has."""
+    """The reason for the number of slots of a pass."""
 
     PAUSED = "paused"
-    """Drafting has not paid for a while, so nobody was asked for drafts. One slot."""
+    """Drafting has not paid for a while, so no drafter was called. One slot."""
 
     NONE = "none"
-    """No draft at hand is expected to be worth its slot. One slot."""
+    """No available draft is expected to be worth its slot. One slot."""
 
     PAYS = "pays"
-    """The drafts are expected to bring more tokens than the pass costs plain ones."""
+    """The drafts are expected to bring more tokens than plain passes would in the same time."""
 
     TRIAL = "trial"
-    """They are not; after eight such passes drafting pauses, and one or two follow each pause, to measure again."""
+    """They are not. After eight such passes drafting pauses; one or two follow each pause, to measure again."""
 
     WINDOW = "window"
-    """The Jacobi window is in the pass in any case, and what drafts bring besides would not pay for it alone."""
+    """The Jacobi window is in the pass in any case; the tokens that drafts add would not pay for the pass alone."""
 
 
 def why(forecast: Forecast) -> Why:
-    """Say why a pass has its slots."""
+    """Return the reason for the number of slots of a pass."""
     if not forecast.drafting:
         return Why.PAUSED
     if forecast.slots == 1:
@@ -46,7 +46,7 @@ def why(forecast: Forecast) -> Why:
 
 
 def decision_of(forecast: Forecast) -> Decision:
-    """Return a forecast as it is shown; what the window's own branches bring is not foreseen."""
+    """Return a forecast as a `Decision`; tokens from the window's own branches are not foreseen."""
     expected = forecast.by_slots()[DECISION_SLOTS - 1].tolist() if forecast.drafting else []
     rounded = [round(tokens, 3) for tokens in expected]
     return Decision(
@@ -58,7 +58,7 @@ class PolicyView:
     """Means over the latest forecasts.
 
     Args:
-        known: the seconds of passes by their slots, as they are known now.
+        known: returns the seconds of a pass by its number of slots, as they are known now.
     """
 
     def __init__(self, known: Callable[[], dict[int, float]]) -> None:
@@ -68,7 +68,7 @@ class PolicyView:
         self._by_slots = RunningMean(MEMORY, np.ones(MAX_DRAFTS + 1))
 
     def observe(self, forecast: Forecast) -> None:
-        """Take in the forecast of a step, once the step is over."""
+        """Record the forecast of a step, once the step is over."""
         if forecast.drafting:
             self._slots.add(forecast.slots)
             self._tokens.add(forecast.tokens)
@@ -76,7 +76,7 @@ class PolicyView:
             self._by_slots.add(forecast.by_slots())
 
     def choice(self, turn: int, window: bool) -> PolicyChoice:
-        """Return the means as an event; `window` says that a Jacobi window is in each pass."""
+        """Return the means as an event; `window`: whether a Jacobi window is in each pass."""
         known = self._known()
         overhead, tokens = self._overhead.value, self._by_slots.value
         return PolicyChoice(

@@ -1,4 +1,4 @@
-"""The n-gram pool in a file, for the next session: token ids, and whose tokens they are. Nothing in it is ever run."""
+"""Saves the n-gram pool for the next session: token ids and the tokenizer's fingerprint. Nothing is executed."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ VERSION = 1
 UNKNOWN = "unknown"
 """The fingerprint of a tokenizer that has no file of its own."""
 MAX_BYTES = 64 * 1024 * 1024
-"""Of the file; a pool keeps far less."""
+"""The maximum size of the file; a pool takes far less."""
 OWNER_ONLY = 0o600
 
 
 class PoolFileError(Exception):
-    """A file that is no pool of this model, or cannot be read or written: what, why and what to do."""
+    """A file that is no pool of this model, or cannot be read or written. The message says what to do."""
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -29,13 +29,13 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
-    """Teach a pool what a file holds, the latest used last; how many n-grams. A file that is not there holds none.
+    """Add the n-grams of a file to a pool, the latest used last, and return how many are new. A missing file has none.
 
     Args:
-        path: of the file.
-        pool: what learns.
-        tokenizer: fingerprint of the tokenizer whose ids they have to be.
-        vocabulary: ids from here on are refused.
+        path: the file.
+        pool: the pool to fill.
+        tokenizer: the fingerprint of the model's tokenizer.
+        vocabulary: the number of token ids; higher ids are refused.
 
     Raises:
         PoolFileError: the file cannot be read, is something else or damaged, or belongs to another tokenizer.
@@ -60,9 +60,9 @@ def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
 
 
 def write(path: Path, pool: NGramPool, tokenizer: str) -> None:
-    """Put all that a pool holds into a file that only its user can read, whole or not at all.
+    """Write all n-grams of a pool to a file that only its user can read, atomically.
 
-    With the model's tokenizer, what was said can be read from it.
+    Only the user, because with the model's tokenizer the conversation can be read from it.
 
     Raises:
         PoolFileError: it cannot be written.

@@ -1,4 +1,4 @@
-"""What an engine does before its first answer, so that no answer waits for it."""
+"""The work of an engine before its first answer, so that no answer waits for it."""
 
 import traceback
 from collections.abc import Callable
@@ -20,21 +20,21 @@ SEARCH_STAGE = "searching for layers to skip"
 
 
 def prepare(service: Service, emit: Emit) -> None:
-    """Do before the first answer what it would otherwise wait for."""
+    """Make the decoder before the first answer, which would otherwise wait for it."""
     _attempt(service.decoders.prepare, service, emit)
 
 
 def search_layers(
     service: Service, seconds: float, report: LoadingReport, stop_wanted: Callable[[], bool], emit: Emit
 ) -> None:
-    """Search for better layers to skip than the ones that are known, and keep them.
+    """Search for better layers to skip than the ones that are known, and save them.
 
     Args:
-        service: the model's, before its first answer.
-        seconds: what it may take.
-        report: says so, and how much of the time is over.
-        stop_wanted: whether the user has had enough; asked after every pass that verifies.
-        emit: for what goes wrong: the model can answer all the same.
+        service: the service of the model, before its first answer.
+        seconds: the time limit.
+        report: receives the stage and its progress.
+        stop_wanted: returns whether the user wants to end the search; called after every verifying pass.
+        emit: emits failures: the model can answer all the same.
 
     Raises:
         LoadError: the model's layers cannot be run one by one.
@@ -48,14 +48,14 @@ def search_layers(
     try:
         prompt = service.chat.fit(question, service.loaded.context_length, JUDGED_TOKENS).token_ids
         check_ids(prompt, service.loaded.embeddings, service.loaded.tokenizer)
-    except (MessageTooLong, NothingToAnswer, RefusedByTemplate, UnknownToken):  # every question will be told of it
+    except (MessageTooLong, NothingToAnswer, RefusedByTemplate, UnknownToken):  # every question will report it
         return
     over = budget(seconds, report.fraction_done, stop_wanted)
     _attempt(lambda: service.decoders.search_layers(prompt, over), service, emit)
 
 
 def _attempt(work: Callable[[], None], service: Service, emit: Emit) -> None:
-    """Do something; where it fails, say so, and the model answers all the same."""
+    """Run `work`. If it fails, emit the reason: the model answers all the same."""
     used_up = False
     try:
         work()
@@ -66,5 +66,5 @@ def _attempt(work: Callable[[], None], service: Service, emit: Emit) -> None:
         used_up = memory_is_used_up(error)
         if not used_up:
             emit(unexpected(error, turn=None, fatal=False))
-    if used_up:  # only now: an error that is being handled holds the memory of its pass
+    if used_up:  # not before: an error that is being handled holds the memory of its pass
         emit(*save_memory(service.loaded, service.decoders, None))

@@ -1,4 +1,4 @@
-"""How tokens are drawn, in transformers' own processors: what is sampled here is what its `generate` samples."""
+"""The sampling settings as transformers' own logits processors: samples equal those of its `generate`."""
 
 import torch
 from transformers import (
@@ -22,15 +22,15 @@ def sampling(
     min_p: float = 0.0,
     repetition_penalty: float = 1.0,
 ) -> Sampling:
-    """Processors in the order of `generate`. A temperature of 0 is greedy: the argmax, and no draw.
+    """Return the logits processors in the order of `generate`. A temperature of 0 is greedy: the argmax, no draw.
 
     Args:
-        generator: on the logits' device; what draws.
-        temperature: what the logits are divided by. One that is all but 0 is 0: divided by it they would overflow.
-        top_k: how many of the tokens with the largest logits are left; 0 leaves all.
-        top_p: the probability that the likeliest tokens left reach together.
-        min_p: the least probability of a token that is left, as a part of the likeliest one's.
-        repetition_penalty: what the logits of tokens of the text are divided by; those below 0 are multiplied.
+        generator: the random generator, on the logits' device.
+        temperature: the divisor of the logits. One below `LEAST_TEMPERATURE` counts as 0: the logits would overflow.
+        top_k: how many of the tokens with the largest logits remain; 0: all.
+        top_p: the total probability of the most probable tokens that remain.
+        min_p: the minimum probability of a token that remains, as a fraction of the most probable one's.
+        repetition_penalty: the divisor of the logits of tokens in the text; logits below 0 are multiplied by it.
     """
     processors: list[Processor] = []
     if repetition_penalty != 1.0:

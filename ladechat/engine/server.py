@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 SECONDS_FOR_THE_REASON = 2.0
-"""A pass fails at once where another process that shares the model has died: time to see that it was this."""
+"""Seconds before the error of a pass is reported: if a worker process has died, that is reported instead."""
 
 
 def serve(
@@ -60,18 +60,18 @@ def serve(
 
     Args:
         model: "demo", a folder, or a hub id.
-        device: where it runs, or "auto".
-        dtype: the type it computes in, or "auto".
-        settings: what the decoder starts with.
-        pool: a file that the n-gram pool comes from, and is kept in after every answer.
+        device: the device that it runs on, or "auto".
+        dtype: the type that it computes in, or "auto".
+        settings: the decoder's first settings.
+        pool: the file that the n-gram pool is read from, and saved to after every answer.
         tensor_parallel: how many processes share the model, this one included.
-        quantize: how the model's weights are quantised while they are read, see `ladechat.model.load.load`.
-        maps: files of what was trained for the model.
+        quantize: how the weights are quantised while they are read, see `ladechat.model.load.load`.
+        maps: files of trained parts for the model.
         layer_search: seconds to search for better layers to skip.
 
     Returns:
-        The exit code: 1 if the model could not be loaded, or the file is no pool of this model, or it does not have
-            the decoder of the settings.
+        The exit code: 1 if the model cannot be loaded, the pool file is invalid, or the model does not support the
+            decoder of the settings.
     """
     faulthandler.enable()  # a crash of compiled code writes the stacks into the log
     faulthandler.register(protocol.WHERE)
@@ -104,7 +104,7 @@ def serve(
 
 
 def _fingerprint(folder: Path) -> str | None:
-    """Of the tokenizer in a folder; None where it cannot be read, which loading it will say."""
+    """Return the fingerprint of the tokenizer in a folder; None where it cannot be read, which loading will report."""
     with contextlib.suppress(OSError):
         return tokenizer_fingerprint(folder)
     return None
@@ -119,8 +119,8 @@ def _serve_model(
     stream: EventStream,
     inbox: Inbox,
 ) -> int:
-    """Answer commands with a model, until the input ends. The exit code: 1 if the file is no pool of this model, or it
-    does not have the decoder of the settings.
+    """Answer commands with a model until the input ends. Return the exit code: 1 if the pool file is invalid, or the
+    model does not support the decoder of the settings.
     """
     from ladechat.engine.decoders import RefusedSettings
     from ladechat.engine.pool_file import PoolFileError, read, write
@@ -135,7 +135,7 @@ def _serve_model(
     if pool is not None:
         try:
             read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
-            write(pool, service.decoders.pool, loaded.tokenizer_fingerprint)  # if it cannot be, say so now
+            write(pool, service.decoders.pool, loaded.tokenizer_fingerprint)  # if this fails, report it now
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
@@ -169,7 +169,7 @@ class Engine:
         self._learning = service.texts.learn(service.loaded.vocabulary)
 
     def run(self) -> None:
-        """Serve for as long as the process lives: the inbox ends it."""
+        """Serve as long as the process lives: the inbox ends it."""
         while True:
             command = self._next()
             try:
@@ -185,16 +185,16 @@ class Engine:
                 self._stream.emit(unexpected(error, turn=None, fatal=False))
 
     def _next(self) -> Command | ProtocolError:
-        """The next command. Until it comes, what no step shall wait for is done: tokens get their texts."""
+        """Return the next command. Until it comes, do what no step should wait for: cache the texts of tokens."""
         try:
             for _ in self._learning:
                 if (command := self._inbox.poll()) is not None:
                     return command
-        except BaseException as error:  # whatever a tokenizer makes of an id: what is met later is asked for then
+        except BaseException as error:  # whatever a tokenizer makes of an id: tokens met later are decoded then
             if ends_the_process(error):
                 raise
             traceback.print_exc()
-        gc.collect()  # in a few ms: model and libraries are left out
+        gc.collect()  # takes a few ms: model and libraries are excluded
         return self._inbox.wait()
 
     def stop_wanted(self) -> bool:
@@ -208,7 +208,7 @@ class Engine:
         self._apply_changes(emit)
         waited = 0.0
         while (left := self._pace.seconds_left()) != 0:
-            emit()  # what is held back is seen while it waits
+            emit()  # steps that are held back are shown while it waits
             began = time.perf_counter()
             command = self._inbox.poll(left)
             waited += time.perf_counter() - began
@@ -221,9 +221,7 @@ class Engine:
         return waited
 
     def _take(self, command: Command | ProtocolError) -> None:
-        """Carry out a command, or note it for the place where it can be; no answer begins before the one under way has
-        ended.
-        """
+        """Carry out a command, or save it for later. No answer begins before the running one has ended."""
         match command:
             case Stop():
                 self._stop = True
@@ -239,13 +237,13 @@ class Engine:
                 self._stream.emit(bad_command(command))
 
     def _apply_changes(self, emit: "Emit") -> None:
-        """Carry out the changes of settings that have come, and emit them; none in an answer with its own decoder."""
+        """Apply the changes of settings that have come, and emit the result; not in an answer with its own decoder."""
         from ladechat.engine.decoders import RefusedSettings
 
         if self._changes_wait:
             return
         while self._changes:
-            change = self._changes.pop(0)  # first: whatever it provokes, it is not tried again
+            change = self._changes.pop(0)  # before applying: whatever it raises, it is not tried again
             try:
                 self._service.decoders.change(change)
             except RefusedSettings as error:
@@ -277,7 +275,7 @@ class Engine:
             self._stream.emit(bad_command(error, turn=command.turn))
         except UnknownToken as error:
             self._stream.emit(unknown_token(error, command.turn))
-        except BaseException as error:  # the conversation is not lost because one answer was
+        except BaseException as error:  # a failed answer does not end the conversation
             if ends_the_process(error):
                 raise
             traceback.print_exc()
@@ -286,7 +284,7 @@ class Engine:
             self._changes_wait = False
 
     def _emit(self, *events: protocol.Event) -> None:
-        """Emit events of an answer. Whoever reads its end may end the engine: the pool is written before."""
+        """Emit events of an answer. The pool is written first: a reader of the last event may end the engine."""
         try:
             if any(isinstance(event, protocol.TurnFinished) for event in events):
                 self._keep_pool()
@@ -300,12 +298,12 @@ class Engine:
             try:
                 write(self._pool, self._service.decoders.pool, self._service.loaded.tokenizer_fingerprint)
             except PoolFileError as error:
-                self._pool = None  # once is enough
+                self._pool = None  # report it once
                 self._stream.emit(pool_file(error, fatal=False))
 
 
 def _workers(processes: int, stream: EventStream) -> Workers:
-    """The processes that share the model with this one, which ends when one of them does."""
+    """Return the processes that share the model with this one, which ends when one of them does."""
 
     def ended(exit_code: int) -> None:
         stream.emit(worker_ended(exit_code))

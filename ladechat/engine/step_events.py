@@ -1,4 +1,4 @@
-"""Steps of a decoder as events of the protocol: token ids get their text."""
+"""Converts the steps of a decoder to events of the protocol: token ids get their text."""
 
 from ladechat import protocol
 from ladechat.decoder.step import Candidate, Draft, LensSnapshot, PoolSnapshot, Step, WindowSnapshot
@@ -16,7 +16,7 @@ def step_event(
     plain_ms: float | None,
     decision: protocol.Decision | None = None,
 ) -> protocol.Step:
-    """The event of one step. `pieces` are its tokens as text, which the names of single tokens may differ from."""
+    """Return the event of one step. `pieces` are the texts of its tokens; they may differ from the names of tokens."""
     return protocol.Step(
         turn=turn,
         index=index,

@@ -1,4 +1,4 @@
-"""The engine's two ends of the wire: events out, commands in."""
+"""The engine's input and output: a stream of events, and an inbox of commands."""
 
 import os
 import queue
@@ -13,13 +13,13 @@ import msgspec
 from ladechat.protocol import MAX_LINE_BYTES, Command, Event, ProtocolError, Shutdown, Stop, decode_command, encode
 
 SECONDS_FOR_A_LINE = 1.0
-"""How long the end of the process waits for a line that is being written: its reader may hang."""
+"""How long the process, when it ends, waits for a line that is being written: its reader may hang."""
 
 TOO_LONG = ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB")
 
 
 class EventStream:
-    """Writes events to a file descriptor, one line each, numbered and timed."""
+    """Writes events to a file descriptor, one line each, with a sequence number and a time."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -29,13 +29,13 @@ class EventStream:
 
     @classmethod
     def take_over_stdout(cls) -> "EventStream":
-        """Keep the real standard output for events and point descriptor 1 at 2: no print can break the stream."""
+        """Save the real standard output for events and point descriptor 1 at 2: no print can break the stream."""
         descriptor = os.dup(1)
         os.dup2(2, 1)
         return cls(descriptor)
 
     def emit(self, *events: Event) -> None:
-        """Number, time and write events, all at once: each write wakes who reads. If nobody does, the engine ends."""
+        """Number, time and write events, in one write: each wakes the reader. If nobody reads, end the process."""
         with self._lock:
             lines = bytearray()
             try:
@@ -49,13 +49,13 @@ class EventStream:
         while lines:
             try:
                 lines = lines[os.write(self._descriptor, lines) :]
-            except BlockingIOError:  # whoever shares the pipe has said that it shall not block, and it is full
+            except BlockingIOError:  # another process has made the pipe non-blocking, and it is full
                 select.select([], [self._descriptor], [])
             except BrokenPipeError:
                 os._exit(0)
 
     def end_process(self, exit_code: int = 0) -> NoReturn:
-        """End the process, whatever else it is doing: between two lines, unless nobody takes the one that is out."""
+        """End the process, whatever it is doing: between two lines, unless the reader does not take the current one."""
         self._lock.acquire(timeout=SECONDS_FOR_A_LINE)
         os._exit(exit_code)
 
@@ -75,22 +75,22 @@ class Inbox:
         threading.Thread(target=self._read, name="commands", daemon=True).start()
 
     def wait(self) -> Command | ProtocolError:
-        """The next command, or what was wrong with the line that should have been one."""
+        """Wait for the next command; return it, or an error for a line that is none."""
         return self._queue.get()
 
     def poll(self, seconds: float | None = 0.0) -> Command | ProtocolError | None:
-        """As `wait`, but None when nothing has come for so many seconds; None seconds are without end."""
+        """Return as `wait` does, but None after `seconds` without a command; None seconds: wait without end."""
         try:
             return self._queue.get(timeout=seconds if seconds is None else min(seconds, threading.TIMEOUT_MAX))
         except queue.Empty:
             return None
 
     def _read(self) -> None:
-        """Nothing that comes, and nothing that it provokes, ends this thread: the engine would be deaf."""
+        # No line, and no error it raises, ends this thread: the engine could not be reached any more.
         for line in self._lines():
             try:
                 command = line if isinstance(line, ProtocolError) else self._command(line)
-            except Exception as error:  # whatever a line provokes, the memory being used up included
+            except Exception as error:  # whatever a line raises, also when the memory is used up
                 command = ProtocolError(f"it could not be read ({type(error).__name__})")
             if isinstance(command, Shutdown):
                 break
@@ -101,16 +101,16 @@ class Inbox:
 
     @staticmethod
     def _command(line: bytes) -> Command | ProtocolError | None:
-        """The command in a line; None where there is none that this version knows."""
+        """Return the command in a line; None for an empty line or a kind that this version does not know."""
         try:
             return decode_command(line) if line.strip() else None
         except ProtocolError as error:
             return error
 
     def _lines(self) -> Iterator[bytes | ProtocolError]:
-        """Lines, up to the end of the input; in the place of one that is too long, what is wrong with it.
+        """Yield lines up to the end of the input; for a line that is too long, an error.
 
-        Without a buffered reader: its lock, held by a waiting thread, would abort Python when it exits.
+        No buffered reader: its lock, held by a waiting thread, would abort Python when it exits.
         """
         unfinished: list[bytes] = []
         length = 0
@@ -129,11 +129,11 @@ class Inbox:
         yield b"".join(unfinished)
 
     def _part(self) -> bytes:
-        """What has come, at least one byte; none at the end of the input, which is also where it cannot be read."""
+        """Return the bytes that have come, at least one; none at the end of the input, or where it cannot be read."""
         while True:
             try:
                 return os.read(self._descriptor, 1 << 16)
-            except BlockingIOError:  # whoever shares the pipe has said that it shall not block
+            except BlockingIOError:  # another process has made the pipe non-blocking
                 select.select([self._descriptor], [], [])
             except OSError:
                 return b""

@@ -33,9 +33,9 @@ from ladechat.tuning.costs import costs_file
 
 DEFAULT_MAX_NEW_TOKENS = 512
 POLICY_SECONDS = 0.5
-"""How long what the policy expects may be out of date on a screen."""
+"""How long the forecasts on a screen may be out of date."""
 FRAME_SECONDS = 1 / 32
-"""A frame of the app. Steps that take less are emitted several together, which takes less time."""
+"""A frame of the app. Shorter steps are emitted several together, which takes less time."""
 SEED_BITS = 32
 SEEDS = 2**53
 """Numbers from here on are not exact in every language's JSON."""
@@ -45,7 +45,7 @@ class Emit(Protocol):
     """Writes events to the stream."""
 
     def __call__(self, *events: protocol.Event) -> None:
-        """In order, and all at once."""
+        """Write the events in order, all at once."""
         ...
 
 
@@ -53,23 +53,21 @@ class Listener(Protocol):
     """Looks for commands while a turn runs."""
 
     def stop_wanted(self) -> bool:
-        """Whether a stop has come. Asked between two steps and between two chunks of the prompt."""
+        """Return whether a stop has come. Called between two steps and between two chunks of the prompt."""
         ...
 
     def until_due(self, emit: Emit) -> float | None:
-        """Carry out the changes of settings that have come, emit them, and wait until the next step is due.
-
-        Called before each step.
+        """Before each step, apply the changes of settings that have come, emit them, and wait until the step is due.
 
         Returns:
-            The seconds that it waited; None if a stop came meanwhile.
+            The seconds waited; None if a stop came meanwhile.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Service:
-    """What every turn works with; it lives as long as the model does."""
+    """The objects shared by all turns; they live as long as the model."""
 
     loaded: LoadedModel
     decoders: Decoders
@@ -79,10 +77,10 @@ class Service:
 
     @classmethod
     def of(cls, loaded: LoadedModel, settings: Settings) -> "Service":
-        """The service of a model that has just been loaded.
+        """Return the service of a model that has just been loaded.
 
         Raises:
-            RefusedSettings: there are no such settings.
+            RefusedSettings: the settings are invalid.
         """
         facts = pass_facts(loaded)
         costs, skipped = costs_file(**facts), skip_file(**facts)
@@ -95,23 +93,20 @@ class Service:
         )
 
     def memory(self) -> protocol.Memory:
-        """What the engine takes now."""
+        """Return the engine's present memory use."""
         return protocol.Memory(**asdict(memory_use(self.loaded.runner)))
 
     def seed(self, turn: int) -> int:
-        """Of the random numbers of this answer: another one for each, unless the settings say where they begin."""
+        """Return the seed of an answer: a random one, or one derived from the settings' seed and the turn."""
         begin = self.decoders.settings.seed
         return secrets.randbits(SEED_BITS) if begin is None else (begin + turn - 1) % SEEDS
 
 
 def answer(service: Service, command: protocol.Generate, emit: Emit, listener: Listener) -> None:
-    """Answer the last message of a conversation, or go on with it, and emit everything about that as events.
+    """Answer the last message of a conversation, or continue that answer, and emit all of it as events.
 
     Raises:
-        MessageTooLong: before anything was emitted.
-        NothingToAnswer: before anything was emitted.
-        UnknownToken: before anything was emitted.
-        RefusedByTemplate: before anything was emitted.
+        MessageTooLong, NothingToAnswer, UnknownToken, RefusedByTemplate: before anything was emitted.
     """
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
@@ -136,14 +131,14 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     try:
         turn.begin(seed)
         reason = turn.decode(listener) if turn.prefill(listener) else "stopped"
-    except BaseException as error:  # whatever a model raises: the stream has the reason, and then the end of the turn
+    except BaseException as error:  # whatever a model raises: emit the reason, then the end of the turn
         if ends_the_process(error):
             raise
         traceback.print_exc()
         out_of_memory = memory_is_used_up(error)
         if not out_of_memory:
             emit(unexpected(error, turn=command.turn, fatal=False))
-    if out_of_memory:  # not before: while an error is handled, it holds all that the pass had allocated
+    if out_of_memory:  # not before: an error that is being handled holds the memory of its pass
         own = command.decoder is not None
         emit(*save_memory(service.loaded, service.decoders, command.turn, own_decoder=own))
     emit(turn.finished(reason))
@@ -173,8 +168,8 @@ def _announce(turn: int, prompt: Prompt, limits: Limits, seed: int, service: Ser
 class _Turn:
     """The state of one answer. Times are in milliseconds unless named otherwise; timing plain passes is left out.
 
-    `token_ids` are those of the whole answer; the other sums leave out what it had before, where it goes on.
-    `emitted` are those of the steps that were emitted.
+    `token_ids` are those of the whole answer; the other sums leave out the tokens that a continued answer had before.
+    `emitted` are the tokens of the steps that were emitted.
     """
 
     service: Service
@@ -199,18 +194,17 @@ class _Turn:
 
     @property
     def number(self) -> int:
-        """Of the turn."""
         return self.command.turn
 
     def begin(self, seed: int) -> None:
-        """Go to where the answer begins, or goes on."""
+        """Prepare the sampler and the detokenizer for where the answer begins, or continues."""
         self.sampler = self.service.decoders.begin(self.prompt.token_ids, seed, self.prompt.answer)
         self.detokenizer = Detokenizer(self.service.texts)
         if self.prompt.answer:
             self.detokenizer.resume(self.prompt.answer, self.command.messages[-1].content)
 
     def prefill(self, listener: Listener) -> bool:
-        """Run the prompt through the model. False if it was stopped on the way."""
+        """Run the prompt through the model. Return False if it was stopped meanwhile."""
         started = time.perf_counter()
         stopped = listener.stop_wanted()
         if not stopped:
@@ -224,7 +218,7 @@ class _Turn:
         return not stopped
 
     def decode(self, listener: Listener) -> protocol.FinishReason:
-        """Run the decoders to the end of the answer, or until a stop, for which the step under way is the last."""
+        """Decode to the end of the answer, or until a stop, after which the step under way is the last."""
         self.service.cost.refresh()
         try:
             return self._decode(listener)
@@ -237,12 +231,13 @@ class _Turn:
         started, timed = time.perf_counter(), self.service.decoders.timed_seconds
         waited = listener.until_due(self._flush_and_emit)
         while waited is not None:
-            # A change of decoder ends up here again: the next one goes on from the text, and finds it in the cache.
+            # After a change of decoder the loop comes back: the next one continues from the text, and finds it in the
+            # cache.
             decoder = self.service.decoders.chosen()
             text = [*self.prompt.token_ids, *self.token_ids]
             for step in decoder.run(text, self._limits_left(), self.sampler, len(self.token_ids)):
                 now, started = time.perf_counter(), started + waited
-                timing = self.service.decoders.timed_seconds - timed  # passes, where `auto` begins in mid-answer
+                timing = self.service.decoders.timed_seconds - timed  # of passes, where `auto` is made in mid-answer
                 decision = self.service.decoders.observe_policy()
                 step_ms, started, timed = 1000 * (now - started - timing), now, timed + timing
                 self.token_ids += step.tokens
@@ -252,7 +247,7 @@ class _Turn:
                     self.service.cost.observe(step.cache_length, step.forward_seconds)
                 if now - self.emitted_at > FRAME_SECONDS or reason is not None:
                     self.emitted_at = now
-                    # What a step takes counts from the end of the one before, but for the time spent on measuring.
+                    # A step is timed from the end of the one before, but without the time spent on measuring.
                     started += self._emit_and_measure(reason)
                 self.service.cost.observe_engine(time.perf_counter() - started)
                 self._emit_policy(now, ended=reason is not None)
@@ -264,13 +259,13 @@ class _Turn:
         return "stopped"
 
     def _emit_and_measure(self, reason: protocol.FinishReason | None) -> float:
-        """Emit the steps, and time plain passes to compare them with, if that is due. The seconds that timing took."""
+        """Emit the steps, and time plain passes for comparison, if that is due. Return the seconds that timing took."""
         larger_ms = sum(ms for step, ms, _ in self.pending if not step.plain)  # plain passes are timed as they come
         self._emit_steps(reason)
         return self.service.cost.refresh(larger_ms / 1000) if larger_ms and reason is None else 0.0
 
     def _emit_policy(self, now: float, ended: bool = False) -> None:
-        """Show what the adaptive policy chooses, now and then and at the end."""
+        """Emit what the adaptive policy chooses, at most every `POLICY_SECONDS`, and at the end."""
         if ended or now - self.policy_shown_at > POLICY_SECONDS:
             choice = self.service.decoders.policy_choice(self.number)
             if choice is not None:
@@ -281,7 +276,7 @@ class _Turn:
         return replace(self.limits, max_new_tokens=self.limits.max_new_tokens - len(self.token_ids))
 
     def _end(self) -> protocol.FinishReason | None:
-        """Why the answer is at its end, if it is."""
+        """Return why the answer is at its end; None if it is not."""
         if self.token_ids[-1] in self.limits.eos_ids or (self.stop is not None and self.stop.reached):
             return "eos"
         if len(self.token_ids) == self.limits.max_new_tokens:
@@ -291,7 +286,7 @@ class _Turn:
         return None
 
     def _plain_ms(self, step: Step, step_ms: float) -> float | None:
-        """What a plain step takes where this step stands."""
+        """Return the time of a plain step at this step's cache length, and add both to the sums for the speedup."""
         plain_ms = self.service.cost.milliseconds(step.cache_length)
         self.decode_ms += step_ms
         if plain_ms is not None:
@@ -309,7 +304,7 @@ class _Turn:
         try:
             while self.pending:
                 events.append(self._event_of(*self.pending.popleft(), reason))
-        finally:  # also where one has no text: then the answer ends before it
+        finally:  # also where one cannot be decoded: then the answer ends before it
             self.pending.clear()
             self.emit(*events)
 
@@ -340,7 +335,7 @@ class _Turn:
         return event
 
     def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:
-        """The closing event. No pass is cheaper than a plain one, so a speedup above the tokens a pass is none."""
+        """Return the closing event. The speedup is capped at tokens per pass: no pass is cheaper than a plain one."""
         speedup = self.plain_ms / self.compared_ms if self.compared_ms and self.steps else None
         return protocol.TurnFinished(
             turn=self.number,

@@ -1,8 +1,8 @@
-"""A small process that ends the engine when its input has ended and the engine has not.
+"""A small process that ends the engine when the engine's input has ended and the engine has not.
 
-The engine's own thread for commands sees that first. But no thread of Python runs while one call holds the interpreter
-lock, and none runs in a process that is frozen. Another process can see the end of a pipe without reading from it, and
-end the engine from outside. (Linux could end the engine with its parent, `PR_SET_PDEATHSIG`; macOS could not.)
+The engine's own command thread sees that first. But no Python thread runs while one call holds the interpreter lock,
+and none runs in a process that is frozen. Another process can see the end of a pipe without reading from it, and end
+the engine from outside. (Linux could end the engine with its parent, `PR_SET_PDEATHSIG`; macOS could not.)
 
 This file is also the program of that process: it imports nothing but the standard library.
 """
@@ -16,24 +16,24 @@ import sys
 import time
 
 GRACE_SECONDS = 10.0
-"""How long an engine may take to see the end of its input itself; on a busy machine that is more than a moment."""
+"""How long an engine may take to see the end of its input itself; more than a moment, for a busy machine."""
 
 LOOK_SECONDS = 1.0
-"""From one look at the input and the engine to the next."""
+"""The interval between two looks at the input and the engine."""
 
 _HANG_UP = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
-"""What `poll` reports when the other end was closed: of a pipe the first, of a socket on Linux the second."""
+"""The `poll` events for a closed other end: the first for a pipe, the second for a socket on Linux."""
 
 
 def watch_input(descriptor: int, grace_seconds: float = GRACE_SECONDS) -> "subprocess.Popen[bytes] | None":
     """Start the process that ends this one some seconds after the other end of the input was closed.
 
-    It ends with this process. A file has no other end: then it does nothing. Where no process can be started, the
-    engine runs without it.
+    It ends with this process. If the input is a file, which has no other end, it does nothing. Where no process can be
+    started, the engine runs without it: returns None.
 
     Args:
         descriptor: the input; it is not read from.
-        grace_seconds: from the end of the input on.
+        grace_seconds: the seconds between the end of the input and the end of this process.
     """
     watched = os.dup(descriptor)  # 0 is something else in the other process
     command = [sys.executable, "-I", "-S", __file__, str(watched), str(os.getpid()), str(grace_seconds)]
@@ -52,10 +52,10 @@ def watch_input(descriptor: int, grace_seconds: float = GRACE_SECONDS) -> "subpr
 
 
 def watch(descriptor: int, engine: int, grace_seconds: float) -> None:
-    """Look at the input and at the engine, this process's parent, until that has ended or has to be ended.
+    """Poll the input and the engine, this process's parent, until the engine has ended or has to be ended.
 
-    It looks, and does not wait for an event: on macOS a `poll` that asks for no data never sees the end of a pipe, and
-    one that asks for data returns at once as long as nobody reads them.
+    It polls at intervals and does not wait for an event: on macOS a `poll` that asks for no data never sees the end of
+    a pipe, and one that asks for data returns at once as long as nobody reads them.
     """
     ended_at: float | None = None
     while os.getppid() == engine:
@@ -68,7 +68,7 @@ def watch(descriptor: int, engine: int, grace_seconds: float) -> None:
 
 
 def _has_hung_up(descriptor: int) -> bool:
-    """Whether the other end of a pipe or a socket was closed, whatever is left to be read."""
+    """Return whether the other end of a pipe or a socket was closed, even if data is left to be read."""
     look = select.poll()
     look.register(descriptor, select.POLLIN | _HANG_UP)
     return any(happened & _HANG_UP for _, happened in look.poll(0))

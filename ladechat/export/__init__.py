@@ -1,1 +1,1 @@
-"""A recorded session as a file for people without ladechat: cast, page, picture, Markdown, JSON."""
+"""Converts a recorded session to a file for people without ladechat: cast, page, picture, Markdown, JSON."""

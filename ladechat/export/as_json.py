@@ -12,7 +12,7 @@ FORMAT, VERSION = "ladechat-conversation", 1
 
 
 def as_json(talk: Talk) -> str:
-    """The document, escaped to ASCII."""
+    """Return the document, escaped to ASCII."""
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -42,7 +42,7 @@ def _turn(number: int, turn: Turn) -> dict[str, Any]:
 
 
 def _settings(turn: Turn) -> dict[str, Any] | None:
-    """The decoder by its name, its parameters, and how tokens were drawn; None where that is not known."""
+    """Return the decoder, its parameters and the sampling settings; None if they are unknown."""
     if turn.started is None:
         return None
     drawn: dict[str, Any] = msgspec.to_builtins(turn.started.settings)
@@ -51,7 +51,7 @@ def _settings(turn: Turn) -> dict[str, Any] | None:
 
 def _figures(turn: Turn) -> dict[str, Any]:
     passes, finished = len(turn.steps), turn.finished
-    known = not turn.kept_answer  # else its first tokens are of an earlier session, and nobody knows their passes
+    known = not turn.kept_answer  # else its first tokens come from an earlier session, whose passes are unknown
     return {
         "tokens": turn.tokens if known else None,
         "passes": passes if known else None,

@@ -1,4 +1,4 @@
-"""A film as asciicast, for asciinema and its players: version 3 (relative times), or 2 (absolute, for older ones)."""
+"""Writes a film as asciicast for asciinema: version 3 (relative times), or 2 (absolute times, for older players)."""
 
 import json
 from collections.abc import Iterable
@@ -12,20 +12,20 @@ from ladechat.export.cells import Screen, changes
 from ladechat.export.film import Reel
 
 CLEAN = "\x1b[?25l\x1b[2J\x1b[H"
-"""A clear screen without a cursor, which the app's own start would have left."""
+"""A clear screen without a cursor, as after the app's own start."""
 BRIDGED = 4
-"""Unchanged cells that are written once more: going over them by a position of the cursor would take as much."""
+"""How many unchanged cells are rewritten: skipping them with a cursor position would take as many bytes."""
 RESET = "\x1b[0m"
 SHOW_CURSOR = f"{RESET}\x1b[?25h"
 
 
 def cast(reel: Reel, *, speed: float, version: int) -> str:
-    """The lines of the file: a header, what changes from frame to frame, and markers.
+    """Return the lines of the file: a header, the changes from frame to frame, and markers.
 
     Args:
         reel: the film.
         speed: 2 is twice as fast.
-        version: of asciicast, 2 or 3.
+        version: the version of asciicast, 2 or 3.
     """
     first, *others = reel.frames
     last = others[-1].seconds if others else first.seconds
@@ -35,7 +35,7 @@ def cast(reel: Reel, *, speed: float, version: int) -> str:
         *((after.seconds, "o", drawn(before.screen, after.screen)) for before, after in pairwise(reel.frames)),
         (last, "o", SHOW_CURSOR),
     ]
-    events.sort(key=lambda event: event[0])  # frames and markers stay in their order
+    events.sort(key=lambda event: event[0])  # a stable sort: frames and markers keep their order
     if version == 3:
         events.append((last, "x", "0"))
     lines = [_header(reel, version), *_timed(events, speed, relative=version == 3)]
@@ -43,7 +43,7 @@ def cast(reel: Reel, *, speed: float, version: int) -> str:
 
 
 def drawn(before: Screen | None, after: Screen) -> str:
-    """What a terminal is sent that shows one screen, for it to show another."""
+    """Return the terminal output that turns one screen into another."""
     parts: list[str] = []
     style: Style | None = None
     for span in changes(before, after, BRIDGED):
@@ -58,7 +58,7 @@ def drawn(before: Screen | None, after: Screen) -> str:
 
 @lru_cache(maxsize=4096)
 def _switched_to(style: Style) -> str:
-    """What makes a terminal write in a style, whatever it wrote in before."""
+    """Return the escape sequence for a style, whatever style was active before."""
     return RESET + style.render("·", color_system=ColorSystem.TRUECOLOR).partition("·")[0]
 
 
@@ -70,7 +70,7 @@ def _header(reel: Reel, version: int) -> dict[str, object]:
 
 
 def _timed(events: Iterable[tuple[float, str, str]], speed: float, *, relative: bool) -> Iterable[list[object]]:
-    """The events with their seconds, to the millisecond: since the beginning or, where `relative`, since the last."""
+    """Yield the events with their seconds, rounded to ms: since the start or, if `relative`, since the last event."""
     before = 0
     for seconds, code, data in events:
         now = round(1000 * seconds / speed)

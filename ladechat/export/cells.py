@@ -1,4 +1,4 @@
-"""A screen of the app as cells, and what of it has changed since another."""
+"""The app's screen as cells, and the changes from one screen to another."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,7 +12,7 @@ from ladechat.widgets.cells import cell_size
 
 
 class Cell(NamedTuple):
-    """A character and how it looks. The right half of a wide character is a cell without text."""
+    """A character and its style. The right half of a wide character is a cell without text."""
 
     text: str
     style: Style
@@ -23,11 +23,11 @@ Screen = tuple[Row, ...]
 
 
 class Span(NamedTuple):
-    """Neighbouring cells of one row.
+    """Adjacent cells of one row.
 
     Attributes:
-        x, y: where the first of them is.
-        cells: never the right half of a wide character without its left one.
+        x, y: the position of the first cell.
+        cells: the cells; never the right half of a wide character without its left half.
     """
 
     x: int
@@ -36,17 +36,17 @@ class Span(NamedTuple):
 
 
 def screen_of(app: App[int]) -> Screen:
-    """What the app shows now."""
+    """Return the present screen of the app."""
     return tuple(map(_row, app.screen._compositor.render_strips()))
 
 
 def changes(before: Screen | None, after: Screen, gap: int = 0) -> Iterator[Span]:
-    """The spans that differ; all of the screen if there was none before.
+    """Yield the spans that differ; all of the screen if there was none before.
 
     Args:
-        before: of the same size.
-        after: what is to be shown.
-        gap: how many unchanged cells between two changed ones are taken along.
+        before: a screen of the same size, if any.
+        after: the screen to show.
+        gap: the maximum number of unchanged cells that are included between two changed ones.
     """
     for y, row in enumerate(after):
         old = before[y] if before else None
@@ -67,7 +67,7 @@ def _row(strip: Strip) -> Row:
         plain = _plain(style or Style())
         for character in text:
             size = cell_size(character)
-            if not size and cells:  # it joins the one before
+            if not size and cells:  # a combining character joins the one before
                 place = -1 if cells[-1].text else -2
                 cells[place] = cells[place]._replace(text=cells[place].text + character)
             else:
@@ -77,5 +77,5 @@ def _row(strip: Strip) -> Row:
 
 @lru_cache(maxsize=4096)
 def _plain(style: Style) -> Style:
-    """Only what is seen of a style."""
+    """Return the visible part of a style."""
     return style.clear_meta_and_links()

@@ -1,4 +1,4 @@
-"""`ladechat export`: which file is made of a recording, and that it is written whole, over nothing, or not at all."""
+"""`ladechat export`: selects the writer of a format, and writes its file atomically, without overwriting another."""
 
 import contextlib
 import os
@@ -20,26 +20,26 @@ from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
 from ladechat.widgets.formatting import counted
 
-if TYPE_CHECKING:  # they know the app, which takes a while to import
+if TYPE_CHECKING:  # they import the app, which takes a while
     from ladechat.export.film import Progress, Reel
 
 OWNER_ONLY = 0o600
-"""As the recording: what was said is for others when its user hands it on."""
+"""As for the recording: only its user decides who may read the conversation."""
 
 
 class Refused(Exception):
-    """Why nothing was exported, in a sentence that says what to do."""
+    """Nothing was exported: the message says why and what to do, in a sentence."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be exported, and how.
+    """The options of an export.
 
     Attributes:
         size: columns and rows of the screen.
         speed: 2 is twice as fast as the session.
-        idle_limit: seconds that pauses are shortened to; None leaves them as they were.
-        step: of a picture, from 1 through the whole recording; None is the last.
+        idle_limit: the seconds that pauses are shortened to; None: no limit.
+        step: the step that a picture shows, counted from 1 through the whole recording; None: the last.
     """
 
     size: tuple[int, int]
@@ -49,11 +49,11 @@ class Wanted:
 
 
 Writer = Callable[[Recording, Wanted], str | bytes]
-"""Makes the content of a file."""
+"""Returns the content of a file."""
 
 
 def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: bool) -> list[str]:
-    """Export a recording; what was wrong with it, in sentences.
+    """Export a recording; return what was wrong with it, in sentences.
 
     Raises:
         Refused: nothing was exported.
@@ -88,7 +88,7 @@ def run_race(measuring: Measuring, out: Path, cells: tuple[int, int] = SIZE, *, 
 
 
 def write(out: Path, content: Callable[[], str | bytes], *, force: bool) -> None:
-    """Write a file whole.
+    """Write a file atomically.
 
     Raises:
         Refused: nothing was written.
@@ -101,10 +101,10 @@ def write(out: Path, content: Callable[[], str | bytes], *, force: bool) -> None
 
 
 def check_target(out: Path, *, force: bool) -> None:
-    """Look whether the file may be written.
+    """Check that the file may be written.
 
     Raises:
-        Refused: it may not.
+        Refused: it may not be written.
     """
     with _unwritable(out):
         if os.path.lexists(out):
@@ -119,7 +119,7 @@ def check_target(out: Path, *, force: bool) -> None:
 
 @contextlib.contextmanager
 def _unwritable(out: Path) -> Iterator[None]:
-    """Say what the system says of the file: that its folder is not for this user, or its disk full."""
+    """Raise `Refused` for an error of the system, such as a missing permission or a full disk."""
     try:
         yield
     except OSError as error:
@@ -127,7 +127,7 @@ def _unwritable(out: Path) -> Iterator[None]:
 
 
 def _replay(format_name: str) -> Writer:
-    """Writes the film of a recording."""
+    """Return a writer for the film of a recording."""
 
     def write_film(recording: Recording, wanted: Wanted) -> str | bytes:
         from ladechat.export.film import Size, shoot
@@ -138,7 +138,7 @@ def _replay(format_name: str) -> Writer:
 
 
 def _film(format_name: str, speed: float, shoot: "Callable[[Progress], Reel]") -> str | bytes:
-    """Draw a film, and make what was drawn a file of some format."""
+    """Draw a film, and return it as a file of the format."""
     if format_name == "gif":
         return _gif(speed, shoot)
     from ladechat.export.cast import cast
@@ -159,7 +159,7 @@ def _gif(speed: float, shoot: "Callable[[Progress], Reel]") -> bytes:
 
 
 def check_painting() -> None:
-    """Look whether a GIF can be painted here: drawing a film, or measuring a race, may take minutes.
+    """Check that a GIF can be painted on this machine, before a film or a race takes minutes.
 
     Raises:
         Refused: Pillow is missing, or a font.
@@ -179,7 +179,7 @@ def check_painting() -> None:
 
 @contextlib.contextmanager
 def _told(doing: str) -> Iterator["Progress"]:
-    """Have it said on a terminal what is being done, and how much of it is."""
+    """Yield a function that shows the progress of `doing` on a terminal."""
     status = Status()
     try:
         yield lambda done: status.show(f"{doing} {done:.0%}")
@@ -205,4 +205,4 @@ WRITERS: Mapping[str, Writer] = {
     "md": lambda recording, _: markdown(talk_of(recording)),
     "json": lambda recording, _: as_json(talk_of(recording)),
 }
-"""By the names of their formats."""
+"""Writers by the name of their format."""

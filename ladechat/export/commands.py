@@ -1,4 +1,4 @@
-"""The command line of `ladechat export`. Thin: it checks what was given, and hands over."""
+"""The command line of `ladechat export`: it checks the arguments. `ladechat.export.command` does the work."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ LEAST_SIZE, MOST_SIZE = (40, 10), (400, 200)
 SPEED_RANGE = (0.1, 100.0)
 MOST_IDLE_SECONDS = 86_400.0
 ONLY_FOR = {"--size": (*FILMS, "svg"), "--speed": FILMS, "--idle": FILMS, "--step": ("svg",)}
-"""The formats that an option says something about."""
+"""The formats that an option applies to."""
 
 
 def export(
@@ -79,14 +79,14 @@ def _format(out: Path, named: str | None) -> str:
 
 
 def _check_belongs(chosen: str, given: set[str]) -> None:
-    """An option that would change nothing is more likely a mistake than a wish."""
+    """Refuse an option that would change nothing: it is most likely a mistake."""
     for option, formats in ONLY_FOR.items():
         if option in given and chosen not in formats:
             fail(f"{option} is for {joined_with('and', formats)}, and changes nothing in {chosen}; leave it out.")
 
 
 def size_of(text: str | None) -> tuple[int, int]:
-    """Columns and rows, as --size has them."""
+    """Return columns and rows from the argument of --size."""
     if text is None:
         return SIZE
     match = re.fullmatch(r"(\d{1,5})[x×](\d{1,5})", text, re.ASCII)

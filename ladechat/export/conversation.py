@@ -1,4 +1,4 @@
-"""A recording as a conversation: turns with their questions, answers, and what went wrong. For what is no screen."""
+"""A recording as a conversation, for formats without a screen: questions, answers and failures, turn by turn."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,27 +39,27 @@ from ladechat.widgets.formatting import (
 
 SYSTEM = "system prompt"
 THEN = ", then "
-"""Between two decoders of one answer."""
+"""Separates the decoders of one answer."""
 WORDS = ("ended", "decoder")
-"""Figures that are words and need no name beside them."""
+"""Figures whose value is words, shown without their name."""
 
 
 @dataclass
 class Turn:
-    """A question and its answer, as far as there are any.
+    """A question and its answer, as far as they exist.
 
     Attributes:
-        question: None where the recording begins after it.
-        model: the short name of the one that answered; "" where that is not known.
-        settings: the decoders that its passes were of, in words: "lookahead W 5 N 3 G 5, then autoregressive".
-        started: how the answer began; None where the recording does not tell.
-        steps: of the answer.
-        kept_answer: an answer of an earlier session, whose steps are not known; `steps` are those it went on with.
-        kept_system: the system prompt of an earlier session's question; None where it is not known.
-        finished: how the answer ended; None where the recording does not tell.
-        notices: what the app said about it: failures, a conversation that was shortened.
+        question: None if the recording starts after it.
+        model: the short name of the model that answered; "" if unknown.
+        settings: the decoders of its passes, in words: "lookahead W 5 N 3 G 5, then autoregressive".
+        started: how the answer began; None if it is not in the recording.
+        steps: the steps of the answer.
+        kept_answer: an answer of an earlier session, whose steps are unknown; `steps` are those that continued it.
+        kept_system: the system prompt of an earlier session's question; None if unknown.
+        finished: how the answer ended; None if it is not in the recording.
+        notices: the app's messages about it: failures, a conversation that was shortened.
         begins_anew: whether the conversation before it was cleared.
-        answered: whether it is part of the conversation: a question without an answer is not.
+        answered: whether it is part of the conversation: an unanswered question is not.
     """
 
     question: str | None = None
@@ -74,34 +74,34 @@ class Turn:
     begins_anew: bool = False
     answered: bool = False
     _before: tuple[int, TurnFinished | None, str] | None = field(default=None, repr=False)
-    """Steps, end and settings before the answer went on; None once what came is part of it."""
+    """Steps, end and settings before the answer was continued; None once the continuation is part of it."""
 
     def go_on(self) -> None:
-        """Have more of the answer follow. What came when it went on before goes, unless that was settled."""
+        """Continue the answer. An earlier continuation is dropped, unless it is settled."""
         if self._before is None:
             self._before = len(self.steps), self.finished, self.settings
         steps, self.finished, self.settings = self._before
         del self.steps[steps:]
 
     def settle(self) -> None:
-        """Have what came since it went on be part of the answer."""
+        """Make the continuation part of the answer."""
         self._before = None
 
     @property
     def answer(self) -> str:
-        """As the model wrote it."""
+        """The text that the model wrote."""
         return self.kept_answer + "".join(piece for step in self.steps for piece in step.pieces)
 
     @property
     def system(self) -> str | None:
-        """How the model was to behave; "" where nothing was said about that, None where it is not known."""
+        """The system prompt; "" for none, None if unknown."""
         if self.started is None:
             return self.kept_system
         return self.started.system
 
     @property
     def conditions(self) -> dict[str, str]:
-        """What it was answered with, by what that is called, as far as it is known. A system prompt is its text."""
+        """The conditions of the answer, by name, as far as they are known. A system prompt is given as its text."""
         drawing = "" if self.started is None else describe_drawing(self.started)
         named = {"model": self.model, "decoder": self.settings, "settings": drawing}
         return {name: value for name, value in named.items() if value} | (
@@ -113,7 +113,7 @@ class Turn:
         return sum(len(step.token_ids) for step in self.steps)
 
     def figures(self) -> dict[str, str]:
-        """What was measured, by what it is called. Of the steps that are there: a damaged recording may lack some."""
+        """Return the figures by name. They cover the steps that exist: a damaged recording may lack some."""
         figures: dict[str, str] = {}
         if self.steps:
             tokens, passes = self.tokens, len(self.steps)
@@ -140,14 +140,14 @@ class Turn:
 
 @dataclass
 class Talk:
-    """What a recording holds of a conversation.
+    """The conversation in a recording.
 
     Attributes:
-        model: its name, short.
-        program: what wrote the recording.
-        started: when, as the recording says.
-        turns: in order.
-        notices: what was wrong with the file.
+        model: the short name of the model.
+        program: the program that wrote the recording.
+        started: the time of its start, as written in the recording.
+        turns: the turns, in order.
+        notices: problems with the file.
     """
 
     model: str
@@ -157,7 +157,7 @@ class Talk:
     notices: list[str]
 
     def changes(self) -> Iterator[tuple[Turn, dict[str, str]]]:
-        """Yield each turn with those of its conditions that are not as before; the first with all."""
+        """Yield each turn with those of its conditions that have changed; the first turn with all."""
         before = {SYSTEM: ""}
         for turn in self.turns:
             yield turn, {name: value for name, value in turn.conditions.items() if before.get(name) != value}
@@ -165,7 +165,7 @@ class Talk:
 
 
 def talk_of(recording: Recording) -> Talk:
-    """The conversation in a recording. What was cleared on the screen is in it, what was replaced is not."""
+    """Return the conversation in a recording, with what was cleared on the screen, without what was replaced."""
     reader = _Reader(recording.header.model)
     for event in recording.events:
         reader.read(event)
@@ -174,18 +174,18 @@ def talk_of(recording: Recording) -> Talk:
 
 
 class _Reader:
-    """Makes turns of events. Which turn an event belongs to was checked when it was read."""
+    """Converts events to turns. The turn numbers of events were checked when they were read."""
 
     def __init__(self, model: str) -> None:
         self.model = model
         self.turns: list[Turn] = []
         self._decoders: Mapping[str, DecoderInfo] = announced(())
         self._decoder = ""
-        """What decodes now, in words."""
+        """The active decoder, in words."""
         self._folded = False
-        """Whether it is still to be noted that the system prompt stands in the first question."""
+        """Whether the notice is still due that the system prompt is part of the first question."""
         self._waits = False
-        """Whether the last turn was asked, and its answer has not begun."""
+        """Whether the last question waits for its answer to begin."""
         self._cleared = False
 
     def read(self, event: Event) -> None:
@@ -213,7 +213,7 @@ class _Reader:
             case TurnFinished():
                 turn = self._latest
                 turn.finished = event if turn.finished is None else joined(turn.finished, event)
-                if event.reason != "failed":  # else it is not part of the answer that the conversation has
+                if event.reason != "failed":  # else it is not part of the conversation's answer
                     turn.settle()
                     turn.answered = turn.answered or bool(event.token_ids)
             case HistoryTrimmed():
@@ -233,13 +233,13 @@ class _Reader:
             case ExchangeRestored():
                 self._waits = False
                 self._add_kept(event.exchange)
-            case SystemPrompt() if self.turns and not self._cleared:  # else its first question has it
+            case SystemPrompt() if self.turns and not self._cleared:  # else it applies to the first question
                 as_before = event.text == self._latest.system
-                if self._latest.notices or not as_before:  # else nothing has changed, as where one was opened again
+                if self._latest.notices or not as_before:  # else nothing has changed, as when it was opened again
                     self._latest.notices.append(describe_system(event.text, as_before=as_before))
 
     def _add_kept(self, exchange: Exchange) -> None:
-        """Add a turn of which the question and the answer are known, and not how that was decoded."""
+        """Add a turn whose question and answer are known, but not the steps of the answer."""
         turn = self._begin(exchange.question)
         turn.kept_answer, turn.model = exchange.answer, name_of(exchange.model)
         turn.kept_system = exchange.system
@@ -247,12 +247,12 @@ class _Reader:
         turn.settings = info_of(exchange.decoder, self._decoders).label
 
     def _note_decoder(self, turn: Turn) -> None:
-        """Name a decoder that has taken the place of another one in the middle of the answer."""
+        """Append the decoder to the turn's settings if it replaced another one during the answer."""
         if turn.settings and turn.settings.rpartition(THEN)[2] != self._decoder:
             turn.settings += f"{THEN}{self._decoder}"
 
     def _belongs_to_latest(self, started: TurnStarted) -> bool:
-        """Is it the last question that is answered, or the last answer that goes on?"""
+        """Return whether it answers the last question, or continues the last answer."""
         if not started.goes_on:
             return self._waits
         if self._cleared or not self.turns:
@@ -261,7 +261,7 @@ class _Reader:
         return steps[-1].turn == started.turn if steps else bool(self.turns[-1].kept_answer)
 
     def _remove_last(self) -> None:
-        """Take out the last question that was answered since the conversation began, and all that came after it."""
+        """Remove the last answered question of the current conversation, and all that came after it."""
         for place in range(len(self.turns) - 1, -1, -1):
             turn = self.turns[place]
             if turn.answered:

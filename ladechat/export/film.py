@@ -1,4 +1,4 @@
-"""A screen of the app, drawn off-screen by the app itself, in a time of its own: as fast as it can be drawn."""
+"""Draws a screen of the app off-screen, in the app itself, on a simulated clock: as fast as possible."""
 
 import asyncio
 import contextlib
@@ -23,42 +23,42 @@ from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.panel import Panel
 
 FRAMES_PER_SECOND = 15
-"""As often as the panels are repainted in the app."""
+"""The repaint rate of the app's panels."""
 SETTLING = 3
-"""Rounds of layout and painting until nothing changes: text arrives, its scroll view grows, and scrolls to the end."""
+"""Rounds of layout and painting until nothing changes: text arrives, its view grows, and scrolls to the end."""
 FONTS = re.compile(r"@font-face\s*\{[^}]*\}\s*")
 LABEL_CELLS = 80
 
 Progress = Callable[[float], None]
-"""Is told how much is done, from 0 to 1."""
+"""Called with the fraction that is done, from 0 to 1."""
 
 
 def silent(_: float) -> None:
-    """Progress that nobody wants to hear of."""
+    """Ignore progress."""
 
 
 class Size(NamedTuple):
-    """Of a screen, in cells."""
+    """The size of a screen, in cells."""
 
     columns: int
     rows: int
 
 
 class Frame(NamedTuple):
-    """What is on the screen from a moment of the session on."""
+    """A screen, and the second of the session from which on it is shown."""
 
     seconds: float
     screen: Screen
 
 
 class Reel(NamedTuple):
-    """A film as it was drawn.
+    """A drawn film.
 
     Attributes:
-        frames: in order; at least one.
-        size: of the screen.
-        title: of the film.
-        markers: what is noteworthy, and when.
+        frames: the frames, in order; at least one.
+        size: the size of the screen.
+        title: the title of the film.
+        markers: seconds and texts of noteworthy moments.
     """
 
     frames: list[Frame]
@@ -68,21 +68,21 @@ class Reel(NamedTuple):
 
 
 class Interrupted(Exception):
-    """Nobody wants the film any more."""
+    """The film is no longer wanted: Ctrl+C was pressed."""
 
 
 class Film(ABC):
-    """A screen that changes with time.
+    """A screen of the app that changes with time.
 
     Args:
-        screen: goes by the clock of the film, which is `self.now`.
-        size: of the screen.
+        screen: a screen that uses the film's clock, `self.now`.
+        size: the size of the screen.
 
     Attributes:
-        app: the app, while `run` is at work.
-        now: seconds since the beginning.
-        title: of the film.
-        interrupted: set, it ends the work with `Interrupted`.
+        app: the app, which runs during `run`.
+        now: seconds since the start.
+        title: the title of the film.
+        interrupted: if set, the work ends with `Interrupted`.
     """
 
     def __init__(self, screen: ReplayScreen | RaceScreen, size: Size, title: str) -> None:
@@ -95,25 +95,25 @@ class Film(ABC):
 
     @abstractmethod
     def moments(self) -> Iterator[float]:
-        """When a frame is drawn."""
+        """Yield the seconds at which frames are drawn."""
 
     @abstractmethod
     async def show(self) -> None:
-        """Show what is to be seen now."""
+        """Update the screen to the present moment."""
 
     @abstractmethod
     def done(self) -> float:
-        """How much has been shown, from 0 to 1."""
+        """Return the fraction that has been shown, from 0 to 1."""
 
     async def run(self, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
-        """Have the app run while `work` is done."""
+        """Run the app during `work`."""
         done = False
 
         async def work_then_leave(pilot: Pilot[object]) -> None:
             nonlocal done
             self.app.screen.query_one(KeyFooter).display = False  # nobody can press its keys
             await self._settle(pilot)
-            self.app.clear_notifications()  # they are for who exports, and go by another clock
+            self.app.clear_notifications()  # they are for the user who exports, and use another clock
             await self._settle(pilot)
             await work(pilot)
             done = True
@@ -124,7 +124,7 @@ class Film(ABC):
             raise RuntimeError("The app ended before the film did.")
 
     async def frames(self, pilot: Pilot[object], progress: Progress = silent) -> AsyncIterator[Frame]:
-        """Play it through. The screen is as the frame shows it until the next is asked for."""
+        """Play the film, and yield its frames. The screen stays that of a frame until the next one is requested."""
         shown: Screen | None = None
         for moment in self.moments():
             self.now = moment
@@ -136,12 +136,12 @@ class Film(ABC):
                 shown = screen
 
     async def picture(self, pilot: Pilot[object]) -> str:
-        """The screen as it is, as SVG."""
+        """Return the present screen as SVG."""
         await self._settle(pilot)
-        return FONTS.sub("", self.app.export_screenshot(title=self.title))  # they would be fetched from elsewhere
+        return FONTS.sub("", self.app.export_screenshot(title=self.title))  # fonts would be loaded from the network
 
     async def _settle(self, pilot: Pilot[object]) -> None:
-        """Until everything is painted."""
+        """Wait until everything is painted."""
         if self.interrupted:
             raise Interrupted
         for _ in range(SETTLING):
@@ -172,7 +172,7 @@ class ReplayFilm(Film):
 
 
 def shoot(recording: Recording, size: Size, progress: Progress = silent) -> Reel:
-    """A recording as a film; its questions, and what was wrong with the file, are markers."""
+    """Return a recording as a film, with its questions and the problems of the file as markers."""
     notices = [(0.0, notice) for notice in recording.notices]
     questions = [(recording.times[turn.position], turn.question) for turn in recording.turns]
     markers = [(seconds, shorten(" ".join(text.split()), LABEL_CELLS)) for seconds, text in notices + questions]
@@ -180,7 +180,7 @@ def shoot(recording: Recording, size: Size, progress: Progress = silent) -> Reel
 
 
 def photograph(recording: Recording, size: Size, step: int | None) -> str:
-    """One screen of a recording as SVG: after a step, counted from 1 through all of it, or the last."""
+    """Return one screen of a recording as SVG: after a step, counted from 1 through all of it, or the last."""
 
     async def go_there(film: ReplayFilm) -> None:
         film.screen.go(position_of(recording, step))
@@ -189,7 +189,7 @@ def photograph(recording: Recording, size: Size, step: int | None) -> str:
 
 
 def drawn(new_film: Callable[[], Film], size: Size, markers: list[tuple[float, str]], progress: Progress) -> Reel:
-    """All frames of a film, which is made where colours are full."""
+    """Return all frames of a film, which is created with full colour available."""
     frames: list[Frame] = []
 
     async def work(pilot: Pilot[object]) -> None:
@@ -202,7 +202,7 @@ def drawn(new_film: Callable[[], Film], size: Size, markers: list[tuple[float, s
 
 
 def pictured(new_film: Callable[[], AnyFilm], go_there: Callable[[AnyFilm], Awaitable[None]]) -> str:
-    """One screen of a film as SVG, where `go_there` leads."""
+    """Return one screen of a film as SVG: the one that `go_there` goes to."""
     pictures: list[str] = []
 
     async def work(pilot: Pilot[object]) -> None:
@@ -218,7 +218,7 @@ def pictured(new_film: Callable[[], AnyFilm], go_there: Callable[[AnyFilm], Awai
 def _run(film: Film, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
     """Run a film in the main thread, until its end or Ctrl+C.
 
-    asyncio's own way with Ctrl+C would cancel the app, which ends only when our work does, which waits for the app.
+    asyncio's handling of Ctrl+C would cancel the app, which ends only when our work does, which waits for the app.
     """
 
     def interrupt(*_: object) -> None:
@@ -235,7 +235,7 @@ def _run(film: Film, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
 
 @contextlib.contextmanager
 def full_colour() -> Iterator[None]:
-    """Draw in full colour, whatever this terminal can show and NO_COLOR says: the file is for other screens."""
+    """Draw in full colour, whatever this terminal supports and NO_COLOR says: the file is for other screens."""
     before = dict(os.environ)
     os.environ.pop("NO_COLOR", None)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "truecolor"
@@ -247,7 +247,7 @@ def full_colour() -> Iterator[None]:
 
 
 def moments(times: list[float]) -> Iterator[float]:
-    """When a frame is drawn: at the first moment of the film at or after each event, and behind the last."""
+    """Yield the seconds at which frames are drawn: the first frame at or after each event, and one after the last."""
     before = -1
     for seconds in times:
         moment = math.ceil(seconds * FRAMES_PER_SECOND)
@@ -258,12 +258,12 @@ def moments(times: list[float]) -> Iterator[float]:
 
 
 def steps_in(recording: Recording) -> int:
-    """How many steps a recording has."""
+    """Return the number of steps in a recording."""
     return sum(isinstance(event, Step) for event in recording.events)
 
 
 def position_of(recording: Recording, step: int | None) -> int:
-    """How many events have been shown after a step, counted from 1; None, or more than there are: all."""
+    """Return the number of events shown after a step, counted from 1; None, or more than there are: all."""
     if step is not None:
         for position, event in enumerate(recording.events, start=1):
             step -= isinstance(event, Step)

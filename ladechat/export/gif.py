@@ -1,4 +1,4 @@
-"""A film as an animated GIF: the cells that change, in a palette of the app's colours and the shades between them."""
+"""Writes a film as an animated GIF: the changed cells, in a palette of the app's colours and the shades between."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,33 +16,33 @@ from ladechat.export.film import Frame, Progress, silent
 from ladechat.export.glyphs import Glyphs
 
 SHADES = 7
-"""From the background of a cell to the colour of its text. With as few, all pairs of colours have room in a palette."""
+"""Shades from a cell's background to its text colour. With so few, all pairs of colours fit into a palette."""
 COLOURS = 255
 TRANSPARENT = 255
-"""The index of a pixel that stays as it was."""
+"""The index of a pixel that does not change."""
 SHORTEST_DELAY = 4
-"""Hundredths of a second that a frame is shown at least: browsers slow down films with shorter ones."""
+"""The minimum delay of a frame, in hundredths of a second: browsers slow down films with shorter ones."""
 LONGEST_DELAY = 2**16 - 1
-"""Hundredths of a second that the format has room for. Of what stands longer, a part is painted again."""
+"""The format's maximum delay, in hundredths of a second. For a longer one, a part of the screen is painted again."""
 LAST_DELAY = 300
-"""How long the last frame stands before the film begins anew."""
+"""The delay of the last frame, in hundredths of a second, before the film repeats."""
 TEXT, BACKGROUND = ColorTriplet(0xE0, 0xE0, 0xE0), ColorTriplet(0x12, 0x12, 0x12)
-"""Of a style that names none."""
+"""The colours of a style that names none."""
 
 Pair = tuple[ColorTriplet, ColorTriplet]
-"""The background of a cell, and the colour of its text."""
+"""The background of a cell, and its text colour."""
 
 
 def gif(frames: Sequence[Frame], speed: float, progress: Progress = silent) -> bytes:
-    """The file.
+    """Return the GIF file.
 
     Args:
-        frames: as they were drawn.
+        frames: the frames of the film.
         speed: 2 is twice as fast.
         progress: see `Progress`.
 
     Raises:
-        NoFont: there is none to draw with.
+        NoFont: there is no font to draw with.
     """
     shown = list(_timed(frames, speed))
     screens = [screen for screen, _ in shown]
@@ -58,7 +58,7 @@ def gif(frames: Sequence[Frame], speed: float, progress: Progress = silent) -> b
 
 
 def _timed(frames: Sequence[Frame], speed: float) -> Iterator[tuple[Screen, int]]:
-    """The screens and how long each is shown, in hundredths of a second; without those that would flash by."""
+    """Yield the screens and their delays, in hundredths of a second, without screens that would only flash."""
     before: tuple[Screen, int] | None = None
     for seconds, screen in frames:
         now = round(100 * seconds / speed)
@@ -73,10 +73,10 @@ def _timed(frames: Sequence[Frame], speed: float) -> Iterator[tuple[Screen, int]
 
 
 class _Painter:
-    """Paints cells in indices of a palette.
+    """Paints cells as indices of a palette.
 
     Args:
-        spans: all that will be painted.
+        spans: all spans that will be painted.
     """
 
     def __init__(self, spans: Iterator[Span]) -> None:
@@ -84,14 +84,14 @@ class _Painter:
         self._palette = _palette(Counter(pair_of(cell.style) for span in spans for cell in span.cells))
 
     def head(self, screen: Screen) -> bytes:
-        """How a file begins: size, palette, and that the film is shown again and again."""
+        """Return the start of the file: size, palette, and endless repetition."""
         width, height = len(screen[0]) * self._glyphs.width, len(screen) * self._glyphs.height
         size = width.to_bytes(2, "little") + height.to_bytes(2, "little")
         palette = bytes(chain.from_iterable(self._palette)).ljust(3 * (COLOURS + 1), b"\0")
         return b"GIF89a" + size + b"\xf7\0\0" + palette + b"!\xff\x0bNETSCAPE2.0\x03\x01\0\0\0"
 
     def frame(self, spans: Sequence[Span], delay: int) -> bytes:
-        """A frame of the file: the smallest rectangle around what changes."""
+        """Return a frame of the file: the smallest rectangle around the changed cells."""
         width, height = self._glyphs.width, self._glyphs.height
         left, top = min(span.x for span in spans), min(span.y for span in spans)
         right, bottom = max(span.x + len(span.cells) for span in spans), max(span.y + 1 for span in spans)
@@ -112,7 +112,7 @@ class _Painter:
 
     @lru_cache(maxsize=4096)  # noqa: B019
     def _index(self, colour: ColorTriplet) -> int:
-        """Of the colour in the palette, or of the nearest one."""
+        """Return the index of a colour in the palette, or of the nearest one."""
 
         def distance(index: int) -> int:
             return sum((a - b) ** 2 for a, b in zip(self._palette[index], colour, strict=True))
@@ -122,7 +122,7 @@ class _Painter:
 
 @lru_cache(maxsize=1024)
 def pair_of(style: Style) -> Pair:
-    """Its colours as they are seen."""
+    """Return the background and the text colour of a style as they are seen."""
     text, background = _triplet(style.color, TEXT), _triplet(style.bgcolor, BACKGROUND)
     return (text, background) if style.reverse else (background, text)
 
@@ -133,12 +133,12 @@ def _triplet(colour: Color | None, default: ColorTriplet) -> ColorTriplet:
 
 @lru_cache(maxsize=1024)
 def _shades(pair: Pair) -> tuple[ColorTriplet, ...]:
-    """From the background to the text."""
+    """Return the shades from the background to the text."""
     return tuple(blend_rgb(*pair, cross_fade=step / (SHADES - 1)) for step in range(SHADES))
 
 
 def _palette(pairs: Counter[Pair]) -> list[ColorTriplet]:
-    """The colours themselves, and as many of the shades between them as have room, those of the most cells first."""
+    """Return the colours, and as many of the shades between them as fit, those of the most cells first."""
     colours: Counter[ColorTriplet] = Counter()
     shades: Counter[ColorTriplet] = Counter()
     for pair, cells in pairs.items():

@@ -1,4 +1,4 @@
-"""Characters as pixels: text in a font of this machine, lines and blocks as rectangles, so that they join."""
+"""Draws characters as pixels: text in a font of this machine, lines and blocks as rectangles, so that they join."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ FONTS = (
     ("Monaco.ttf", "Monaco.ttf"),
     ("consola.ttf", "consolab.ttf"),
 )
-"""Monospaced fonts with their bold faces, the most characters first. Pillow knows where a system keeps them."""
+"""Monospaced fonts with their bold faces, the most characters first. Pillow finds them in the system's folders."""
 LINES = {"─│┌┐└┘├┤┬┴┼╭╮╯╰": 1, "━┃┏┓┗┛┣┫┳┻╋": 2}
 """Box drawing characters, by the width of their lines in pixels."""
 BLOCKS = {
@@ -42,13 +42,13 @@ class NoFont(Exception):
 
 
 class Glyphs:
-    """Draws characters in cells of one size.
+    """Draws characters in cells of a fixed size.
 
     Attributes:
-        width, height: of a cell, in pixels.
+        width, height: the size of a cell, in pixels.
 
     Raises:
-        NoFont: there is none to draw with.
+        NoFont: there is no font to draw with.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Glyphs:
 
     @lru_cache(maxsize=4096)  # noqa: B019 - it lives as long as what it caches
     def mask(self, text: str, bold: bool, underlined: bool) -> Image.Image:
-        """How far a character covers each pixel, 0 to 255; two cells wide where the character is."""
+        """Return the coverage of each pixel by a character, 0 to 255; two cells wide for a wide character."""
         mask = Image.new("L", (self.width * max(cell_size(text[0]), 1), self.height))
         pen = ImageDraw.Draw(mask)
         boxes = list(self._boxes(text))
@@ -71,7 +71,7 @@ class Glyphs:
         return mask
 
     def _boxes(self, character: str) -> Iterator[Box]:
-        """The rectangles that a line or a block consists of; none for other characters."""
+        """Yield the rectangles of a line or block character; none for other characters."""
         width, height = self.width, self.height
         if character in BLOCKS:
             left, top, right, bottom = BLOCKS[character]
@@ -91,7 +91,7 @@ class Glyphs:
 
 
 def _fonts() -> tuple[FreeTypeFont, FreeTypeFont]:
-    """A plain face and a bold one; the plain one again where there is no bold one."""
+    """Return a plain face and a bold one; the plain one twice if there is no bold one."""
     for plain, bold in FONTS:
         if (font := _font(plain)) is not None:
             return font, _font(bold, index=int(bold == plain and bold.endswith("c"))) or font

@@ -1,4 +1,4 @@
-"""A conversation as one page that needs nothing else: steps in their colours, and a slider that walks through them.
+"""Writes a conversation as one self-contained page: steps in their colours, and a slider that walks through them.
 
 All text of the recording is escaped. The page's content security policy allows its own style and script alone, and no
 request.
@@ -29,9 +29,9 @@ SURFACES = {
         "accent": "#0a4f9e", "here": "#e4e4e4",
     },
 }  # fmt: skip
-"""What steps are drawn on, dark and light; near the app's own, so that each hue can be read."""
+"""The background colours, dark and light; near the app's own, so that each hue is legible."""
 PALETTE = Palette()
-"""Says which tokens have a colour and which a cue; the page's own style sheet draws them."""
+"""Decides which tokens have a colour and which a cue; the page's own style sheet draws them."""
 LEGEND = (
     "One colour is one forward pass: tokens of the same colour came together, plain ones came alone. "
     "Drafted tokens are underlined or bold by turns; the model's own token at the end of a pass has its colour alone."
@@ -39,7 +39,7 @@ LEGEND = (
 
 
 def html(talk: Talk) -> str:
-    """The page."""
+    """Return the page."""
     style, script = _colours() + _asset("page.css"), _asset("page.js")
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
@@ -93,7 +93,7 @@ def _turn(turn: Turn, changed: dict[str, str], model: str) -> Iterator[str]:
 
 
 def _spans(turn: Turn) -> Iterator[str]:
-    """The answer, a span a step, and in it one for drafted tokens; it begins with its first visible character."""
+    """Yield the answer, one span a step, with inner spans for drafted tokens; leading whitespace is removed."""
     begun = bool(turn.kept_answer.strip())
     for step in turn.steps:
         inside = ""
@@ -107,13 +107,13 @@ def _spans(turn: Turn) -> Iterator[str]:
 
 
 def _hue(step: Step) -> str:
-    """The class of a step's colour."""
+    """Return the CSS class of a step's colour."""
     look = PALETTE.step(step.index, len(step.token_ids))
     return "plain" if look.color is None else f"hue{step.index % len(HUES[True])}"
 
 
 def _cue(step: Step, token: int) -> str:
-    """The class of the cue that needs no colour, which drafted tokens have."""
+    """Return the CSS class of a drafted token's cue, which does not depend on colour."""
     look = PALETTE.step(step.index, len(step.token_ids), own=is_own(step, token))
     return "bold" if look.bold else "underlined" if look.underline else ""
 
@@ -127,7 +127,7 @@ def _slider(steps: int) -> str:
 
 
 def _table(steps: list[Step]) -> Iterator[str]:
-    """What is known of each step. The slider shows its rows one by one."""
+    """Yield a table with the facts about each step. The slider shows its rows one by one."""
     yield '<details><summary>All passes</summary><div class="steps"><table><thead><tr>'
     yield '<th scope="col">pass</th><th scope="col" class="tokens">tokens</th>'
     yield '<th scope="col">slots</th><th scope="col">drafted</th><th scope="col">tokens per pass</th>'
@@ -154,7 +154,7 @@ def _notice(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text of several lines."""
+    """Return text of several lines, escaped."""
     return escape(safe_with_tabs(text))
 
 
@@ -163,7 +163,7 @@ def _inline(text: str) -> str:
 
 
 def _colours() -> str:
-    """The palette as variables of the style sheet; light unless the reader's system is dark."""
+    """Return the palette as CSS variables; light unless the reader's system is dark."""
     light, dark = (_variables(dark) for dark in (False, True))
     hues = "".join(f".hue{hue} {{ color: var(--hue{hue}); }}\n" for hue in range(len(HUES[True])))
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n{hues}"

@@ -1,6 +1,6 @@
-"""A conversation as Markdown: questions, answers, and a short table of figures for each answer.
+"""Writes a conversation as Markdown: questions, answers, and a short table of figures for each answer.
 
-What was said is text, also where it looks like markup: only code between fences is kept as code.
+Text stays text, even if it looks like markup: only code between fences remains code.
 """
 
 import re
@@ -11,11 +11,11 @@ from ladechat.widgets.flow import safe, safe_with_tabs
 
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+#.-]*)[^`]*$")
 _MEANT = re.compile(r"([\\`*_{}\[\]<>#&|~$])")
-"""Characters that could become markup. Lists may: dashes and numbers are as they were."""
+"""Characters that could become markup, except in lists: dashes and numbers stay as they are."""
 
 
 def markdown(talk: Talk) -> str:
-    """The document."""
+    """Return the document."""
     parts = [f"# {_line(f'A conversation with {talk.model}')}"]
     parts += [f"*{_line(notice)}*" for notice in talk.notices]
     for turn, changed in talk.changes():
@@ -41,7 +41,7 @@ def _turn(turn: Turn, changed: dict[str, str], model: str) -> Iterator[str]:
 
 
 def _conditions(changed: dict[str, str]) -> Iterator[str]:
-    """What the answers from here on were made with."""
+    """Yield the conditions of the answers from here on."""
     said = changed.get(SYSTEM)
     if words := [f"{name}: {value}" for name, value in changed.items() if name != SYSTEM]:
         yield f"*{_line(' · '.join(words))}*"
@@ -52,7 +52,7 @@ def _conditions(changed: dict[str, str]) -> Iterator[str]:
 
 
 def as_text(text: str) -> str:
-    """What was said, escaped; code between fences stays code, and ends where the text does."""
+    """Return text, escaped; code between fences stays code, and an open fence is closed at the end."""
     lines: list[str] = []
     fence: str | None = None
     for line in safe_with_tabs(text.strip()).split("\n"):

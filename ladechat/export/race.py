@@ -1,4 +1,4 @@
-"""A race that has been measured as a film or a picture, pass by pass."""
+"""Draws a measured race as a film or a picture, pass by pass."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -9,7 +9,7 @@ from ladechat.session.measuring import Measuring
 
 
 class RaceFilm(Film):
-    """A race from its start to its seal."""
+    """A race from its start to its exactness check."""
 
     def __init__(self, measuring: Measuring, size: Size) -> None:
         self.screen = RaceScreen(measuring, lambda: self.now)
@@ -30,12 +30,12 @@ class RaceFilm(Film):
 
 
 def shoot_race(measuring: Measuring, size: Size, progress: Progress = silent) -> Reel:
-    """A race as a film."""
+    """Return a race as a film."""
     return drawn(lambda: RaceFilm(measuring, size), size, [], progress)
 
 
 def photograph_race(measuring: Measuring, size: Size) -> str:
-    """Its end as SVG, with the seal."""
+    """Return the end of a race as SVG, with the exactness check."""
 
     async def go_there(film: RaceFilm) -> None:
         while film.screen.track is None:

@@ -1,1 +1,1 @@
-"""Lookahead decoding in other people's code."""
+"""Lookahead decoding as a library, for use with transformers' `generate`."""

@@ -1,7 +1,7 @@
-"""What the frames say that called: which line asked, and what `generate` was given and does not hand on.
+"""Looks up the call stack: the caller's line for warnings, and arguments that `generate` does not pass on.
 
 transformers (5.17 to 5.24) drops the options of `generate` that are about its loops before it calls a
-`custom_generate`. They are still the local variables of its frame.
+`custom_generate`. They are still local variables of its frame.
 """
 
 import inspect
@@ -13,22 +13,22 @@ from typing import Any, NamedTuple
 from transformers import GenerationConfig, GenerationMixin
 
 ON_THE_WAY = ("ladechat", "transformers", "torch")
-"""Packages between a caller's line and this module."""
+"""Packages whose frames may lie between a caller's line and this module."""
 
 WRAPPERS = ("torch.utils._contextlib", "transformers.utils.deprecation")
-"""Where the decorators of `generate` come from."""
+"""The modules of the decorators of `generate`."""
 
 
 class Given(NamedTuple):
-    """What `generate` was given for a loop of its own.
+    """The arguments of `generate` that are meant for its own decoding loops.
 
     Attributes:
-        streamer: it has got the prompt already.
-        assistant_model: the model that would draft.
-        synced_gpus: whether ranks wait for each other; None: `generate` finds out.
+        streamer: has received the prompt already.
+        assistant_model: the draft model.
+        synced_gpus: whether ranks wait for each other; None: `generate` decides.
         inputs_tensor: the prompt, before it is repeated for several answers.
-        tokenizer: what stop strings are matched with.
-        assistant_tokenizer: of the model that would draft.
+        tokenizer: the tokenizer that stop strings are matched with.
+        assistant_tokenizer: the draft model's tokenizer.
     """
 
     streamer: Any = None
@@ -40,7 +40,7 @@ class Given(NamedTuple):
 
 
 def given_to_generate(config: GenerationConfig) -> Given:
-    """What the call of `generate` was given that has prepared this config; nothing, where no such call is under way."""
+    """Return the arguments of the `generate` call that prepared this config; all defaults if there is none."""
     own_code = inspect.unwrap(GenerationMixin.generate).__code__
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -52,7 +52,7 @@ def given_to_generate(config: GenerationConfig) -> Given:
 
 
 def _of_its_wrappers(frame: FrameType) -> dict[str, Any]:
-    """The keywords of a call as its decorators got them: `generate` takes tokenizers out of its own."""
+    """Return the keyword arguments that the decorators of `generate` got: it removes tokenizers from its own."""
     outer = frame.f_back
     while outer is not None and outer.f_globals.get("__name__") in WRAPPERS:
         keywords = outer.f_locals.get("kwargs", {})
@@ -63,7 +63,7 @@ def _of_its_wrappers(frame: FrameType) -> dict[str, Any]:
 
 
 def warn_at_callers_line(message: str) -> None:
-    """Warn of the line from which all this was called, which may have gone through transformers' `generate`."""
+    """Warn at the line of the first caller outside of these packages; it may have called transformers' `generate`."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ON_THE_WAY:
         level, frame = level + 1, frame.f_back

@@ -1,7 +1,7 @@
-"""Requests that go to the model's own decoding loop, the one that `generate` runs: which ones, and why.
+"""Decides which requests go to the model's own decoding loop, the one that `generate` runs, and says why.
 
-There the text is that of `generate` by construction, and nothing is gained. So whatever cannot be shown to be the same
-under lookahead decoding goes there, with a warning.
+There the text equals that of `generate` by construction, but it is no faster. So every request whose text is not sure
+to be the same under lookahead decoding goes there, with a warning.
 """
 
 import inspect
@@ -44,10 +44,10 @@ from ladechat.model.runners.cache_argument import CACHE
 from ladechat.model.runners.rope import rope_boundary
 
 USUAL = ("attention_mask", "position_ids", CACHE, "use_cache", "logits_to_keep")
-"""What `generate` hands to a decoding loop for a model that is given a text and nothing else."""
+"""The keyword arguments that `generate` passes to a decoding loop for a model that gets only a text."""
 
 ASSISTANTS = ("prompt_lookup_num_tokens", "use_mtp", "assistant_early_exit")
-"""Options with which `generate` drafts by itself."""
+"""Options with which `generate` itself drafts."""
 
 STATELESS = {
     *(RepetitionPenaltyLogitsProcessor, NoRepeatNGramLogitsProcessor, NoBadWordsLogitsProcessor),
@@ -57,13 +57,13 @@ STATELESS = {
     *(SuppressTokensLogitsProcessor, SuppressTokensAtBeginLogitsProcessor),
     *(InfNanRemoveLogitsProcessor, LogitNormalization, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper),
 }
-"""Processors that look at nothing but the text and its logits. Others, as those of classifier-free guidance and of
-SynthID, remember what they were shown, or may: rejected drafts change what they do.
+"""Processors that depend only on the text and its logits. Others, such as those of classifier-free guidance and of
+SynthID, keep a state or may keep one, which rejected drafts would change.
 """
 
 
 def why_own_loop(request: Request) -> str | None:
-    """Why this request goes to the model's own loop, as a clause; None if lookahead decoding can write it.
+    """Return why this request goes to the model's own loop, as a clause; None if lookahead decoding can serve it.
 
     The model is not run for this.
     """
@@ -76,8 +76,8 @@ def why_own_loop(request: Request) -> str | None:
 
 
 def run_own_loop(request: Request) -> Any:
-    """What `generate` itself would call with what it has prepared."""
-    loop: Any = getattr(type(request.model), GENERATION_MODES_MAPPING[request.mode])  # nothing public takes all that
+    """Return the result of the loop that `generate` itself would call with the arguments it has prepared."""
+    loop: Any = getattr(type(request.model), GENERATION_MODES_MAPPING[request.mode])  # nothing public takes all of this
     options: dict[str, Any] = {"synced_gpus": _synced(request.model, request.given.synced_gpus)}
     if request.streamer is not None:
         options["streamer"] = request.streamer
@@ -98,7 +98,7 @@ def run_own_loop(request: Request) -> Any:
 
 
 def about_the_model(model: PreTrainedModel, synced_gpus: bool | None = None) -> str | None:
-    """What of a model, as it is, keeps lookahead decoding from writing its text at all."""
+    """Return why lookahead decoding cannot serve this model at all, as a clause; None if it can."""
     kind: Any = type(model)
     if model.config.is_encoder_decoder:
         return f"{kind.__name__} is an encoder-decoder model"
@@ -115,7 +115,7 @@ def about_the_model(model: PreTrainedModel, synced_gpus: bool | None = None) -> 
 
 
 def about_the_text(request: Request) -> str | None:
-    """What of a text without anything besides keeps it from lookahead decoding."""
+    """Return why lookahead decoding cannot serve a text without further inputs, as a clause; None if it can."""
     if any(_is_foreign(hook) for hooks in hooks_of(request.model) for hook in hooks):
         return "the model has hooks, which may do something else where a pass has several tokens"
     return _about_positions(request, request.longest) or why_no_room(
@@ -124,7 +124,7 @@ def about_the_text(request: Request) -> str | None:
 
 
 def _synced(model: PreTrainedModel, synced_gpus: bool | None) -> bool:
-    """Whether ranks go on until the last of them has ended, as `generate` finds it out."""
+    """Return whether ranks continue until the last of them has ended, as `generate` decides it."""
     found: Any = model._extract_generation_mode_kwargs(None, {}, synced_gpus, None, None)  # type: ignore[operator]
     return bool(found["synced_gpus"])
 
@@ -161,7 +161,7 @@ def _is_nothing(value: object) -> bool:
 
 
 def _about_assistance(request: Request) -> str | None:
-    """Where `generate`, drafting by itself, writes something else than without drafts."""
+    """Return why `generate`, when it drafts by itself, may write another text than without drafts; None if never."""
     config = request.config
     names = [name for name in ASSISTANTS if getattr(config, name, None)]
     names += ["assistant_model"] if request.given.assistant_model is not None else []
@@ -180,7 +180,7 @@ def _about_assistance(request: Request) -> str | None:
 
 
 def _about_positions(request: Request, longest: int) -> str | None:
-    """Of a text of up to `longest` tokens, of which no pass reads the last one."""
+    """Return what is unusual about the positions of a text of up to `longest` tokens. No pass reads the last token."""
     model, input_ids = request.model, request.input_ids
     mask, positions = request.model_kwargs.get("attention_mask"), request.model_kwargs.get("position_ids")
     mask = torch.ones_like(input_ids) if mask is None else mask

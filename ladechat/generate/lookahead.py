@@ -50,35 +50,35 @@ def lookahead_generate(
     stop_strings: str | list[str] | None = None,
     **kwargs: Any,
 ) -> Tensor | GenerateOutput:
-    """What `model.generate` writes, in fewer forward passes.
+    """Generate the same text as `model.generate`, in fewer forward passes.
 
-    Hand it to `generate` as `custom_generate`, or call it like `generate`. What cannot be shown to be the same, or
-    would take longer (several rows), goes to the loop that `generate` itself would run, with a warning that says why.
+    Pass this to `generate` as `custom_generate`, or call it like `generate`. Requests whose text is not sure to be the
+    same, or which would take longer (several rows), go to `generate`'s own loop, with a warning that says why.
 
     Args:
-        model: any that generates; a gain have decoder-only ones in evaluation mode.
-        input_ids: (B, n) int64; inputs is another name for it, as in `generate`.
+        model: any model that generates; decoder-only models in evaluation mode are faster.
+        input_ids: (B, n) int64; `inputs` is another name for it, as in `generate`.
         logits_processor: as for `generate`.
         stopping_criteria: as for `generate`.
         generation_config: as for `generate`.
-        window: W of lookahead decoding (Fu et al. 2024, arXiv 2402.02057): columns of the Jacobi window; 0 has none.
-        ngram: N, tokens in an n-gram.
-        guesses: G, the most n-grams verified in one step.
-        streamer: gets the prompt, then token by token.
-        tokenizer: what `stop_strings` are matched with.
-        stop_strings: the text ends where one of them is complete.
-        kwargs: whatever else `generate` takes, as max_new_tokens, do_sample, temperature, attention_mask.
+        window: W of lookahead decoding (Fu et al. 2024, arXiv 2402.02057): columns of the Jacobi window; 0: no window.
+        ngram: N, the tokens of an n-gram.
+        guesses: G, the maximum number of n-grams verified in one step.
+        streamer: receives the prompt, then token by token.
+        tokenizer: the tokenizer that `stop_strings` are matched with.
+        stop_strings: strings that end the text.
+        kwargs: any other arguments of `generate`, such as max_new_tokens, do_sample, temperature, attention_mask.
 
     Returns:
         As `generate`: (B, n + new) int64, or a `GenerateDecoderOnlyOutput` with `return_dict_in_generate`.
 
     Raises:
-        ValueError: window, ngram or guesses out of range, a token id without an embedding, or what `generate` has no
-            loop for, as contrastive search. Otherwise what `generate` raises.
+        ValueError: window, ngram or guesses out of range, a token id without an embedding, or a mode that `generate`
+            has no loop for, such as contrastive search. Otherwise as `generate`.
     """
     settings = Settings(window, ngram, guesses)
     settings.check()
-    if "inputs" in kwargs:  # what generate calls them
+    if "inputs" in kwargs:  # the name that `generate` uses
         if input_ids is not None:
             raise ValueError("The text is given twice, as input_ids and as inputs; leave one out.")
         input_ids = kwargs.pop("inputs")
@@ -105,7 +105,7 @@ def lookahead_generate(
 
     configured = _configured_stop_strings(model, generation_config)
     if configured is not None:
-        kwargs["stop_strings"] = None  # generate would want their tokenizer, and keep it to itself
+        kwargs["stop_strings"] = None  # generate would require their tokenizer, and not pass it on
     own: dict[str, Any] = {"window": window, "ngram": ngram, "guesses": guesses, "streamer": streamer}
     own |= {"tokenizer": tokenizer, "stop_strings": configured if stop_strings is None else stop_strings}
 
@@ -125,7 +125,7 @@ def lookahead_generate(
 
 
 def _carry_out(request: Request) -> Tensor | GenerateOutput:
-    """Write what `generate` has prepared: by lookahead decoding, or by its own loop, with a warning that says why."""
+    """Serve the request: by lookahead decoding, or by the model's own loop, with a warning that says why."""
     request.refuse()
     reason = why_own_loop(request)
     if reason is None:
@@ -155,20 +155,20 @@ def lookahead_steps(
     guesses: int = GUESSES,
     sampling: Sampling = GREEDY,
 ) -> Iterator[Step]:
-    """The steps of lookahead decoding, one forward pass each: what was drafted, what was accepted, window and pool.
+    """Return the steps of lookahead decoding, one forward pass each, with the draft, accepted tokens, window and pool.
 
     Args:
         model: decoder-only, in evaluation mode.
         input_ids: (1, n) int64.
-        max_new_tokens: when to end at the latest.
-        eos_token_id: what ends the text; None takes the model's own.
+        max_new_tokens: the maximum number of new tokens.
+        eos_token_id: the tokens that end the text; None: the model's own.
         window: see `lookahead_generate`.
         ngram: see `lookahead_generate`.
         guesses: see `lookahead_generate`.
-        sampling: how tokens are chosen.
+        sampling: how tokens are sampled.
 
     Raises:
-        ValueError: as `lookahead_generate`, or where that would hand the text on. `UnsupportedModel` is one, too.
+        ValueError: as `lookahead_generate`, or where that would use the model's own loop; also as `UnsupportedModel`.
     """
     settings = Settings(window, ngram, guesses)
     settings.check()
@@ -197,7 +197,7 @@ def lookahead_steps(
 
 
 def _plain_request(model: PreTrainedModel, input_ids: Tensor, max_new_tokens: int, settings: Settings) -> Request:
-    """A text without anything besides, as `generate` would prepare it."""
+    """Return the request that `generate` would prepare for a text without further inputs."""
     config = GenerationConfig(max_length=input_ids.shape[1] + max_new_tokens)
     given = {}
     if "position_ids" in inspect.signature(model.forward).parameters:
@@ -206,7 +206,7 @@ def _plain_request(model: PreTrainedModel, input_ids: Tensor, max_new_tokens: in
 
 
 def _prepared(config: GenerationConfig | None) -> TypeGuard[GenerationConfig]:
-    """Whether it comes from `generate`, which puts the special tokens of a request into its copy."""
+    """Return whether the config comes from `generate`, which puts the special tokens of a request into its copy."""
     return hasattr(config, "_pad_token_tensor")
 
 
@@ -220,6 +220,6 @@ def _at_strings(stop_strings: str | list[str], tokenizer: PreTrainedTokenizerBas
 
 
 def _configured_stop_strings(model: PreTrainedModel, config: GenerationConfig | None) -> Any:
-    """The stop strings of a request that come from a generation config: the given one's, else the model's."""
+    """Return the stop strings of a generation config: the given one's, else the model's."""
     own = None if config is None else config.stop_strings
     return own if own is not None else model.generation_config.stop_strings

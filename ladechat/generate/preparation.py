@@ -1,4 +1,4 @@
-"""Whether the model's `prepare_inputs_for_generation` changes anything: if so only its own loop writes its text."""
+"""Checks whether a model's `prepare_inputs_for_generation` changes inputs: if so, only its own loop is exact."""
 
 from typing import Any
 
@@ -9,21 +9,21 @@ from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 from ladechat.model.runners.cache_argument import CACHE
 
 NOT_OF_THE_TEXT = (CACHE, "use_cache", "logits_to_keep", "return_dict", "is_first_iteration")
-"""What it may return besides the text, its mask and its positions: how a pass is run, and not what it reads."""
+"""Keys that it may return in addition to the text, its mask and its positions: they do not change what a pass reads."""
 
 
 def prepares_as_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tensor | None, longest: int) -> bool:
-    """Whether `prepare_inputs_for_generation` returns the usual inputs, and the model carries them on as usual.
+    """Return whether `prepare_inputs_for_generation` returns the usual inputs, and the model updates them as usual.
 
-    A model that has transformers' own preparation is not asked. Others are for three passes: the first, the second and
-    the last. These are samples, and no proof. What a model carries on from pass to pass is not sampled: its
+    A model with transformers' own preparation is not called. Other models are called for three passes: the first, the
+    second and the last. These are samples, no proof. The update between passes is not sampled: the model's
     `_update_model_kwargs_for_generation` has to be that of transformers.
 
     Args:
-        model: any; it is not run.
+        model: any model; it is not run.
         input_ids: (1, n) int64, without padding.
-        positions: as `generate` passes them, (1, n) or (axes, 1, n); None where the model takes none.
-        longest: tokens of the longest text that may come; no pass reads its last one.
+        positions: as `generate` passes them, (1, n) or (axes, 1, n); None if the model takes none.
+        longest: the tokens of the longest possible text; no pass reads its last one.
     """
     if _func(model.prepare_inputs_for_generation) is not GenerationMixin.prepare_inputs_for_generation:
         length, last = input_ids.shape[1], longest - 1
@@ -35,7 +35,7 @@ def prepares_as_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tens
 
 
 def at_usual_positions(positions: Tensor) -> bool:
-    """Whether a text stands at positions from 0 on, on every axis.
+    """Return whether positions count from 0, on every axis.
 
     Args:
         positions: (1, n), or (axes, 1, n).
@@ -45,8 +45,8 @@ def at_usual_positions(positions: Tensor) -> bool:
 
 
 def _yields_the_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tensor | None, end: int) -> bool:
-    """Whether `prepare_inputs_for_generation` returns the usual inputs for the pass that reads a text up to its token
-    `end`: all of it if that is the prompt, else its last token.
+    """Return whether `prepare_inputs_for_generation` returns the usual inputs for the pass that reads a text up to its
+    token `end`: the whole text if that is the prompt, else its last token.
     """
     new_tokens = end - input_ids.shape[1]
     text = torch.cat([input_ids, input_ids[:, -1:].expand(-1, new_tokens)], dim=1)
@@ -61,7 +61,7 @@ def _yields_the_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tens
         prepared = model.prepare_inputs_for_generation(  # type: ignore[operator]  # of a mixin, not seen by mypy
             text, next_sequence_length=count, is_first_iteration=not new_tokens, use_cache=True, **inputs
         )
-    except Exception:  # of code that is not ours; `generate` will say it
+    except Exception:  # of the model's code; `generate` will raise it again
         return False
     ids, positions_out = prepared.pop("input_ids", None), prepared.pop("position_ids", None)
     mask_out = prepared.pop("attention_mask", None)
@@ -75,12 +75,12 @@ def _yields_the_usual(model: PreTrainedModel, input_ids: Tensor, positions: Tens
 
 
 def _func(method: Any) -> Any:
-    """The function of a bound method, however a model came by it."""
+    """Return the function of a method, bound or not."""
     return getattr(method, "__func__", method)
 
 
 def _cache_of(like: Tensor, length: int) -> DynamicCache:
-    """A cache that says it holds so many tokens."""
+    """Return a cache that reports a length of `length` tokens."""
     cache = DynamicCache()
     if length:
         nothing = torch.zeros((len(like), 1, length, 1), device=like.device)

@@ -1,4 +1,4 @@
-"""What `generate` hands to a decoding loop, in one value, and what of it has no text at all."""
+"""A request to a decoding loop in one value, and the checks of it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,18 +16,18 @@ TOKEN_BY_TOKEN = {
     *(GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE, GenerationMode.ASSISTED_GENERATION),
     *(GenerationMode.BEAM_SEARCH, GenerationMode.BEAM_SAMPLE),
 }
-"""Ways to generate that transformers has a loop for; for others it fetches one from the hub."""
+"""Generation modes that transformers has a loop for; for others it fetches one from the hub."""
 
 
 class Settings(NamedTuple):
-    """W, N and G."""
+    """W, N and G of lookahead decoding."""
 
     window: int
     ngram: int
     guesses: int
 
     def check(self) -> None:
-        """Say which of them is out of range.
+        """Check that each of them is in range.
 
         Raises:
             ValueError: W < 0, N < 2 or G < 0, or no integer.
@@ -37,10 +37,10 @@ class Settings(NamedTuple):
 
 
 def check_count(name: str, value: Any, least: int) -> None:
-    """Say what is wrong with an argument that counts something.
+    """Check an argument that counts something.
 
     Raises:
-        ValueError: it is no integer, or too small.
+        ValueError: it is no integer, or below `least`.
     """
     if type(value) is bool or not isinstance(value, Integral):
         raise ValueError(f"{name} must be an integer, not {value!r}.")
@@ -50,19 +50,19 @@ def check_count(name: str, value: Any, least: int) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """A call of `generate`, as it is prepared for a decoding loop.
+    """A call of `generate`, as it prepares it for a decoding loop.
 
     Attributes:
-        model: any.
+        model: any model.
         input_ids: (B, n) int64.
-        processors: in order.
-        criteria: any of them ends the text.
-        config: with the special tokens in it.
+        processors: the logits processors, in order.
+        criteria: the stopping criteria; any of them ends the text.
+        config: the generation config, with the special tokens.
         settings: W, N and G.
-        streamer: gets the tokens, if there is one.
-        greeted: whether the streamer has got the prompt.
-        given: what else `generate` was given.
-        model_kwargs: what the model is to be given besides.
+        streamer: receives the tokens, if there is one.
+        greeted: whether the streamer has received the prompt.
+        given: the other arguments of `generate`.
+        model_kwargs: further inputs of the model.
     """
 
     model: PreTrainedModel
@@ -78,24 +78,24 @@ class Request:
 
     @property
     def mode(self) -> GenerationMode:
-        """Which way to generate it asks for."""
+        """The generation mode that the config selects."""
         return self.config.get_generation_mode(self.given.assistant_model)
 
     @property
     def longest(self) -> int:
-        """How many tokens the text may come to. A criterion of one's own stands in for max_length.
+        """The maximum number of tokens of the text, prompt included. A `MaxLengthCriteria` given replaces max_length.
 
-        As in `generate`, one token is written before any criterion is asked.
+        As in `generate`, one token is written before any criterion is called.
         """
         return longest_text(self.config, self.criteria, self.input_ids)
 
     def greet(self) -> None:
-        """Give the prompt to the streamer, which expects it first."""
+        """Pass the prompt to the streamer, which expects it first."""
         if self.streamer is not None and not self.greeted:
             self.streamer.put(self.input_ids.cpu())
 
     def refuse(self) -> None:
-        """Say what has no text, in `generate` as it comes.
+        """Refuse requests that `generate` itself cannot serve.
 
         Raises:
             ValueError: contrastive or constrained search, DoLa, groups of beams; a streamer with beams.
@@ -110,17 +110,17 @@ class Request:
 
 
 def longest_text(config: GenerationConfig, criteria: Iterable[object], input_ids: Tensor) -> int:
-    """See `Request.longest`."""
+    """Return the maximum number of tokens of a text, see `Request.longest`."""
     limits = [one.max_length for one in criteria if isinstance(one, MaxLengthCriteria)]
     return max(min(limits, default=config.max_length), input_ids.shape[1] + 1)
 
 
 def refuse_unknown_ids(model: PreTrainedModel, input_ids: Tensor) -> None:
-    """Say which token id has no embedding: on a GPU, looking it up would end the process.
+    """Refuse a token id that has no embedding: on a GPU, looking it up would end the process.
 
     Args:
-        model: any.
-        input_ids: the ids that it is to read.
+        model: any model.
+        input_ids: the ids of the text.
 
     Raises:
         ValueError: an id is below 0, or beyond the model's embeddings.

@@ -1,4 +1,4 @@
-"""How many positions a model has, and how many lookahead decoding needs."""
+"""The number of positions that a model has, and that lookahead decoding needs."""
 
 from transformers import PreTrainedModel
 
@@ -6,24 +6,24 @@ from ladechat.generate.request import Settings
 from ladechat.model.runners.rope import stretched_context
 
 LEAST_CONTEXT = 16
-"""Positions that the check of a model takes, where its config does not say how many there are."""
+"""Positions that the check of a model takes, for configs that do not say how many there are."""
 
 
 def context_of(model: PreTrainedModel) -> int | None:
-    """How many positions a model has, where its config says so."""
+    """Return the number of a model's positions; None if its config does not say it."""
     config = model.config.get_text_config()
     longest = getattr(config, "max_position_embeddings", None)
     return None if longest is None else stretched_context(config, longest)
 
 
 def positions_for(model: PreTrainedModel, length: int, settings: Settings) -> int:
-    """How many positions a decoder may use, for texts of up to `length` tokens and a window that looks beyond them."""
+    """Return the positions that a decoder may use, for texts of up to `length` tokens and a window beyond them."""
     context = context_of(model)
     return length + LEAST_CONTEXT + settings.window + settings.ngram if context is None else context
 
 
 def why_no_room(model: PreTrainedModel, prompt_length: int, length: int, settings: Settings) -> str | None:
-    """Why the model has too few positions for a text of up to `length` tokens, as a clause; None if they are enough."""
+    """Return why the model has too few positions for a text of up to `length` tokens, as a clause; None if enough."""
     context = context_of(model)
     if context is None:
         return None

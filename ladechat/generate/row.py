@@ -17,21 +17,21 @@ from ladechat.generate.request import Request, Settings
 from ladechat.registry import lookahead
 
 AT_ANY_TIME = (MaxLengthCriteria, EosTokenCriteria)
-"""Criteria that may be asked anew about a text, because they keep no state."""
+"""Criteria that may be called repeatedly on a text, because they keep no state."""
 
 
 def decoder_of(runner: Runner, settings: Settings) -> Decoder:
-    """Lookahead decoding with W, N and G."""
+    """Return a lookahead decoder with W, N and G."""
     return lookahead(runner, settings.window, settings.ngram, settings.guesses, pool=NGramPool())
 
 
 class NotNumbers(ValueError):
-    """The model's logits are not numbers, and what was asked, drawn or shown before that cannot be taken back."""
+    """The model's logits are not finite, and tokens were already drawn or shown, which cannot be undone."""
 
 
 class _Raised(Exception):
-    """What code of the caller's has raised. The loop is a generator, in which a StopIteration would be another error,
-    and it has errors of its own.
+    """Carries an exception of the caller's code out of the loop. The loop is a generator, in which a StopIteration
+    would become another error, and it raises errors of its own.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -40,7 +40,7 @@ class _Raised(Exception):
 
 
 class _GenerateSampler(Sampler):
-    """Draws as `generate` does, whose error it is if there is nothing to draw from."""
+    """Draws as `generate` does, and raises its error if there is nothing to draw from."""
 
     def _draw(self, scores: Tensor) -> int:
         return int(torch.multinomial(torch.softmax(scores, dim=-1), num_samples=1))
@@ -48,15 +48,15 @@ class _GenerateSampler(Sampler):
 
 @torch.no_grad()
 def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutput | None:
-    """The text as `generate` returns it; None if the model's logits are not numbers, and nobody has noticed.
+    """Return the text as `generate` does; None if the model's logits are not finite, and nothing was drawn or shown.
 
     Args:
-        request: of one row without padding.
-        runner: of its model; it can verify drafts.
+        request: a request of one row without padding.
+        runner: a runner of its model that can verify drafts.
 
     Raises:
-        NotNumbers: they are not, and somebody has.
-        Exception: whatever a processor, a criterion or the streamer raises.
+        NotNumbers: they are not finite, and tokens were drawn or shown.
+        Exception: any that a processor, a criterion or the streamer raises.
     """
     ids, config = request.input_ids, request.config
     prompt = ids[0].tolist()
@@ -100,7 +100,7 @@ def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutp
         raise failure
     if request.streamer is not None:
         request.streamer.end()
-    sequences = sampler.ids(ids.device)  # as processors and criteria leave them, who may write into them
+    sequences = sampler.ids(ids.device)  # as processors and criteria leave them, which may change them in place
     if not config.return_dict_in_generate:
         return sequences
     return GenerateDecoderOnlyOutput(
@@ -111,12 +111,12 @@ def decode(request: Request, runner: Runner) -> Tensor | GenerateDecoderOnlyOutp
 
 
 def _carried(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function; what it raises comes out of the loop as it is."""
+    """Return the same function, except that its errors pass through the loop unchanged."""
 
     def carrying(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:  # what is not ours may raise anything
+        except Exception as error:  # the caller's code may raise anything
             raise _Raised(error) from error
 
     return carrying

@@ -1,4 +1,4 @@
-"""Whether a model can verify drafts, remembered for as long as it lives and stays as it is: the check takes passes."""
+"""Caches whether a model can verify drafts, as long as it lives and does not change: the check takes passes."""
 
 import weakref
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ PLAIN = (bool, int, float, str, type(None))
 
 
 class Verdict(NamedTuple):
-    """What the check of a model said.
+    """The result of the check of a model.
 
     Attributes:
-        looks: of the model when it was checked.
-        layers: what it caches, if it can verify drafts.
-        refusal: the kind and the text of the error, if it cannot.
+        looks: the features of the model when it was checked, see `looks_of`.
+        layers: the shapes of its KV cache, if it can verify drafts.
+        refusal: the type and the text of the error, if it cannot.
     """
 
     looks: object
@@ -33,14 +33,14 @@ _verdicts: WeakKeyDictionary[PreTrainedModel, Verdict] = WeakKeyDictionary()
 
 
 def runner_for(model: PreTrainedModel, context_length: int) -> TreeRunner:
-    """A runner with an empty cache, for a model that can verify drafts: checked if it is new or looks otherwise.
+    """Return a runner with an empty cache for a model that can verify drafts. Check the model if it is new or changed.
 
     Args:
-        model: in evaluation mode, on its device.
-        context_length: the number of positions it may use.
+        model: a model in evaluation mode, on its device.
+        context_length: the number of positions that it may use.
 
     Raises:
-        SingleTokenOnly: it cannot verify drafts, and why.
+        SingleTokenOnly: it cannot verify drafts; the message says why.
         UnsupportedModel: it cannot be decoded at all.
     """
     looks, verdict = looks_of(model), _verdicts.get(model)
@@ -59,10 +59,10 @@ def runner_for(model: PreTrainedModel, context_length: int) -> TreeRunner:
 
 
 def looks_of(model: PreTrainedModel) -> object:
-    """What the check of a model may depend on, but for the values of its weights. Comparable, and no owner of anything.
+    """Return the features that the check may depend on, except the values of weights. Comparable; references nothing.
 
-    Types, forward functions, hooks and plain settings (which adapters are active is one) of all modules; types and
-    places of all weights; the configuration, and which attention it chose.
+    Types, forward functions, hooks and plain settings (such as the active adapters) of all modules; types and devices
+    of all weights; the configuration, and the attention implementation it selected.
     """
     weights = [*model.parameters(), *model.buffers()]
     return (
@@ -75,7 +75,7 @@ def looks_of(model: PreTrainedModel) -> object:
 
 
 def hooks_of(model: torch.nn.Module) -> list[list[Any]]:
-    """What a pass calls before and after forward functions: those of torch for all modules, then each module's."""
+    """Return the hooks around forward functions: those of torch for all modules, then those of each module."""
     everywhere = [*all_modules._global_forward_hooks.values(), *all_modules._global_forward_pre_hooks.values()]
     own = ([*one._forward_hooks.values(), *one._forward_pre_hooks.values()] for one in model.modules())
     return [everywhere, *own]
@@ -92,14 +92,14 @@ def _looks_of_a_module(module: Any) -> object:
 
 
 def _copied(value: Any) -> object:
-    """A setting that is plain, or a flat collection of such; else nothing."""
+    """Return a plain setting, or the plain items of a collection."""
     if isinstance(value, PLAIN):
         return value
     return [one for one in value if isinstance(one, PLAIN)]
 
 
 def _reference(function: Any) -> object:
-    """Something equal only for the same function as long as that lives: what a model has must not keep it alive."""
+    """Return a value that is equal only for the same living function, without keeping that alive."""
     if function is None:
         return None
     try:

@@ -1,1 +1,1 @@
-"""What `ladechat learn` teaches: scenes as data, the one that is under way, and where the reader has come to."""
+"""The lessons of `ladechat learn`: scenes as data, the scene under way, and the reader's progress."""

@@ -43,7 +43,7 @@ def _first_block(run: Run) -> str:
 
 
 def refused(run: Run) -> bool:
-    """Was the first guess of the block refused?"""
+    """Return whether the first guess of the block was rejected."""
     window = run.last.window
     return window is not None and len(window.row_ids[0]) > 1 and window.row_ids[0][1] != run.last.token_ids[0]
 

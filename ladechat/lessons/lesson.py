@@ -1,6 +1,6 @@
-"""One scene under way: which card is shown, what the engine has said, and what it is to do next.
+"""The state of one scene: its current card, the engine's events so far, and what the engine should do next.
 
-It knows no screen and no engine: the screen asks what is wanted, and tells what has come.
+It knows neither screen nor engine: the screen asks what the lesson needs, and passes on the engine's events.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ LEFT_BEHIND = "You were past this card already. To do it now, move the slider, t
 
 
 class Phase(Enum):
-    """What a card is doing."""
+    """The state of a card."""
 
     WAITING = auto()
-    """For the reader: a prediction, or a slider."""
+    """It waits for the reader: a prediction, or a slider."""
 
     RUNNING = auto()
     """The engine takes steps."""
@@ -34,12 +34,12 @@ class Page:
     """A card that was reached.
 
     Attributes:
-        card: what it is made of.
+        card: the card's content.
         phase: see `Phase`.
-        text: what it says; what it asks while it waits or runs.
-        mark: how many events there were when it had been told.
-        choice: what the reader predicted.
-        outcome: which choice came true.
+        text: the text shown; a question or task while it waits or runs.
+        mark: the number of events when its text was complete.
+        choice: the reader's prediction.
+        outcome: the choice that came true.
     """
 
     card: Card
@@ -55,18 +55,18 @@ class Page:
 
 
 class Lesson:
-    """A scene from its first card on.
+    """A scene in progress, from its first card on.
 
     Args:
-        scene: what is shown.
-        reached: the card to go on to by itself, where the reader has been before.
-        choices: what the reader predicted before.
+        scene: the scene.
+        reached: the card to advance to automatically, if the reader has been there before.
+        choices: the reader's earlier predictions.
 
     Attributes:
-        events: all that belongs to this scene; the screen follows from them.
-        runs: its answers.
-        settings: those in force, as far as they are known.
-        hurried: whether the reader wants the steps under way at once.
+        events: all events of this scene; the screen depends on nothing else.
+        runs: the scene's answers.
+        settings: the active settings, as far as they are known.
+        hurried: whether the steps under way are taken at full speed.
     """
 
     def __init__(self, scene: Scene, reached: int = 0, choices: Sequence[int] = ()) -> None:
@@ -87,17 +87,17 @@ class Lesson:
 
     @property
     def page(self) -> Page:
-        """The one that is shown."""
+        """The page that is shown."""
         return self._pages[self._at]
 
     @property
     def place(self) -> int:
-        """Which card is shown, from 0."""
+        """The index of the card that is shown, from 0."""
         return self._at
 
     @property
     def reached(self) -> int:
-        """The last card that was reached, from 0."""
+        """The index of the last card that was reached, from 0."""
         return len(self._pages) - 1
 
     @property
@@ -106,7 +106,7 @@ class Lesson:
 
     @property
     def shown_events(self) -> list[Event]:
-        """Those from which the screen of this page follows."""
+        """The events that the screen of this page shows."""
         return self.events[: self.page.mark] if self.looking_back else self.events
 
     @property
@@ -121,43 +121,43 @@ class Lesson:
 
     @property
     def predictions(self) -> list[Page]:
-        """The pages on which something was predicted and has come, or not."""
+        """The pages with a prediction whose outcome is known."""
         return [page for page in self._pages if page.choice is not None and page.outcome is not None]
 
     @property
     def choices(self) -> list[int]:
-        """What was predicted, in its order."""
+        """The reader's predictions, in order."""
         return [page.choice for page in self._pages if page.choice is not None]
 
-    # --- what is wanted of the engine ---------------------------------------------------------------------------------
+    # --- what the engine should do ------------------------------------------------------------------------------------
 
     @property
     def wants_question(self) -> bool:
-        """Is the question to be asked now?"""
+        """Whether the question should be asked now."""
         return self._to_ask
 
     @property
     def wants_step(self) -> bool:
-        """Is a step to be taken now? None is, while the reader looks back."""
+        """Whether a step should be taken now. Never while the reader looks back."""
         if self.looking_back or self.page.phase is not Phase.RUNNING or self._to_ask or not self.runs:
             return False
         run = self.runs[-1]
         return run.settings is not None and not run.ended and not self._under_way
 
     def step_asked_for(self) -> None:
-        """A step is under way; the next one waits until it has come."""
+        """Note that a step was requested; the next one waits until it has come."""
         self._under_way = True
 
     # --- what the reader does -----------------------------------------------------------------------------------------
 
     @property
     def enter_acts(self) -> bool:
-        """Is there something to go on to, to hurry, or to ask again?"""
+        """Whether Enter does something: shows the next card, hurries, or asks again."""
         waits = self.page.phase is Phase.WAITING
         return self.looking_back or not waits or (isinstance(self.page.card, Task) and not self.missing)
 
     def go_on(self) -> None:
-        """To the next card, or on with this one."""
+        """Go to the next card, or continue with this one."""
         page = self.page
         if self.looking_back:
             self._at += 1
@@ -170,27 +170,27 @@ class Lesson:
             self._to_ask = True
 
     def back(self) -> None:
-        """To the card before."""
+        """Go to the card before."""
         self._at = max(0, self._at - 1)
 
     def choose(self, choice: int) -> None:
-        """Predict."""
+        """Set the reader's prediction."""
         page = self.page
         if isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices):
             page.choice, page.phase = choice, Phase.RUNNING
 
     def to_prediction(self) -> bool:
-        """To a prediction whose result is still to come, and hurry that; False if there is none."""
+        """Go to a prediction whose outcome is still open, and hurry it; return False if there is none."""
         page = self._pages[-1]
         if page.choice is None or page.phase is not Phase.RUNNING:
             return False
         self._at, self.hurried = self.reached, True
         return True
 
-    # --- what the engine says -----------------------------------------------------------------------------------------
+    # --- the engine's events ------------------------------------------------------------------------------------------
 
     def take(self, event: Event) -> bool:
-        """Take in an event; False if it belongs to no answer of this scene."""
+        """Process an event; return False if it belongs to no answer of this scene."""
         run = self.runs[-1] if self.runs else None
         match event:
             case Asked():
@@ -214,7 +214,7 @@ class Lesson:
         return True
 
     def _take_settings(self, settings: Settings) -> None:
-        """Another slider, another try."""
+        """Note new settings. If a task was done with others, it can be tried again."""
         page = self._pages[-1]
         if isinstance(page.card, Task) and page.phase is Phase.TOLD and settings != self.settings:
             page.phase, page.text = Phase.WAITING, page.card.text
@@ -223,7 +223,7 @@ class Lesson:
     # --- cards --------------------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        """The next card."""
+        """Open the next card."""
         card = self.scene.cards[len(self._pages)]
         self.hurried = False
         match card:
@@ -243,9 +243,9 @@ class Lesson:
         self._look()
 
     def _return_to_goal(self) -> None:
-        """Where the reader has been before, cards go by without being asked for."""
+        """Skip cards up to the one that the reader had reached before."""
         page, before_goal = self._pages[-1], self.reached < self._goal
-        if isinstance(page.card, Predict) and self._choices:  # at the goal too: nobody is to predict what they know
+        if isinstance(page.card, Predict) and self._choices:  # at the goal too: its outcome is known to the reader
             self.choose(self._choices.pop(0))
             self.hurried = True
         elif isinstance(page.card, Predict):
@@ -258,7 +258,7 @@ class Lesson:
                 self._open()
 
     def _look(self) -> None:
-        """Has the card under way come to what it waits for?"""
+        """Complete the current card if what it waits for has happened."""
         page = self._pages[-1]
         run = self.runs[-1] if self.runs else None
         card = page.card
@@ -279,7 +279,7 @@ class Lesson:
             self._tell(page, MISSED)
 
     def _stepped(self, page: Page) -> bool:
-        """Has a step come since the prediction was asked for?"""
+        """Return whether a step has come since the prediction was requested."""
         return any(isinstance(event, Step) for event in self.events[page.mark :])
 
     def _tell(self, page: Page, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Scene 6: what W, N and G do, and what they cost."""
+"""Scene 6: the effect of W, N and G, and their cost."""
 
 from ladechat.lessons.scene import (
     SPEED,

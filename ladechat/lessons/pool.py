@@ -31,7 +31,7 @@ END = (
 
 
 def tried(run: Run) -> list[Candidate]:
-    """The tails that the last pass has verified."""
+    """Return the candidates that the last pass has verified."""
     pool = run.last.pool
     return [] if pool is None else [one for one in pool.candidates if one.tried]
 

@@ -1,4 +1,4 @@
-"""How far the reader has come: a small file in the user's data folder, which only its user may read."""
+"""The reader's progress, in a small file in the user's data folder that only its user may read."""
 
 import contextlib
 from pathlib import Path
@@ -15,14 +15,14 @@ PRIVATE = 0o600
 
 
 class Score(msgspec.Struct, frozen=True):
-    """Predictions of a scene: those that came true, and all."""
+    """The number of correct predictions in a scene, and of all."""
 
     right: Count
     made: Count
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The scene by its name, the card that was reached in it, what was predicted there; and all scores."""
+    """The name of the current scene, the card reached in it, the predictions made there; and all scores."""
 
     scene: str = SCENES[0].name
     card: Count = 0
@@ -31,7 +31,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> int:
-        """Of the scene, from 0; the first one for a name that there is not."""
+        """The index of the scene, from 0; 0 for an unknown name."""
         names = [scene.name for scene in SCENES]
         return names.index(self.scene) if self.scene in names else 0
 
@@ -44,26 +44,26 @@ class Progress(msgspec.Struct, frozen=True):
         return sum(score.made for score in self.scores.values())
 
     def at_scene(self, number: int) -> "Progress":
-        """At the beginning of another scene."""
+        """Return the progress at the beginning of another scene."""
         return replace(self, scene=SCENES[number].name, card=0, choices=[])
 
 
 class ProgressFile:
-    """Reads and writes it. What cannot be written is not missed.
+    """Reads and writes the progress. Errors in writing are ignored.
 
     Args:
-        path: by default in the user's data folder.
+        path: the file; by default in the user's data folder.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or user_data_path("ladechat") / "learn.json"
 
     def read(self) -> tuple[Progress, str]:
-        """Return how far one is, and what is wrong with the file, in a sentence; "" if nothing is."""
+        """Return the progress, and what is wrong with the file, in a sentence; "" if nothing is."""
         progress, problem = read_saved(self._path, msgspec.json.Decoder(Progress).decode)
         return progress or Progress(), problem
 
     def write(self, progress: Progress) -> None:
-        """Keep it."""
+        """Save the progress."""
         with contextlib.suppress(OSError):
             replace_file(self._path, msgspec.json.encode(progress), PRIVATE)

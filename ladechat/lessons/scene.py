@@ -1,7 +1,7 @@
-"""What a scene is made of: a question to a decoder, and cards that talk about what the engine then really does.
+"""The parts of a scene: a question to a decoder, and cards about what the engine then really does.
 
-No card says what a step brings before it has come: conditions look at the steps of an answer, and texts are made of
-them. A condition that never holds costs nothing but its card.
+No card states what a step brings before it has come: conditions test the steps of an answer, and texts are made from
+them. If a condition never holds, only its card is lost.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from ladechat.widgets.cells import visible
 from ladechat.widgets.formatting import counted
 
 WINDOW, POOL, SPEED, LENS = "window", "pool", "speed", "lens"
-"""The panels that a card can be about, by their ids."""
+"""The panels that a card can be about, by id."""
 
 
 @dataclass
@@ -20,10 +20,10 @@ class Run:
     """One answer, as far as it has come.
 
     Attributes:
-        turn: its number.
-        settings: those that it began with; None before it has begun.
-        steps: all that have come.
-        finished: its end, once that has come.
+        turn: the number of its turn.
+        settings: the settings that it began with; None before it has begun.
+        steps: the steps so far.
+        finished: its last event, once that has come.
         broken: whether it has failed without an end.
     """
 
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def single(self) -> int:
-        """How many passes have brought one token only."""
+        """The number of passes that brought only one token."""
         return sum(len(step.token_ids) == 1 for step in self.steps)
 
     @property
@@ -64,13 +64,13 @@ class Run:
 
     @property
     def plain_ms_per_pass(self) -> float | None:
-        """What a plain pass took meanwhile, as the engine measured it; None where it has not."""
+        """The mean time of a plain pass, as the engine measured it; None if it has not."""
         measured = [step.timing.plain_ms for step in self.steps if step.timing.plain_ms]
         return sum(measured) / len(measured) if measured else None
 
     @property
     def sum(self) -> str:
-        """``64 tokens in 42 passes: 22 saved``"""
+        """The totals in words: ``64 tokens in 42 passes: 22 saved``."""
         tokens = len(self.token_ids)
         saved = tokens - self.passes
         return f"{counted(tokens, 'token')} in {counted(self.passes, 'pass')}: {saved if saved else 'none'} saved"
@@ -78,7 +78,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Say:
-    """Words."""
+    """A card with a text."""
 
     text: str
     panel: str = WINDOW
@@ -86,11 +86,11 @@ class Say:
 
 @dataclass(frozen=True)
 class Look:
-    """Lets the answer run until something has happened, then says what.
+    """A card that runs the answer until something has happened, then explains it.
 
     Attributes:
-        until: whether the last step is the one to stop at.
-        text: what is to be seen there.
+        until: returns whether to stop at the last step.
+        text: returns the explanation.
     """
 
     until: Callable[[Run], bool]
@@ -100,13 +100,13 @@ class Look:
 
 @dataclass(frozen=True)
 class Predict:
-    """Has the reader predict what the engine does next.
+    """A card that asks the reader to predict what the engine does next.
 
     Attributes:
-        question: what is asked.
-        choices: two to four.
-        outcome: which of them came true, by its place.
-        text: what came, and why.
+        question: the question to the reader.
+        choices: two to four answers.
+        outcome: returns the index of the choice that came true.
+        text: returns what happened, and why.
         whole: whether it is about the rest of the answer, rather than about the next step.
     """
 
@@ -120,13 +120,13 @@ class Predict:
 
 @dataclass(frozen=True)
 class Task:
-    """Has the reader move a slider and ask the question once more.
+    """A card that asks the reader to move a slider and ask the question once more.
 
     Attributes:
         text: what to do.
-        slider: the setting that the slider is of.
-        missing: what is to be done before it makes sense to ask; "" where all is as it should be.
-        result: what came of it, by the answer before and the new one.
+        slider: the setting of that slider.
+        missing: returns what to do before the question can be asked; "" if nothing.
+        result: returns the result, from the answer before and the new one.
     """
 
     text: str
@@ -141,15 +141,15 @@ Card = Say | Look | Predict | Task
 
 @dataclass(frozen=True)
 class Scene:
-    """About a minute.
+    """A scene of about a minute.
 
     Attributes:
-        name: one word, by which its place is remembered.
-        title: as it is shown.
-        question: what the model is asked.
-        decoder: the name of the decoder, and
-        parameters: what is set about it.
-        cards: in their order.
+        name: one word, which identifies it in the progress file.
+        title: the title shown.
+        question: the question to the model.
+        decoder: the name of the decoder.
+        parameters: the parameters of the decoder.
+        cards: the cards, in order.
     """
 
     name: str
@@ -164,36 +164,36 @@ class Scene:
         return sum(isinstance(card, Predict) for card in self.cards)
 
 
-# --- what several scenes look for, and say ----------------------------------------------------------------------------
+# --- conditions and texts of several scenes ---------------------------------------------------------------------------
 
 
 def at_step(count: int) -> Callable[[Run], bool]:
-    """Stop behind so many steps."""
+    """Return a condition that stops after `count` steps."""
     return lambda run: run.passes >= count
 
 
 def at_end(run: Run) -> bool:
-    """Stop at the end of the answer."""
+    """Return whether the answer has ended."""
     return run.ended
 
 
 def quoted(*pieces: str) -> str:
-    """Tokens as they are seen in the panels: ``‹·the› ‹·pool›``."""
+    """Return tokens as panels show them: ``‹·the› ‹·pool›``."""
     return " ".join(f"‹{visible(piece)}›" for piece in pieces)
 
 
 def accepted(step: Step) -> list[str]:
-    """The drafts that a step has accepted."""
+    """Return the accepted drafts of a step."""
     return [piece for piece, origin in zip(step.pieces, step.origins, strict=True) if origin != "model"]
 
 
 def by_tokens(most: int) -> Callable[[Run], int]:
-    """The choice for how many tokens the last step brought: one, two, and so on up to `most` or more."""
+    """Return a function that returns the choice for the last step's tokens: one, two, … `most` or more."""
     return lambda run: min(len(run.last.token_ids), most) - 1
 
 
 def brought(run: Run) -> str:
-    """What the last step brought, and where from."""
+    """Return a sentence about the tokens of the last step, and their source."""
     step = run.last
     drafts = accepted(step)
     if not drafts:
@@ -203,19 +203,19 @@ def brought(run: Run) -> str:
 
 
 def share_of_single(run: Run) -> str:
-    """How often a pass of this answer has brought one token only, which nobody can foresee."""
+    """Return a sentence about how many passes of this answer brought only one token."""
     return f"Nobody can know: {run.single} of {counted(run.passes, 'pass')} so far brought one token."
 
 
 def measured(run: Run) -> str:
-    """What a pass of this answer cost on this machine, beside a plain one."""
+    """Return a sentence about the cost of a pass of this answer on this machine, compared with a plain one."""
     plain = run.plain_ms_per_pass
     beside = f", where a plain pass takes {plain:.1f} ms here" if plain is not None else ""
     return f"A pass had {run.slots_per_pass:.0f} slots on average and took {run.ms_per_pass:.1f} ms{beside}."
 
 
 def set_to(name: str, label: str, least: int, most: int) -> Callable[[Settings], str]:
-    """What is missing until a parameter of the decoder is in this range."""
+    """Return a function that says what is missing until a parameter of the decoder is in this range."""
 
     def missing(settings: Settings) -> str:
         value = int(settings.parameters.get(name, 0))
@@ -228,7 +228,7 @@ def set_to(name: str, label: str, least: int, most: int) -> Callable[[Settings],
 
 
 def compared(before: Run, after: Run) -> str:
-    """Passes of two answers to the same question."""
+    """Return a sentence that compares the passes of two answers to the same question."""
     return (
         f"{counted(after.passes, 'pass')} for {counted(len(after.token_ids), 'token')}; before it took {before.passes}."
     )

@@ -1,4 +1,4 @@
-"""The scenes, in their order."""
+"""The scenes, in order."""
 
 from ladechat.lessons import hidden_transfer, jacobi, numbers, one_token, pool, verification, window
 

@@ -44,7 +44,7 @@ def _column(run: Run) -> str:
 
 
 def moved_up(run: Run) -> int:
-    """Where the fresh row of the pass before stands now: on top, lowest of the old ones, or nowhere."""
+    """Return the choice for where the last pass's fresh row is now: 0 on top, 1 lowest of the old rows, 2 nowhere."""
     before, now = run.steps[-2].window if run.passes > 1 else None, run.last.window
     if before is None or now is None or not now.row_ids:
         return 2

@@ -1,4 +1,4 @@
-"""The contract between an engine and whatever watches it: commands and events, and the lines they travel in."""
+"""The contract between an engine and the programs that watch it: commands, events, and their encoding as lines."""
 
 from ladechat.protocol.codec import COMMANDS, EVENTS, decode_command, decode_event, encode
 from ladechat.protocol.messages import (

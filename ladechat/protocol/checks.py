@@ -1,7 +1,7 @@
-"""What a type cannot say about an event: fields that have to fit each other. A screen relies on it without looking.
+"""Rules between the fields of an event, which its types cannot express. Screens rely on them.
 
-An event that breaks a rule is refused where it is decoded, so it is a bad line like any other, live and in a recording.
-Ranges of single numbers and lengths of texts are part of the types, in `ladechat.protocol.values`.
+An event that breaks a rule is refused where it is decoded, like any other bad line, live and in a recording. Ranges of
+single numbers and lengths of texts are part of the types, in `ladechat.protocol.values`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,10 +13,10 @@ from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, LensView
 
 
 def check(event: Event) -> None:
-    """Look at an event that has just been decoded.
+    """Check an event that has just been decoded.
 
     Raises:
-        ProtocolError: a field does not fit the others; it is named.
+        ProtocolError: a field does not fit the others; the message names it.
     """
     rules = _RULES.get(type(event))
     if rules is not None:

@@ -1,4 +1,4 @@
-"""Messages to lines and back. Lines of earlier versions are read too: see `ladechat.protocol.earlier`."""
+"""Encodes messages as lines, and decodes them. Lines of earlier versions too: see `ladechat.protocol.earlier`."""
 
 import json
 import re
@@ -34,19 +34,19 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def encode(message: Struct) -> bytes:
-    """One line, its newline included. ASCII only: no character of a model's text can split a line or upset a reader."""
+    """Return one line, with its newline, in ASCII: no character of a model's text can split it or upset a reader."""
     try:
         line = _encoder.encode(message)
-    except UnicodeEncodeError:  # half a surrogate pair, as Python has it for bytes of a name that are no UTF-8
+    except UnicodeEncodeError:  # half a surrogate pair: Python's form of bytes in a name that are not UTF-8
         line = _encoder.encode(_mended(msgspec.to_builtins(message)))
     if not line.isascii():
-        # Outside ASCII, JSON has nothing but the insides of strings, where an escape means the character itself.
+        # In JSON only strings have characters outside ASCII, and there an escape means the same character.
         line = _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], line.decode()).encode()
     return line + b"\n"
 
 
 def _mended(value: Any) -> Any:
-    """The same with U+FFFD for what is no character."""
+    """Return the same value with U+FFFD for each half of a surrogate pair."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -58,20 +58,20 @@ def _mended(value: Any) -> Any:
 
 
 def decode_command(line: bytes) -> Command | None:
-    """The command in one line, or None for a kind that this version does not know.
+    """Return the command in one line, or None for a kind that this version does not know.
 
     Raises:
-        ProtocolError: the line is not JSON, or not a command, or a field it knows has another type or is out of range.
+        ProtocolError: the line is not JSON, or not a command, or a known field has another type or is out of range.
     """
     return _decode(line, _decode_command_tag, _command_decoders)
 
 
 def decode_event(line: bytes) -> Event | None:
-    """The event in one line, or None for a kind that this version does not know.
+    """Return the event in one line, or None for a kind that this version does not know.
 
     Raises:
-        ProtocolError: the line is not JSON, or not an event, or a field it knows has another type, is out of range or
-            does not fit the others.
+        ProtocolError: the line is not JSON, or not an event, or a known field has another type, is out of range or does
+            not fit the others.
     """
     event = _decode(line, _decode_event_tag, _event_decoders)
     if event is not None:
@@ -88,7 +88,7 @@ def _decode(
         decoder = decoders.get(decode_tag(line).kind)
         if decoder is None:
             return None
-        if b'"settings"' in line:  # few lines have some, and only those differ from earlier versions
+        if b'"settings"' in line:  # few lines have settings, and only those differ from earlier versions
             message = msgspec.json.decode(line)
             if is_earlier(message):
                 line = msgspec.json.encode(upgraded(message))

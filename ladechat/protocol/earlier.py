@@ -1,4 +1,4 @@
-"""Lines of protocol 1 and 2, as protocol 3 says the same: what they set was W, N and G, whatever the decoder."""
+"""Converts lines of protocol 1 and 2 to protocol 3. They had W, N and G as settings, whatever the decoder."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ PARAMETERS = {
     "prompt_lookup": ("window", "ngram"),
     "jacobi": ("window",),
 }
-"""Which of these settings each decoder of that time followed."""
+"""The settings that each decoder used in those versions."""
 
 
 def is_earlier(message: dict[str, Any]) -> bool:
-    """Whether it has settings as they were before protocol 3."""
+    """Return whether the message has settings in the form before protocol 3."""
     settings = message.get("settings")
     return isinstance(settings, dict) and "window" in settings
 
 
 def upgraded(message: dict[str, Any]) -> dict[str, Any]:
-    """The same message in protocol 3. What is damaged stays so, for the decoder to name."""
+    """Return the same message in protocol 3. Invalid fields stay, so that decoding reports them."""
     old = dict(message["settings"])
     decoder = "auto" if old.pop("auto", False) and old.get("decoder") == "lookahead" else old.get("decoder")
     numbers = {name: old.pop(name) for name in PARAMETERS["lookahead"] if name in old}

@@ -1,8 +1,8 @@
-"""The contract between an engine and whatever watches it.
+"""The contract between an engine and the programs that watch it.
 
-Commands travel to the engine, events come back: JSON, UTF-8 (escaped to ASCII), one message a line, lines split on the
-byte ``\\n`` only. The tag of a command is ``"command"``, of an event ``"event"``; its value is the class name in snake
-case. The first event of every stream is its ``Header``, so a stream written to a file is a recording as it stands.
+Commands go to the engine, events come back: JSON, UTF-8 (escaped to ASCII), one message a line, lines split on the byte
+``\\n`` only. The tag of a command is ``"command"``, of an event ``"event"``; its value is the class name in snake case.
+The first event of every stream is its ``Header``, so a stream written to a file is a recording as it stands.
 
 A reader skips kinds and keys that it does not know, and is strict about the types of the fields it does know.
 ``docs/protocol.md`` describes every field with its unit.
@@ -49,14 +49,14 @@ from ladechat.protocol.values import (
 
 FORMAT = "ladechat"
 VERSION = "4.2"
-"""Major.minor. A new kind or key raises the minor. A change of meaning, or a new value where a reader knows all of
-them, raises the major: readers refuse a later one, and read earlier ones."""
+"""Major.minor. A new kind or key raises the minor version. A changed meaning, or a new value where readers know all
+values, raises the major one: readers refuse later major versions, and accept earlier ones."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The longest line a reader must take: a `Generate` carries a whole conversation."""
+"""The longest line that a reader must accept: a `Generate` carries a whole conversation."""
 
 WHERE = signal.SIGUSR1
-"""An engine that gets this signal, once its header is out, writes the stacks of its threads to its standard error."""
+"""An engine that gets this signal, after its header, writes the stacks of its threads to its standard error."""
 
 
 class ProtocolError(ValueError):
@@ -67,19 +67,19 @@ class ProtocolError(ValueError):
 
 
 class Command(Struct, frozen=True, kw_only=True, tag_field="command"):
-    """Base of everything that is said to an engine."""
+    """Base of all messages to an engine."""
 
 
 class Generate(Command, frozen=True, tag="generate"):
-    """Answer the last message of a conversation. The engine keeps nothing between two of these but a cache, and what
-    its decoders have learnt.
+    """Answer the last message of a conversation. Between two of these the engine saves nothing but its KV cache and
+    what its decoders have learnt.
 
-    `fresh` decodes as if they had learnt nothing, and has them learn nothing for later, and the cache hold for later
-    what it held: so that decoders can be compared on one question, whose answer they would know from each other, in the
-    midst of a conversation. `decoder` takes the place of the settings' for this answer alone.
+    With `fresh`, decoders start with nothing learnt and learn nothing for later, and the cache is restored afterwards.
+    So decoders can be compared on one question in the middle of a conversation, without one learning the answer from
+    another. `decoder` replaces the decoder of the settings, for this answer alone.
 
-    Where the last message is an answer with its tokens, it goes on from them: `seed` and `first_step` are those with
-    which it would have gone on, had it not been stopped.
+    If the last message is an answer with its tokens, it is continued: `seed` and `first_step` are those with which it
+    would have continued if it had not been stopped.
     """
 
     turn: Number
@@ -92,9 +92,9 @@ class Generate(Command, frozen=True, tag="generate"):
 
 
 class Configure(Command, frozen=True, tag="configure"):
-    """Change the settings that are named, between two steps, also of a running generation.
+    """Change the settings that have a value, between two steps, also during an answer.
 
-    `None` leaves a setting as it is; so does `parameters` for each parameter that it does not name.
+    `None` leaves a setting as it is; so does `parameters` for each parameter that it does not contain.
     """
 
     decoder: str | None = None
@@ -108,22 +108,22 @@ class Configure(Command, frozen=True, tag="configure"):
 
 
 class Stop(Command, frozen=True, tag="stop"):
-    """End the running generation after the step, or the prefill chunk, that is under way."""
+    """End the running answer after the step, or the prefill chunk, that is under way."""
 
 
 class Watch(Command, frozen=True, tag="watch"):
-    """What somebody looks at, from the next step on. It takes time, so it is not worked out before this is said.
+    """The details that are shown, from the next step on. They cost time, so they are computed only on request.
 
-    `lens` is what `Step.lens` shows.
+    `lens`: whether steps have a `Step.lens`.
     """
 
     lens: bool
 
 
 class Pace(Command, frozen=True, tag="pace"):
-    """How many steps a second an answer takes at most, this one and those after it; None: as many as it can, 0: none.
+    """Limits the steps a second of this answer and later ones. None: no limit; 0: no steps.
 
-    With `step`, one step is taken at once, also at a pace of 0.
+    With `step`, one step is taken at once, even at a pace of 0.
     """
 
     steps_per_second: StepsPerSecond | None = None
@@ -131,21 +131,21 @@ class Pace(Command, frozen=True, tag="pace"):
 
 
 class Shutdown(Command, frozen=True, tag="shutdown"):
-    """End the engine, now."""
+    """End the engine at once."""
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
-    """Base of everything that an engine says. `seq` counts from 0 without gaps; `t` is seconds since the header."""
+    """Base of all messages from an engine. `seq` counts from 0 without gaps; `t` is seconds since the header."""
 
     seq: Count = 0
     t: Seconds = 0.0
 
 
 class Header(Event, frozen=True, tag="header"):
-    """The first line: who writes this stream, and with what it was asked to run."""
+    """The first line: the program that writes this stream, and what it was asked to run."""
 
     format: str
     version: str
@@ -160,10 +160,10 @@ class Header(Event, frozen=True, tag="header"):
 
 
 class Loading(Event, frozen=True, tag="loading"):
-    """What the engine is doing before it can answer: stage `stage` of `stages`, and how far into it.
+    """The engine is not ready yet: it is at stage `stage` of `stages`, and `fraction` of that is done.
 
-    The bytes are those of a download, or of weights being read. A long stage is reported again and again. Where it is
-    `stoppable`, a `Stop` ends it, and the model answers without.
+    The bytes are those of a download, or of weights being read. A long stage is reported repeatedly. If it is
+    `stoppable`, a `Stop` ends it, and the model answers without its result.
     """
 
     stage: Count
@@ -176,11 +176,11 @@ class Loading(Event, frozen=True, tag="loading"):
 
 
 class Ready(Event, frozen=True, tag="ready"):
-    """The model is loaded: facts about it, as they were found, and the decoders that it can be run with.
+    """The model is loaded: facts about it, as they were found, and the decoders that can run it.
 
-    `single_token` says why each of its passes takes one token, in a sentence; None where they take a tree of them.
-    `notices` are what the user should know of the checkpoint, in a sentence each: what was left out of its files, or
-    found where they do not say it.
+    `single_token` says, in a sentence, why each of its passes takes only one token; None if they take a tree of them.
+    `notices` tell the user about the checkpoint, in a sentence each: parts of its files that were left out, or facts
+    that they lack and that were found elsewhere.
     """
 
     model: Text
@@ -205,7 +205,7 @@ class Ready(Event, frozen=True, tag="ready"):
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):
-    """The settings from the next step on: as `Configure` wants them, or smaller where the memory was used up."""
+    """The settings from the next step on: as `Configure` requested them, or smaller after the memory was used up."""
 
     settings: Settings
 
@@ -222,15 +222,15 @@ class HistoryTrimmed(Event, frozen=True, tag="history_trimmed"):
 
 
 class SystemFolded(Event, frozen=True, tag="system_folded"):
-    """The model's chat template has no place for a system message: it stands at the head of a question instead."""
+    """The model's chat template does not support a system message: it is put at the start of a question instead."""
 
     turn: Number
 
 
 class TurnStarted(Event, frozen=True, tag="turn_started"):
-    """A generation begins: its prompt as it is sent to the model, and how much of that the cache already held.
+    """An answer begins: its prompt as it is sent to the model, and how much of it the cache already held.
 
-    The last `continued_tokens` of the prompt are the answer's own, where it goes on.
+    The last `continued_tokens` of the prompt are the answer's own, where it is continued.
     """
 
     turn: Number
@@ -244,17 +244,17 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
 
     @property
     def system(self) -> str:
-        """How the model was to behave; "" where nothing was said about that."""
+        """The system prompt; "" if there is none."""
         return next((message.content for message in self.messages if message.role == "system"), "")
 
     @property
     def goes_on(self) -> bool:
-        """Is it an answer that goes on?"""
+        """Whether this is an earlier answer that is continued."""
         return bool(self.messages) and self.messages[-1].role == "assistant"
 
     @property
     def question(self) -> str:
-        """What is answered: the last message of the user's; "" if there is none."""
+        """The question to answer: the last message of the user; "" if there is none."""
         return next((message.content for message in reversed(self.messages) if message.role == "user"), "")
 
 
@@ -267,10 +267,10 @@ class Prefilling(Event, frozen=True, tag="prefilling"):
 
 
 class Step(Event, frozen=True, tag="step"):
-    """One forward pass and what it yielded. Complete in itself: a panel can be drawn from a single one.
+    """One forward pass and the tokens it yielded. It is complete in itself: a panel can be drawn from a single step.
 
-    `origins` says of each token which drafter foresaw it, by the names of `DraftTree.sources`, or "model" for the
-    model's own next token.
+    `origins` names, for each token, the drafter that foresaw it, as in `DraftTree.sources`, or "model" for the model's
+    own next token.
     """
 
     turn: Number
@@ -288,15 +288,15 @@ class Step(Event, frozen=True, tag="step"):
 
 
 class PolicyChoice(Event, frozen=True, tag="policy_choice"):
-    """Why the adaptive policy drafts as much as it does: what passes cost, what drafts are expected to bring, and the
-    number of slots at which tokens per millisecond are most. Means over the latest steps that drafted.
+    """Why the adaptive policy drafts as much as it does: the costs of passes, the tokens that drafts are expected to
+    bring, and the number of slots with the most tokens per millisecond. Means over the latest steps that drafted.
 
     Attributes:
-        slots: of a pass, the last token's included; 1 is plain decoding.
-        tokens: expected of a step with that number of slots.
-        window: whether the Jacobi window takes part.
-        costs: by slots, rising, the first of one slot.
-        expected: by slots, rising, the first of one slot.
+        slots: the slots of a pass, the last token's included; 1 is plain decoding.
+        tokens: the expected tokens of a step with that number of slots.
+        window: whether the pass has a Jacobi window.
+        costs: in rising order of slots, the first for one slot.
+        expected: in rising order of slots, the first for one slot.
     """
 
     turn: Number
@@ -311,7 +311,7 @@ FinishReason = Literal["eos", "max_new_tokens", "context", "stopped", "failed"]
 
 
 class TurnFinished(Event, frozen=True, tag="turn_finished"):
-    """A generation ended. `text` is what the pieces of its steps concatenate to."""
+    """An answer ended. `text` is the concatenation of the pieces of its steps."""
 
     turn: Number
     reason: FinishReason
@@ -344,7 +344,7 @@ FailureCode = Literal[
 
 
 class Failed(Event, frozen=True, tag="failed"):
-    """Something could not be done: what and why in `message`, what to do in `hint`. A fatal one ends the engine."""
+    """Something failed: `message` says what and why, `hint` what to do. A fatal failure ends the engine."""
 
     code: FailureCode
     message: Text
@@ -353,46 +353,46 @@ class Failed(Event, frozen=True, tag="failed"):
     fatal: bool = False
 
     def fails(self, turn: int) -> bool:
-        """Whether that turn has failed by it. It gets no answer then, or if it has started, its `TurnFinished` follows.
+        """Return whether that turn has failed by it: it gets no answer, or if it has started, `TurnFinished` follows.
 
-        Any other failure is a notice: the engine goes on.
+        Any other failure is a notice: the engine continues.
         """
         return self.fatal or self.turn == turn
 
 
-# --- what the user's side adds to a recording -----------------------------------------------------------------------
-# Such a line repeats the `seq` of the engine's line before it. With them, a screen follows from the events alone.
+# --- events that the user's side adds to a recording ---------------------------------------------------------------
+# Such a line repeats the `seq` of the engine's line before it. With them, a screen depends on nothing but events.
 
 
 class Asked(Event, frozen=True, tag="asked"):
-    """The user asked something. The engine begins with it when it can."""
+    """The user asked a question. The engine starts with it when it can."""
 
     turn: Number
     text: Text
 
 
 class ConversationCleared(Event, frozen=True, tag="conversation_cleared"):
-    """The user began a new conversation."""
+    """The user started a new conversation."""
 
 
 class ConversationOpened(Event, frozen=True, tag="conversation_opened"):
-    """The user went on with an earlier conversation, in the place of what was there. `exchanges`: oldest first."""
+    """The user opened an earlier conversation instead of the present one. `exchanges`: oldest first."""
 
     exchanges: list[Exchange]
 
 
 class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
-    """The user took the last question that was answered out of the conversation, with its answer."""
+    """The user removed the last answered question from the conversation, with its answer."""
 
 
 class ExchangeRestored(Event, frozen=True, tag="exchange_restored"):
-    """The question that was to replace this exchange got no answer: it is the last of the conversation again."""
+    """The question that should replace this exchange got no answer, so the exchange is again the last one."""
 
     exchange: Exchange
 
 
 class SystemPrompt(Event, frozen=True, tag="system_prompt"):
-    """The user said how the model should behave, from the next question on; "": nothing is said any more."""
+    """The user set the system prompt, from the next question on; "": none."""
 
     text: Text
 

@@ -1,22 +1,22 @@
-"""The values inside messages: settings, decoders, what a step shows, what the engine takes."""
+"""The values inside messages: settings, decoders, the details of a step, the engine's memory use."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 MOST = 2**53 - 1
-"""Whole numbers beyond it are not exact in every language's JSON."""
+"""Larger whole numbers are not exact in every language's JSON."""
 MOST_SECONDS = 1e9
-"""Thirty years: no session is longer, and a screen can write it down."""
+"""Thirty years: no session is longer, and a screen has room for it."""
 MOST_MILLISECONDS = 1000 * MOST_SECONDS
 LEAST_PASS_MILLISECONDS = 1e-6
-"""Of a pass that is compared with others: costs are divided by each other."""
+"""The minimum for passes that are compared: their costs are divided by each other."""
 MOST_RATIO = 1e6
-"""Of times, of tokens a step: more is no measurement."""
+"""The maximum of ratios of times, and of tokens per step: anything larger is no measurement."""
 MOST_TEXT = 2_000_000
-"""Characters of a text that is shown at once: a question, a notice. More of it would hold up the screen."""
+"""Characters of a text that is shown at once: a question, a notice. Longer ones would block the screen."""
 MOST_PIECE = 100_000
-"""Characters of the text of one token. It is drawn in a line."""
+"""Characters of the text of one token. It is drawn in a single line."""
 
 TEMPERATURE_RANGE = (0.0, 5.0)
 PENALTY_RANGE = (0.1, 10.0)
@@ -24,7 +24,7 @@ PENALTY_RANGE = (0.1, 10.0)
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 StepsBefore = Annotated[int, Meta(ge=0, le=MOST // 2)]
-"""Steps to count on from: the index of whatever step follows is a `Count`."""
+"""Steps before the first one: limited so that the index of every later step is a `Count`."""
 Positive = Annotated[int, Meta(ge=1, le=MOST)]
 Seconds = Annotated[float, Meta(ge=0.0, le=MOST_SECONDS)]
 Milliseconds = Annotated[float, Meta(ge=0.0, le=MOST_MILLISECONDS)]
@@ -52,13 +52,13 @@ Value = bool | Number
 
 
 class Parameter(Record, frozen=True):
-    """Something about a decoder that can be set.
+    """A parameter of a decoder that can be set.
 
     Attributes:
-        name: its key in `Settings.parameters`; decoders that share a name share the value that a user gave.
+        name: its key in `Settings.parameters`; decoders with a parameter of the same name share the user's value.
         label: a few characters for a slider, such as W.
         help: one sentence.
-        default: what it is unless it is given; a boolean is on or off and has no range.
+        default: the value if the user gives none; a boolean is on or off and has no range.
         least, most: the range, both ends included.
         live: whether it may change while an answer is being written.
     """
@@ -73,18 +73,18 @@ class Parameter(Record, frozen=True):
 
 
 class DecoderInfo(Record, frozen=True):
-    """A decoder as it is announced: what it is called, what it does, and what can be set.
+    """A decoder as an engine announces it: its name, what it does, and its parameters.
 
     Attributes:
         name: its key in `Settings.decoder`.
-        label: its name for people.
+        label: its name for users.
         help: one sentence.
         parameters: in the order of their sliders.
-        tree_attention: whether its passes take several slots, which not every model can.
-        by_hand: for a decoder that chooses by itself, the one whose parameters are set by hand instead.
-        needs: the kind of what has to be trained for it, see `ladechat.model.trained`, which not every model has.
-        least_layers: the fewest decoder layers of a model that it can use, where it runs them one by one, which not
-            every model allows; 0 where it runs the whole model only.
+        tree_attention: whether its passes take several slots, which not every model supports.
+        by_hand: for a decoder that chooses its parameters, the one whose parameters the user sets instead.
+        needs: the kind of trained part that it needs, see `ladechat.model.trained`, which not every model has.
+        least_layers: the minimum number of decoder layers, for a decoder that runs them one by one, which not every
+            model supports; 0 for one that runs the whole model only.
     """
 
     name: Text
@@ -98,13 +98,13 @@ class DecoderInfo(Record, frozen=True):
 
 
 class Settings(Record, frozen=True):
-    """The decoder by its name, its parameters by theirs, and how tokens are drawn.
+    """The decoder by name, its parameters by name, and the sampling settings.
 
-    What an engine says has a value for each parameter of the decoder. What it is told may lack some, which then keep
-    their value or have their default.
+    In events they have a value for each parameter of the decoder. In commands some may be missing, and then stay as
+    they are or have their default.
 
-    A temperature of 0 is greedy: the token with the largest logit. `top_k` 0, `top_p` 1, `min_p` 0, a penalty of 1
-    change nothing.
+    A temperature of 0 is greedy: the token with the largest logit. `top_k` 0, `top_p` 1, `min_p` 0 and a penalty of 1
+    have no effect.
     """
 
     decoder: str = "auto"
@@ -118,12 +118,12 @@ class Settings(Record, frozen=True):
 
 
 class Exchange(Record, frozen=True):
-    """A question and its answer, as a conversation that is kept has them.
+    """A question and its answer, as part of a saved conversation.
 
     Attributes:
-        token_ids: the answer's tokens, which mean nothing to another model than `model`.
-        decoder: the name of the decoder that was chosen when the answer ended.
-        system: the system prompt that the question was asked with, "" for none; None where it is not known.
+        token_ids: the answer's tokens, which are valid only for the model `model`.
+        decoder: the name of the decoder that was in use when the answer ended.
+        system: the system prompt of the question, "" for none; None if it is not known.
     """
 
     question: Text
@@ -135,8 +135,8 @@ class Exchange(Record, frozen=True):
 
 
 class Message(Record, frozen=True):
-    """One turn of the conversation. Past answers carry their token ids: the last may go on from them, and they say
-    which marks of a text the model itself wrote.
+    """One turn of the conversation. Past answers have their token ids: the last answer may be continued from them, and
+    they tell marks (special tokens) that the model wrote from text that only looks like them.
     """
 
     role: Literal["system", "user", "assistant"]
@@ -145,7 +145,7 @@ class Message(Record, frozen=True):
 
 
 class SamplingDefaults(Record, frozen=True):
-    """How a checkpoint's own generation_config.json would have its tokens drawn. None where it does not say."""
+    """The sampling settings of a checkpoint's own generation_config.json. None where it has no value."""
 
     do_sample: bool
     temperature: float | None = None
@@ -154,9 +154,9 @@ class SamplingDefaults(Record, frozen=True):
 
 
 class Memory(Record, frozen=True):
-    """What the engine takes. Each number is None where there is no such thing, or where the system does not report it.
+    """The engine's memory use. A number is None if there is no such memory, or if the system does not report it.
 
-    `peak_bytes` takes the place of `resident_bytes` on systems that report only that.
+    `peak_bytes` replaces `resident_bytes` on systems that report only that.
     """
 
     resident_bytes: Count | None
@@ -171,9 +171,9 @@ Verdict = Literal["accepted", "rejected", "untested"]
 
 
 class DraftTree(Record, frozen=True):
-    """The drafts of one step, merged by shared prefix. Node i hangs on node `parents[i]`; -1 is the last token.
+    """The drafts of one step, merged by shared prefix. Node i is a child of node `parents[i]`; -1 is the last token.
 
-    `sources` says which drafter brought each: "window", "prompt", "accepted", "earlier", "suffix", "recycling" …
+    `sources` names the drafter of each node: "window", "prompt", "accepted", "earlier", "suffix", "recycling" …
     """
 
     token_ids: list[Count]
@@ -184,9 +184,9 @@ class DraftTree(Record, frozen=True):
 
 
 class WindowView(Record, frozen=True):
-    """The Jacobi window that went into one pass, and the row that came out.
+    """The Jacobi window that went into one pass, and the new row that came out.
 
-    Row r, column i stands at position r + i after the last accepted token, which is row 0, column 0.
+    Row r, column i is at position r + i after the last accepted token, which is row 0, column 0.
     """
 
     rows: list[list[Piece]]
@@ -196,11 +196,11 @@ class WindowView(Record, frozen=True):
 
 
 class LensView(Record, frozen=True):
-    """What pseudo rows read at each layer on their way up: how the guesses came about that a step has judged.
+    """The argmax of pseudo rows at each layer: how the guesses arose that a step has verified.
 
-    They are the rows of the token at position t. `after` is the token at t + 1, the last one before the step.
-    `layers` says how many layers each row has behind it; in a row, index i is the likeliest token at t + 2 + i. Low
-    rows may lack the last ones. The last row holds what was guessed.
+    They are the pseudo rows of the token at position t. `after` is the token at t + 1, the last one before the step.
+    `layers` says how many layers each row has passed; in a row, index i is the most probable token at t + 2 + i. Low
+    rows may lack the last ones. The last row holds the guesses.
     """
 
     after: Piece
@@ -220,9 +220,9 @@ class Candidate(Record, frozen=True):
 
 
 class PoolView(Record, frozen=True):
-    """The pool at one step: its size, how often it had an answer, and what it holds after the last token.
+    """The pool at one step: its size, its lookups and hits, and its n-grams after the last token.
 
-    `added` counts the n-grams that were new since the step before.
+    `added` counts the n-grams that are new since the step before.
     """
 
     ngrams: Count
@@ -234,7 +234,7 @@ class PoolView(Record, frozen=True):
 
 
 class Timing(Record, frozen=True):
-    """Where the time of one step went, in milliseconds, and how large its pass was."""
+    """The time of one step, in milliseconds, and the size of its pass."""
 
     step_ms: Milliseconds
     forward_ms: Milliseconds
@@ -244,13 +244,13 @@ class Timing(Record, frozen=True):
 
 
 class Decision(Record, frozen=True):
-    """What the adaptive policy decided for a pass.
+    """The adaptive policy's decision for a pass.
 
     Attributes:
         why: "paused" or "none" for a pass without drafts; "pays", "trial" or "window" for one with drafts.
-        tokens: expected of the pass.
-        cost: of the pass, in plain passes.
-        expected: tokens that its drafts would be expected to bring in 1, 2, 4, 8 … slots.
+        tokens: the expected tokens of the pass.
+        cost: the cost of the pass, in plain passes.
+        expected: the tokens that drafts are expected to bring in 1, 2, 4, 8 … slots.
     """
 
     why: Piece
@@ -260,14 +260,14 @@ class Decision(Record, frozen=True):
 
 
 class PassCost(Record, frozen=True):
-    """How long a pass of `slots` slots takes, in milliseconds."""
+    """The time of a pass of `slots` slots, in milliseconds."""
 
     slots: Positive
     ms: PassMilliseconds
 
 
 class ExpectedTokens(Record, frozen=True):
-    """How many tokens a step is expected to emit whose pass has `slots` slots, filled with the likeliest drafts."""
+    """The expected tokens of a step whose pass has `slots` slots, filled with the most probable drafts."""
 
     slots: Positive
     tokens: Ratio

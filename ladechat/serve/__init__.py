@@ -1,1 +1,1 @@
-"""The app in a browser: a small web server that gives each tab an app of its own."""
+"""The app in a browser: a small web server that starts an app for each tab."""

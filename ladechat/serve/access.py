@@ -1,4 +1,4 @@
-"""Who may talk to the server: a secret token in the path, and the headers that a browser cannot be made to forge."""
+"""Access control of the server: a secret token in the path, and the headers that a browser cannot be made to forge."""
 
 import hmac
 import ipaddress
@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass, field
 
 TOKEN_BYTES = 24
-"""Of randomness: nobody guesses 192 bits."""
+"""Random bytes of the token: 192 bits cannot be guessed."""
 
 HOST_HEADER = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?", re.ASCII)
 
@@ -22,32 +22,32 @@ POLICY = {
     "frame-ancestors": "'none'",
     "form-action": "'none'",
     "base-uri": "'none'",
-    # No popups: a link in what a model writes is not opened, not even by a click.
+    # No popups: a link in a model's text is not opened, not even by a click.
     "sandbox": "allow-scripts allow-same-origin",
 }
-"""What the page may do: nothing outside of this server."""
+"""The page's content security policy: nothing outside of this server."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """What a request has to have.
+    """The conditions for a request.
 
     Attributes:
-        host: the address that the server listens at.
-        token: the secret that the path of every address begins with.
+        host: the address that the server listens on.
+        token: the secret that every path begins with.
     """
 
     host: str
     token: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), repr=False)
 
     def refusal(self, path: str, host: str, origin: str | None, *, websocket: bool) -> str | None:
-        """Why a request is refused, in a sentence; None if it is not.
+        """Return why a request is refused, in a sentence; None if it is allowed.
 
         Args:
-            path: of the address.
-            host: the Host header. A page elsewhere whose name was pointed here (DNS rebinding) has its own name in it.
-            origin: the Origin header. A browser says in it which page opens a websocket, which no other rule hinders.
-            websocket: whether this opens one.
+            path: the path of the URL.
+            host: the Host header. A foreign page whose name resolves to this server (DNS rebinding) sends its own name.
+            origin: the Origin header: the page that opens a websocket. Browsers let any page do that.
+            websocket: whether the request opens a websocket.
         """
         if not self._is_here(host):
             return f"{host!r} is no name of this server; use the address that ladechat printed."
@@ -59,8 +59,8 @@ class Access:
         return None
 
     def headers(self, host: str) -> dict[str, str]:
-        """What every answer says: no outside requests, no frames, nothing kept, and no address told to anybody."""
-        # Not every browser takes a websocket of the same server to be 'self'.
+        """Return the headers of every response: no outside requests, no frames, no cache, no referrer."""
+        # Not every browser counts a websocket of the same server as 'self'.
         policy = {**POLICY, "connect-src": f"{POLICY['connect-src']} ws://{host}"}
         return {
             "Content-Security-Policy": "; ".join(f"{what} {source}" for what, source in policy.items()),
@@ -72,7 +72,7 @@ class Access:
         }
 
     def _is_here(self, header: str) -> bool:
-        """Does the Host header name this server? An address in digits cannot have been pointed here by somebody."""
+        """Return whether the Host header names this server. A numeric address cannot be spoofed by DNS."""
         match = HOST_HEADER.fullmatch(header)
         if match is None:
             return False
@@ -86,7 +86,7 @@ class Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Return whether only this machine can reach the host."""
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 

@@ -1,4 +1,4 @@
-"""The command line of `ladechat serve`. Thin: it checks what was given, opens the port, and hands over."""
+"""The command line of `ladechat serve`: it checks the arguments, opens the port, and starts the server."""
 
 import importlib.util
 import socket
@@ -17,11 +17,11 @@ from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say
 
 PACKAGES = ("aiohttp", "textual_serve")
-"""What the extra `serve` brings."""
+"""The packages of the extra `serve`."""
 HOST, PORT, MOST_PORT = "127.0.0.1", 8000, 65_535
 TABS, MOST_TABS = 4, 64
 OF_THE_SERVER = {"recording", "host", "port", "tabs"}
-"""What also concerns a recording."""
+"""The options that also apply to a recording."""
 
 
 @with_engine_options
@@ -71,7 +71,7 @@ def _run(app: list[str], access: Access, listening: socket.socket, tabs: int) ->
 
 
 def address(access: Access, listening: socket.socket) -> str:
-    """What to open in a browser. A server that listens everywhere is called by the machine's name."""
+    """Return the address to open in a browser, with the machine's name if the server listens on all interfaces."""
     host, port = access.host, listening.getsockname()[1]
     if host in ("", "0.0.0.0", "::"):
         host = socket.gethostname()
@@ -79,7 +79,7 @@ def address(access: Access, listening: socket.socket) -> str:
 
 
 def explained(access: Access, listening: socket.socket, tabs: int) -> list[str]:
-    """What the user should know about the address, in sentences."""
+    """Return what the user should know about the address, in sentences."""
     port = listening.getsockname()[1]
     most = "one at a time" if tabs == 1 else f"{tabs} at a time"
     open_it = "Open this address in a browser. Keep it to yourself: whoever has it uses ladechat as you do."
@@ -92,7 +92,7 @@ def explained(access: Access, listening: socket.socket, tabs: int) -> list[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """The socket, opened before anything is said about it."""
+    """Return the socket, already open, so that no address is printed that cannot be used."""
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(where[:2], family=family)
@@ -107,7 +107,7 @@ def _check_within(option: str, value: int, least: int, most: int) -> None:
 
 
 def _check_recording(recording: Path, context: typer.Context) -> None:
-    """Refuse one that cannot be played, and options that would be ignored without a word."""
+    """Refuse a recording that cannot be played, and options that would be ignored silently."""
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if parameter.name not in OF_THE_SERVER and source is not None and source.name == "COMMANDLINE":
@@ -124,7 +124,7 @@ def _check_recording(recording: Path, context: typer.Context) -> None:
 
 
 def _check_model(model: str) -> None:
-    """Refuse a folder or file that is not here now, rather than in each tab. What is on a hub is seen there."""
+    """Refuse a folder or file that does not exist now, rather than in each tab. Models on a hub are checked there."""
     from ladechat.model.checkpoint.fetch import local_files
     from ladechat.model.checkpoint.files import LoadError
 

@@ -1,4 +1,4 @@
-"""Draws the app for a browser tab: packets on standard input and output, as Textual's web driver has them."""
+"""Draws the app for a browser tab: packets on standard input and output, in the format of Textual's web driver."""
 
 from textual import events, messages
 from textual.driver import Driver
@@ -10,26 +10,26 @@ from ladechat.terminal_input import Reader, chunks
 from ladechat.widgets.cells import drawn
 
 KEYS = "D"
-"""The kind of a packet with what a terminal would send."""
+"""The type of a packet with a terminal's input."""
 
 
 class PageDriver(WebDriver):
-    """A web driver whose app ends with its input, so that no app outlives the server, however that ends."""
+    """A web driver whose app ends with its input, so that no app outlives the server, however the server ends."""
 
     deliver_binary = Driver.deliver_binary
-    """A picture of the screen is saved on this machine, as in a terminal; nothing is sent to the browser."""
+    """Saves a picture of the screen on this machine, as in a terminal; nothing is sent to the browser."""
 
     def write(self, data: str) -> None:
-        """Write what every page draws in the same cells."""
+        """Write output that every page draws in the same cells."""
         super().write(drawn(data))
 
     def start_application_mode(self) -> None:
-        """Begin with keys for the app, as a terminal does: the page says so before anybody listens."""
+        """Start with the focus, as in a terminal: the page reports it before the app listens."""
         super().start_application_mode()
         self._app.call_later(self._app.post_message, events.AppFocus())
 
     def run_input_thread(self) -> None:
-        """Pass on what comes, read as from a terminal, and leave when nothing can come any more."""
+        """Process input, read as from a terminal, and exit the app when the input ends."""
         stream, reader = ByteStream(), Reader(self._debug)
         try:
             for data in chunks(STANDARD_INPUT, self.exit_event):
@@ -44,4 +44,4 @@ class PageDriver(WebDriver):
             self._app.post_message(messages.ExitApp())
 
     def open_url(self, url: str, new_tab: bool = True) -> None:
-        """Open nothing: a link in what a model writes leads nowhere from here."""
+        """Open nothing: links in a model's text are inactive."""

@@ -23,25 +23,25 @@ from ladechat.terminal import say
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 SECONDS_FOR_A_PLACE = 10.0
-"""How long a tab waits for another to end: whoever loads a page again has the old one end meanwhile."""
+"""How long a tab waits for another to end: when a page is reloaded, its old tab ends meanwhile."""
 SECONDS_TO_CLOSE = 1.0
-"""How long a browser is waited for when its websocket is closed."""
+"""How long the server waits for a browser when it closes the websocket."""
 HEARTBEAT_SECONDS = 15.0
-"""From one ping of a browser to the next; one that does not answer counts as gone."""
+"""The interval between two pings of a browser; one that does not answer is disconnected."""
 LONGEST_MESSAGE = 16 << 20
-"""In bytes; a pasted text of the most characters that a question may have fits."""
+"""In bytes; enough for a pasted text of the maximum length of a question."""
 NOT_STARTED = "The app did not start; the terminal of ladechat serve says why.\r\n"
 USUAL_SIZE, MOST_SIZE = (80, 24), (1000, 500)
 
 
 @dataclass(frozen=True)
 class Served:
-    """What is served, to whom.
+    """The configuration of a server.
 
     Attributes:
         command: the command line of the app, one process for each tab.
-        access: what a request has to have.
-        tabs: how many there may be at once.
+        access: the conditions for a request.
+        tabs: the maximum number of open tabs.
     """
 
     command: Sequence[str]
@@ -50,7 +50,7 @@ class Served:
 
 
 class Server:
-    """The handlers of the requests, and the tabs that are open."""
+    """The request handlers, and the open tabs."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -58,7 +58,7 @@ class Server:
         self._open: set[web.WebSocketResponse] = set()
 
     def application(self) -> web.Application:
-        """What aiohttp runs."""
+        """Return the application for aiohttp."""
         application = web.Application(middlewares=[self._guard])
         root = f"/{self._served.access.token}"
         application.add_routes(
@@ -77,7 +77,7 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Nothing is looked at before it is clear who asks, not even whether there is such a page."""
+        """Check access before anything else, even before whether there is such a page."""
         websocket = "upgrade" in request.headers.get("Connection", "").lower()
         origin = request.headers.get("Origin")
         refusal = self._served.access.refusal(request.path, request.host, origin, websocket=websocket)
@@ -94,7 +94,7 @@ class Server:
         return web.Response(text=text, content_type="text/html")
 
     async def _terminal(self, request: web.Request) -> web.WebSocketResponse:
-        """A tab was opened: an app for it, as soon as there is a place."""
+        """Run an app for a tab that was opened, as soon as there is a place."""
         browser = web.WebSocketResponse(
             heartbeat=HEARTBEAT_SECONDS, timeout=SECONDS_TO_CLOSE, max_msg_size=LONGEST_MESSAGE
         )
@@ -130,7 +130,7 @@ class Server:
     async def _show(self, browser: web.WebSocketResponse, size: tuple[int, int]) -> None:
         try:
             tab = await Tab.start(self._served.command, *size)
-        except OSError as error:  # no more files, processes or memory
+        except OSError as error:  # out of files, processes or memory
             say(f"The app of a tab cannot be started: {error.strerror or error}.")
             await _end_with(browser, NOT_STARTED)
             return
@@ -146,7 +146,7 @@ class Server:
             await tab.end()
 
     async def _close(self, _application: web.Application) -> None:
-        """The server ends: so do all websockets, and with each its app."""
+        """Close all websockets when the server ends, and with each its app."""
         await asyncio.gather(*(browser.close(message=b"The server has ended.") for browser in self._open))
 
 
@@ -159,13 +159,13 @@ async def _own_file(name: str, kind: str, _request: web.Request) -> web.Response
 
 
 async def _end_with(browser: web.WebSocketResponse, text: str) -> None:
-    """Show a text in the place of an app, and end the session."""
+    """Show a text instead of an app, and end the session."""
     await browser.send_bytes(text.encode())
     await browser.close()
 
 
 async def _draw(tab: Tab, browser: web.WebSocketResponse) -> None:
-    """Send what the app draws; when it has ended, the page is told."""
+    """Send what the app draws; when it has ended, close the websocket."""
     seen = False
     with contextlib.suppress(ConnectionError):
         async for data in tab.drawn():
@@ -179,7 +179,7 @@ async def _draw(tab: Tab, browser: web.WebSocketResponse) -> None:
 async def pass_on(message: str, tab: Tab) -> None:
     """Pass a message of the page on to the app: `["stdin", text]`, `["resize", {…}]`, `["focus"]` or `["blur"]`.
 
-    What is none of these is left out.
+    Other messages are ignored.
     """
     try:
         match json.loads(message):
@@ -195,7 +195,7 @@ async def pass_on(message: str, tab: Tab) -> None:
 
 
 def _size(width: object, height: object) -> tuple[int, int]:
-    """Columns and rows that a browser names, within what an app can draw."""
+    """Return the columns and rows that a browser requests, within the limits of an app."""
     columns, rows = (
         min(int(str(given)), most) if re.fullmatch("[1-9][0-9]{0,5}", str(given)) else usual
         for given, usual, most in zip((width, height), USUAL_SIZE, MOST_SIZE, strict=True)
@@ -204,11 +204,11 @@ def _size(width: object, height: object) -> tuple[int, int]:
 
 
 async def run(served: Served, listening: socket.socket, started: Callable[[], None]) -> int:
-    """Serve until Ctrl+C or a signal; the exit code. All apps have ended then.
+    """Serve until Ctrl+C or a signal; then end all apps and return the exit code.
 
     Args:
-        served: what, to whom.
-        listening: the socket to listen at.
+        served: the configuration.
+        listening: the socket to listen on.
         started: called when pages can be opened.
     """
     left: asyncio.Future[int] = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""The app of one browser tab: a process of its own, and with it an engine of its own."""
+"""The app of one browser tab: a process with an engine of its own."""
 
 import asyncio
 import contextlib
@@ -11,18 +11,18 @@ from collections.abc import AsyncIterator, Sequence
 from ladechat.terminal import PAGE_DRIVER
 
 SECONDS_TO_END = 8.0
-"""How long an app may take to end. One whose engine is frozen takes three of them."""
+"""How long an app may take to end. One whose engine is frozen takes three of these seconds."""
 LINES_BEFORE = 10
-"""How many lines may be printed before the app begins to draw."""
+"""How many lines the app may print before it begins to draw."""
 BEGIN, DATA, META = b"__GANGLION__\n", b"D", b"M"
-"""Textual's words: the line before the first packet; a packet for or from the terminal; one about it."""
+"""Textual's markers: the line before the first packet; a packet with terminal data; a packet about the terminal."""
 
 
 class Tab:
-    """A process that draws with `PageDriver`. It ends when its standard input does, in order.
+    """A process that draws with `PageDriver`. It ends in an orderly way when its standard input does.
 
-    It has a process group of its own: Ctrl+C in the server's terminal is for the server, which then ends its tabs.
-    What the process says on standard error is seen where the server was started.
+    It has a process group of its own: Ctrl+C in the server's terminal is for the server, which then ends its tabs. Its
+    standard error is that of the server.
     """
 
     def __init__(self, process: Process) -> None:
@@ -33,11 +33,11 @@ class Tab:
 
     @classmethod
     async def start(cls, command: Sequence[str], columns: int, rows: int) -> "Tab":
-        """Start an app on a screen of this size."""
+        """Start an app on a screen of `columns` × `rows`."""
         environment = {
             **os.environ,
             "TEXTUAL_DRIVER": PAGE_DRIVER,
-            # What the terminal in the page can do, wherever the server was started.
+            # The abilities of the terminal in the page, wherever the server was started.
             "TEXTUAL_COLOR_SYSTEM": "truecolor",
             "COLORTERM": "truecolor",
             "TERM": "xterm-256color",
@@ -51,7 +51,7 @@ class Tab:
         )
 
     async def drawn(self) -> AsyncIterator[bytes]:
-        """What the app writes to its terminal, until it ends; nothing if it ends before it draws."""
+        """Yield what the app writes to its terminal, until it ends; nothing if it ends before it draws."""
         for _ in range(LINES_BEFORE):
             line = await self._output.readline()
             if line == BEGIN or not line:
@@ -65,11 +65,11 @@ class Tab:
                     yield payload
 
     async def type(self, text: str) -> None:
-        """Pass on keys, mouse and pasted text, as a terminal writes them."""
+        """Send keys, mouse and pasted text to the app, in a terminal's encoding."""
         await self._send(DATA, text.encode(errors="replace"))
 
     async def tell(self, kind: str, **fields: int) -> None:
-        """Pass on what happened to the terminal: `resize` with `width` and `height`, `focus`, or `blur`."""
+        """Send an event of the terminal to the app: `resize` with `width` and `height`, `focus`, or `blur`."""
         await self._send(META, json.dumps({"type": kind, **fields}).encode())
 
     async def _send(self, kind: bytes, payload: bytes) -> None:
@@ -78,10 +78,10 @@ class Tab:
             await self._input.drain()
 
     async def end(self) -> None:
-        """End the app, and wait until it has ended. Nobody may be reading `drawn` any more."""
+        """End the app, and wait until it has ended. `drawn` must not be read any more."""
         self._input.close()
         try:
-            # Reads on meanwhile: an app that waits until it may write would hear of nothing.
+            # Reads on meanwhile: an app that is blocked on a write would not notice the end of its input.
             await asyncio.wait_for(self._process.communicate(), SECONDS_TO_END)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):

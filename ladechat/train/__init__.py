@@ -1,1 +1,1 @@
-"""Training of what hidden transfer and Medusa add to a model. The model itself stays as it is."""
+"""Training of the maps of hidden transfer and the heads of Medusa. The model itself is not changed."""

@@ -1,4 +1,4 @@
-"""A training kept in a file: what it has learnt, the optimiser's averages, the step. Whole or not at all."""
+"""Saves a training to a file, atomically: its tensors, the optimiser's averages, the step."""
 
 import json
 from pathlib import Path
@@ -13,16 +13,16 @@ from ladechat.train.options import Recipe, Refused, as_plain, difference
 
 FORMAT = "ladechat-checkpoint-1"
 AVERAGES = ("exp_avg", "exp_avg_sq")
-"""What AdamW keeps of each tensor, besides the number of steps."""
+"""What AdamW stores for each tensor, in addition to the number of steps."""
 
 
 def write_checkpoint(
     path: Path, recipe: Recipe, step: int, tensors: dict[str, Tensor], optimiser: torch.optim.Optimizer
 ) -> None:
-    """Keep a training; the file that was there before is there until then. Order and anchors follow from the step.
+    """Save a training atomically. The order of chunks and the anchors follow from the step.
 
     Raises:
-        OSError: it cannot be written, as on a full disk.
+        OSError: the file cannot be written, as on a full disk.
     """
     content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     for name, tensor in tensors.items():
@@ -33,13 +33,13 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: Path, recipe: Recipe, tensors: dict[str, Tensor], optimiser: torch.optim.Optimizer) -> int:
-    """Go on from a file: fill `tensors` and the optimiser.
+    """Resume from a file: fill `tensors` and the optimiser.
 
     Returns:
-        The step to go on with.
+        The step to continue with.
 
     Raises:
-        Refused: the file is damaged, or of another recipe.
+        Refused: the file is damaged, or belongs to another recipe.
     """
     anew = "remove it to begin anew, or give --out another name"
     try:

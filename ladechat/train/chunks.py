@@ -1,4 +1,4 @@
-"""Texts cut into chunks, and which of them a step trains on: that follows from seed and step, so a run can go on."""
+"""Texts cut into chunks, and the chunks of each step, which depend only on seed and step: a run can be resumed."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ import torch
 from ladechat.train.options import Refused
 
 HELD_OUT = 0.05
-"""The part of the chunks that is kept for measuring: the last ones. At most one text is cut between the two parts."""
+"""The fraction of the chunks that is held out for measuring: the last ones. At most one text is in both parts."""
 
 EVALUATION_SEED = 7919
 
 
 class Text(NamedTuple):
-    """Tokens, and where the answer begins among them: what stands before it is read, not guessed."""
+    """Tokens, and where the answer begins among them: the tokens before it are read, not guessed."""
 
     tokens: list[int]
     answer: int = 0
@@ -26,21 +26,21 @@ class Chunk(NamedTuple):
     """A piece of a text.
 
     Attributes:
-        tokens: its ids.
-        first: the first anchor that may be chosen in it.
+        tokens: the token ids.
+        first: the first position that may be an anchor.
     """
 
     tokens: list[int]
     first: int
 
     def room(self, ahead: int) -> int:
-        """How many anchors it has whose guesses, `ahead` of them, can all be compared with the text."""
+        """Return the number of possible anchors: those with `ahead` guesses that can all be compared with the text."""
         return max(0, len(self.tokens) - ahead - 1 - self.first)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Chunks of one step, filled up at the right, and their anchors.
+    """The chunks of one step, padded at the right, and their anchors.
 
     Attributes:
         tokens: (B, T) int64.
@@ -51,31 +51,31 @@ class Batch:
     anchors: torch.Tensor
 
     def targets(self, ahead: int) -> torch.Tensor:
-        """(k, B·A) the tokens that the guesses of the anchors should be."""
+        """Return the tokens that the guesses of the anchors should equal, (k, B·A)."""
         return self.at(self.tokens, range(2, ahead + 2))
 
     def at(self, values: torch.Tensor, offsets: Sequence[int]) -> torch.Tensor:
-        """(len(offsets), B·A, …) the values (B, T, …) so many positions behind each anchor."""
+        """Return the values (B, T, …) at these offsets from each anchor, (len(offsets), B·A, …)."""
         rows = torch.arange(len(self.tokens), device=self.tokens.device)[:, None]
         return torch.stack([values[rows, self.anchors + offset].flatten(0, 1) for offset in offsets])
 
     def to(self, device: torch.device) -> "Batch":
-        """The same on a device."""
+        """Return the same batch on a device."""
         return Batch(self.tokens.to(device), self.anchors.to(device))
 
 
 class Chunks:
-    """The chunks of some texts, in training and held out.
+    """The chunks of some texts, for training and held out.
 
     Args:
-        texts: to be cut.
-        length: the most tokens of a chunk.
-        ahead: how many tokens are guessed.
-        anchors: chosen in each chunk.
+        texts: the texts to cut.
+        length: the maximum number of tokens of a chunk.
+        ahead: the number of tokens guessed ahead.
+        anchors: the number of anchors chosen in each chunk.
 
     Attributes:
-        training: what steps are made of.
-        held_out: what is measured on.
+        training: the chunks to train on.
+        held_out: the chunks to measure on.
 
     Raises:
         Refused: there are too few chunks.
@@ -97,11 +97,11 @@ class Chunks:
 
     @property
     def tokens(self) -> int:
-        """How many are trained on."""
+        """The number of tokens to train on."""
         return sum(len(chunk.tokens) for chunk in self.training)
 
     def step(self, seed: int, number: int, size: int) -> Batch:
-        """The batch of a step: every chunk once, in an order of its own for each pass over them."""
+        """Return the batch of a step: each pass over the chunks has every chunk once, in an order of its own."""
         count = len(self.training)
         places = range(number * size, (number + 1) * size)
         orders = {epoch: _order(seed, epoch, count) for epoch in {place // count for place in places}}
@@ -109,7 +109,7 @@ class Chunks:
         return self._batch(chosen, _generator(seed, 2 * number + 1))
 
     def evaluation(self, size: int, most: int | None = None) -> list[Batch]:
-        """The held-out chunks in batches, the same anchors every time; at most so many chunks, evenly spread."""
+        """Return the held-out chunks in batches, always with the same anchors; at most `most` chunks, evenly spread."""
         chunks = self.held_out
         if most is not None and len(chunks) > most:
             chunks = [chunks[index * len(chunks) // most] for index in range(most)]
@@ -123,13 +123,13 @@ class Chunks:
         for row, chunk in enumerate(chunks):
             tokens[row, : len(chunk.tokens)] = torch.tensor(chunk.tokens)
             drawn = torch.randperm(chunk.room(self._ahead), generator=generator)[: self._anchors]
-            again = torch.arange(self._anchors) % len(drawn)  # a short chunk has some of them more than once
+            again = torch.arange(self._anchors) % len(drawn)  # a short chunk has some anchors more than once
             anchors[row] = chunk.first + drawn[again].sort().values
         return Batch(tokens, anchors)
 
 
 def text_fingerprint(texts: Sequence[Text]) -> str:
-    """16 hexadecimal digits that differ for other tokens."""
+    """Return 16 hexadecimal digits that differ for other tokens."""
     digest = hashlib.sha256()
     for text in texts:
         digest.update(f"{text.answer}:{','.join(map(str, text.tokens))};".encode())
@@ -148,6 +148,6 @@ def _order(seed: int, epoch: int, count: int) -> list[int]:
 
 
 def _generator(seed: int, number: int) -> torch.Generator:
-    """Random numbers of their own for each number."""
+    """Return a generator with random numbers of its own for each number."""
     digest = hashlib.sha256(f"{seed}:{number}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))

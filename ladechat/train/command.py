@@ -24,7 +24,7 @@ GO_ON = "the same command goes on from there"
 
 
 def run(options: Options) -> int:
-    """Train, or estimate what it would take. The exit code: 1 if that failed, 2 if it was refused, 130 after Ctrl+C."""
+    """Train, or estimate the cost. Return the exit code: 1 on failure, 2 if refused, 130 after Ctrl+C."""
     try:
         options.check()
         return _run(options)
@@ -40,7 +40,7 @@ def run(options: Options) -> int:
         name = f" in {error.filename}" if error.filename else ""
         why = error.strerror or str(error)
         return _say(f"The files cannot be written{name}: {why}. What was there before is kept; {GO_ON}.", FAILED)
-    except Exception as error:  # memory that is used up is said in many types; all else goes on up
+    except Exception as error:  # used-up memory is raised as many types; all other errors pass
         from ladechat.model.runners.out_of_memory import memory_is_used_up
 
         if not memory_is_used_up(error):
@@ -108,7 +108,7 @@ def _train(setup: "Setup") -> int:
 
 
 def _config_without_weights(model: str) -> Path | None:
-    """The folder of a model of which only config.json is here: enough to estimate memory."""
+    """Return the folder of a model that has only its config.json: enough to estimate memory."""
     folder = Path(model).expanduser()
     if seen(folder / "config.json", Path.is_file) and not matching(folder, "*.safetensors"):
         return folder
@@ -135,7 +135,7 @@ def _estimate_from_shapes(options: Options, folder: Path) -> int:
 
 
 def _methods(options: Options, depth: int) -> list[Options]:
-    """What is estimated: of a sweep, the training at its lowest layer, which needs the most."""
+    """Return what to estimate: for a sweep, the training at its lowest layer, which needs the most memory."""
     filled = options.with_layers(depth)
     if options.method != "sweep":
         return [filled]
@@ -155,7 +155,7 @@ def _estimate(setup: "Setup") -> int:
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl+C was pressed; a second time, it interrupts at once."""
+    """Yield a function that returns whether Ctrl+C was pressed; a second press interrupts at once."""
     pressed: list[int] = []
 
     def note(*_: object) -> None:

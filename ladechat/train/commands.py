@@ -1,4 +1,4 @@
-"""The commands `ladechat train …`. Thin: each says what it takes, and hands over."""
+"""The commands `ladechat train …`: their options. `ladechat.train.command` runs them."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -159,7 +159,7 @@ def _run(method: str, given: dict[str, Any]) -> None:
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:
-    """Layers that stand in one argument, as in 2,2,3."""
+    """Return the layers in an argument such as 2,2,3."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a training will take: memory and disk from shapes alone, time from a few steps that are measured."""
+"""Estimates the cost of a training: memory and disk from shapes alone, time from a few measured steps."""
 
 import time
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from ladechat.train.students import ROWS_AT_ONCE
 
 STEPS_MEASURED = 3
 TOKENS_MEASURED = 32
-"""Of each text of one batch: how fast the model writes."""
+"""The tokens written for each text of one batch, to measure the model's speed."""
 
 BYTES_PER_LEARNT = 16
-"""A number that learns, its gradient and two averages, in float32."""
+"""A trained number, its gradient and two averages, in float32."""
 BYTES_PER_KEPT = 12
 """In a checkpoint: the number and two averages."""
 BYTES_PER_TOKEN_OF_TEXT = 8
-"""Of a text file: digits and a comma."""
+"""In a text file: digits and a comma."""
 REFERENCE_TERAFLOPS = 100
-"""A second: of the order of what cards for training do in 16 bits, with some loss."""
+"""Per second: the order of magnitude of training cards in 16 bits, allowing for some loss."""
 SPARE = 1.2
-"""What torch takes besides: buffers of kernels, freed memory that it keeps."""
+"""The factor for torch's overhead: buffers of kernels, freed memory that it caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Shape:
     """The sizes of a model.
 
     Attributes:
-        width: d.
-        depth: decoder layers.
-        heads: of the queries.
-        key_width: numbers of a token's keys in a layer; as many of its values.
-        inner_width: of the feed-forward part.
-        vocabulary: tokens.
-        parameters: of the whole model.
-        layer_parameters: of a decoder layer.
+        width: d, the width of hidden states.
+        depth: the number of decoder layers.
+        heads: the number of query heads.
+        key_width: the numbers in a token's keys, and in its values, in one layer.
+        inner_width: the width of the feed-forward part.
+        vocabulary: the number of tokens.
+        parameters: those of the whole model.
+        layer_parameters: those of one decoder layer.
     """
 
     width: int
@@ -53,10 +53,10 @@ class Shape:
 
     @classmethod
     def of(cls, config: Any) -> "Shape":
-        """As config.json has them. Where it names no feed-forward width, four times d is taken.
+        """Return the sizes in config.json. If it has no feed-forward width, that is four times d.
 
         Raises:
-            Refused: it does not name the others.
+            Refused: it lacks one of the others.
         """
         names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
         sizes: list[Any] = [getattr(config, name, None) for name in names]
@@ -75,15 +75,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Bytes.
+    """The memory and disk space that a training needs, in bytes.
 
     Attributes:
-        model: its weights.
+        model: the model's weights.
         learnt: maps or heads, with gradients and averages.
-        kept: what is kept of the text of a step.
-        rows: what is kept of the rows that learn, for their gradients.
-        logits: of these rows, with their gradients.
-        disk: what is written beside the text.
+        kept: the states stored for the text of a step.
+        rows: the states of trained rows, stored for their gradients.
+        logits: the logits of these rows, with their gradients.
+        disk: the files, without the text.
     """
 
     model: int
@@ -95,23 +95,23 @@ class Needs:
 
     @property
     def besides_model(self) -> int:
-        """What training takes when the model is loaded."""
+        """The memory that training needs in addition to the loaded model."""
         return int(SPARE * (self.learnt + self.kept + self.rows + self.logits))
 
 
 def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
-    """What a training needs, from shapes alone.
+    """Estimate the memory and disk space of a training, from shapes alone.
 
     Args:
-        shape: of the model.
-        recipe: of the training.
-        itemsize: bytes of a number of the model.
+        shape: the sizes of the model.
+        recipe: the recipe of the training.
+        itemsize: the bytes of one number of the model.
     """
     d, ahead = shape.width, recipe.ahead
     learnt = ahead * d * d + (ahead * d if recipe.method == "medusa" else 0)
     tokens = recipe.batch * recipe.length
     anchors = recipe.batch * min(recipe.anchors, recipe.length)
-    # One layer's work at a time: states, queries, keys, values, the feed-forward part, the attention's scores.
+    # One layer at a time: states, queries, keys, values, the feed-forward part, the attention scores.
     passing = tokens * (4 * d + 2 * shape.key_width + 3 * shape.inner_width) + tokens * recipe.length * shape.heads
     if recipe.method == "medusa":
         kept, rows, at_once = 2 * tokens * d, 4 * ahead * ROWS_AT_ONCE * d, min(anchors, ROWS_AT_ONCE) * ahead
@@ -121,7 +121,7 @@ def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
         seen = recipe.length + recipe.anchors * ahead
         kept = 2 * tokens * shape.key_width * above + tokens * d * (len(set(recipe.layers)) + 1)
         of_layer = 8 * d + 4 * shape.inner_width + 2 * shape.key_width
-        keys = 2 * recipe.batch * seen * shape.heads * (d // shape.heads)  # repeated for each head of the queries
+        keys = 2 * recipe.batch * seen * shape.heads * (d // shape.heads)  # repeated for each query head
         rows = above * (pseudo * of_layer + keys + 2 * pseudo * seen * shape.heads)
         at_once = pseudo
     logits = at_once * shape.vocabulary * (8 if recipe.loss == "kl" else 4) * 4
@@ -131,21 +131,21 @@ def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
         kept=(kept + passing) * itemsize,
         rows=rows * itemsize,
         logits=logits,
-        disk=(2 * BYTES_PER_KEPT + 2) * learnt,  # a checkpoint and the one that replaces it, and the result
+        disk=(2 * BYTES_PER_KEPT + 2) * learnt,  # a checkpoint and its replacement, and the result
     )
 
 
 def operations(shape: Shape, recipe: Recipe) -> float:
-    """Floating-point operations of a step, multiplications and additions, from shapes alone.
+    """Return the floating-point operations of a step, multiplications and additions, from shapes alone.
 
-    Each weight takes part in two of them for a token of the text. Rows that learn take as many on their way up, and
-    again for their gradients; the weights themselves have none.
+    Each weight takes two of them for a token of the text. Trained rows take as many on their way up, and again for
+    their gradients; the weights themselves have none.
     """
     d, ahead, outputs = shape.width, recipe.ahead, shape.vocabulary * shape.width
     tokens, anchors = recipe.batch * recipe.length, recipe.batch * min(recipe.anchors, recipe.length)
     rows = anchors * ahead
     of_layer = shape.layer_parameters
-    # The attention's scores and what they weigh: four for each number of a head and pair of a row and what it sees.
+    # Attention scores and weighted values: four operations for each number of a head and pair of row and visible row.
     reading = shape.depth * tokens * (2 * of_layer + 4 * recipe.length * d)
     learning = rows * (6 * d * d + 4 * outputs)
     if recipe.method == "medusa":
@@ -156,17 +156,17 @@ def operations(shape: Shape, recipe: Recipe) -> float:
 
 
 def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk: int, device: str) -> None:
-    """Refuse what does not fit.
+    """Refuse a training that does not fit.
 
     Args:
-        need: of a model that is loaded.
-        text_tokens: that are still to be written.
-        free_memory: bytes, on the device; None if that cannot be told.
-        free_disk: bytes, where the files go.
-        device: its name.
+        need: its needs, for a model that is loaded.
+        text_tokens: the number of tokens still to be written.
+        free_memory: the free bytes on the device; None if unknown.
+        free_disk: the free bytes on the disk of the files.
+        device: the device's name.
 
     Raises:
-        Refused: memory or disk do not suffice: the figures, and what to do.
+        Refused: not enough memory or disk space; the message has the figures, and what to do.
     """
     if free_memory is not None and need.besides_model > free_memory:
         raise Refused(
@@ -182,12 +182,12 @@ def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk
 
 
 def seconds_of_a_step(steps: Sequence[float]) -> float:
-    """From measured steps, of which the first one also warms up."""
+    """Return the time of a step; the first of the measured ones also warms up."""
     return min(steps[1:] or steps)
 
 
 def timed(work: Any) -> float:
-    """Seconds that a call takes, with what it started on a GPU."""
+    """Return the seconds that a call takes, including its work on a GPU."""
     begun = time.perf_counter()
     work()
     if torch.cuda.is_available():
@@ -196,7 +196,7 @@ def timed(work: Any) -> float:
 
 
 def in_time(seconds: float) -> str:
-    """A duration in words: 1 h 20 min, 4 min, 30 s."""
+    """Return a duration in words: 1 h 20 min, 4 min, 30 s."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -204,7 +204,7 @@ def in_time(seconds: float) -> str:
 
 
 def memory_lines(need: Needs, recipe: Recipe, device: str) -> list[str]:
-    """The estimate of memory and disk, for people."""
+    """Return the estimate of memory and disk space, for users."""
     where = f"layers {listed(recipe.layers)}" if recipe.method == "transfer" else f"{recipe.ahead} heads"
     parts = (("what learns", need.learnt), ("text", need.kept), ("rows", need.rows), ("logits", need.logits))
     in_parts = ", ".join(f"{name} {in_words(count)}" for name, count in parts)
@@ -217,7 +217,7 @@ def memory_lines(need: Needs, recipe: Recipe, device: str) -> list[str]:
 
 
 def work_line(shape: Shape, recipe: Recipe) -> str:
-    """What a training computes, for people who know what a device of theirs does."""
+    """Return the estimate of the computation, for users who know the speed of a device."""
     each = operations(shape, recipe)
     seconds = recipe.steps * each / (REFERENCE_TERAFLOPS * 1e12)
     return (
@@ -227,12 +227,12 @@ def work_line(shape: Shape, recipe: Recipe) -> str:
 
 
 def recipe_of(options: Options, base: str = "", text: str = "") -> Recipe:
-    """The recipe that options with layers ask for.
+    """Return the recipe for these options.
 
     Args:
-        options: with the layers filled in.
+        options: options with the layers filled in.
         base: the fingerprint of the model.
-        text: that of the tokens.
+        text: the fingerprint of the tokens.
     """
     layers = options.layers or ()
     return Recipe(

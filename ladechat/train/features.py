@@ -1,10 +1,10 @@
-"""What training computes of a frozen model: one pass over the text, and pseudo rows of some anchors on top of it.
+"""The passes of a frozen model in training: one over the text, and pseudo rows of some anchors on top of it.
 
 The rows, their mask and their positions are those of `ladechat.model.runners.pseudo_rows`, where an anchor is a slot
 that carries rows:
 
-    chunk tokens   0 1 2 3 4 5 …     read once, without gradients; each layer's keys and values are kept
-    anchor 2       row 0 at position 3, row 1 at position 4: see tokens 0 1 2, the anchor's rows before, themselves
+    chunk tokens   0 1 2 3 4 5 …     read once, without gradients; each layer's keys and values are cached
+    anchor 2       row 0 at position 3, row 1 at position 4: see tokens 0 1 2, the anchor's earlier rows, themselves
 
 So a map is trained on exactly the passes in which it will be used.
 """
@@ -32,30 +32,30 @@ class KeptLayer(CacheLayerMixin):
     is_sliding = False
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do: what comes first is kept as it is."""
+        """Do nothing: the first states are stored as they are."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Keep the (B, heads, T, head_dim) states of the first pass. Those of later ones stand behind it, unkept."""
+        """Store the (B, heads, T, head_dim) states of the first pass; return them with those of this one appended."""
         if self.keys is None or self.values is None:
             self.keys, self.values = key_states, value_states
             return key_states, value_states
         return torch.cat([self.keys, key_states], 2), torch.cat([self.values, value_states], 2)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Total length of keys for a pass of so many rows, and the offset of the first."""
+        """Return the total number of keys for a pass of this many rows, and the offset of the first."""
         return self.get_seq_length() + query_length, 0
 
     def get_seq_length(self) -> int:
-        """How many tokens are kept."""
+        """Return the number of stored tokens."""
         return 0 if self.keys is None else int(self.keys.shape[2])
 
     def get_max_length(self) -> int:
-        """No maximum."""
+        """Return -1: there is no maximum."""
         return -1
 
 
 class Kept(Cache):
-    """Keys and values of a text, for passes on top of it that leave it as it is."""
+    """The KV cache of a text. Passes on top of it leave it unchanged."""
 
     def __init__(self, depth: int) -> None:
         super().__init__(layers=[KeptLayer() for _ in range(depth)])  # type: ignore[no-untyped-call]
@@ -66,11 +66,11 @@ class Base:
     """A frozen model, as training uses it.
 
     Attributes:
-        loop: its layers.
-        windows: each kind of layer, with how many positions it looks back; None means all.
-        adds_masks: whether its attention adds its mask to the scores.
-        dtype: what it computes in.
-        device: where it is.
+        loop: the model's layers.
+        windows: for each kind of layer, the positions of its sliding window; None: all.
+        adds_masks: whether its attention adds the mask to the scores.
+        dtype: the type that it computes in.
+        device: the device that it is on.
     """
 
     loop: LayerLoop
@@ -80,12 +80,12 @@ class Base:
     device: torch.device
 
     def mask(self, visible: NDArray[np.bool_], rows: NDArray[np.int64], keys: NDArray[np.int64]) -> Masks:
-        """The mask of a pass, or one of each kind of layer.
+        """Return the mask of a pass, or one for each kind of layer.
 
         Args:
             visible: (B, rows, keys).
-            rows: (B, rows) the positions of the rows.
-            keys: (B, keys) the positions of what they see.
+            rows: (B, rows), the positions of the rows.
+            keys: (B, keys), the positions of the keys.
         """
         distance = rows[:, :, None] - keys[:, None, :]
         masks = {
@@ -104,13 +104,13 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is kept of the pass over a batch of chunks.
+    """The stored states of the pass over a batch of chunks.
 
     Attributes:
-        inputs: by layer, the hidden states (B, T, d) that it got: those of the layers asked for.
-        cache: keys and values from the lowest of these layers up.
-        final: (B, T, d) as the output layer reads them.
-        after: by layer, the hidden states that it gave, where all were asked for.
+        inputs: by layer, its input hidden states (B, T, d), for the layers requested.
+        cache: keys and values from the lowest of these layers upwards.
+        final: (B, T, d), the input of the output layer.
+        after: by layer, its output hidden states, if all were requested.
     """
 
     inputs: dict[int, Tensor]
@@ -121,13 +121,13 @@ class Context:
 
 @torch.no_grad()
 def read(base: Base, tokens: Tensor, layers: Sequence[int], keep_all: bool = False) -> Context:
-    """Read chunks.
+    """Run the model over chunks.
 
     Args:
         base: the model.
-        tokens: (B, T), filled up at the right: no row sees what stands behind it.
-        layers: whose inputs are wanted; none for none.
-        keep_all: keep what each layer gives, too.
+        tokens: (B, T), padded at the right: no row sees what comes after it.
+        layers: the layers whose inputs are requested; may be empty.
+        keep_all: whether to store the output of each layer, too.
     """
     loop, (count, length) = base.loop, tokens.shape
     positions = np.tile(np.arange(length), (count, 1))
@@ -148,11 +148,11 @@ def read(base: Base, tokens: Tensor, layers: Sequence[int], keep_all: bool = Fal
 
 @dataclass(frozen=True, slots=True)
 class PseudoPass:
-    """Pseudo rows after they went up.
+    """The hidden states of pseudo rows.
 
     Attributes:
-        final: (k, B·A, d) as the output layer reads them: the rows of each step, chunk by chunk.
-        after: by layer, (rows, B·A, d) after it, of the steps that had entered, where all were asked for.
+        final: (k, B·A, d), the input of the output layer: the rows of each step, chunk by chunk.
+        after: by layer, its outputs (rows, B·A, d), for the steps that had entered, if all were requested.
     """
 
     final: Tensor
@@ -162,15 +162,15 @@ class PseudoPass:
 def pseudo_pass(
     base: Base, context: Context, batch: Batch, maps: TransferMaps, sight: bool = True, keep_all: bool = False
 ) -> PseudoPass:
-    """Let the pseudo rows of the anchors enter and go up; gradients lead to the maps.
+    """Run the pseudo rows of the anchors through the upper layers; gradients flow to the maps.
 
     Args:
         base: the model.
-        context: what `read` gave of the batch, with the inputs of the maps' layers.
+        context: the result of `read` for the batch, with the inputs of the maps' layers.
         batch: the chunks and anchors.
-        maps: what makes the rows.
+        maps: the maps that make the rows.
         sight: whether a row sees the earlier rows of its anchor.
-        keep_all: keep what each layer gives.
+        keep_all: whether to store the output of each layer.
     """
     loop, (count, anchors) = base.loop, batch.anchors.shape
     mask, places = _layout(base, batch, len(maps.layers), sight)
@@ -194,13 +194,13 @@ def pseudo_pass(
 
 
 def _by_step(hidden: Tensor, anchors: int) -> Tensor:
-    """(B, steps · A, d) to (steps, B·A, d)."""
+    """Reshape (B, steps · A, d) to (steps, B·A, d)."""
     count, rows, width = hidden.shape
     return hidden.view(count, rows // anchors, anchors, width).transpose(0, 1).flatten(1, 2)
 
 
 def _layout(base: Base, batch: Batch, ahead: int, sight: bool) -> tuple[Masks, Tensor]:
-    """The mask (B, 1, k·A, T + k·A) and the positions (B, k·A) of the pseudo rows of a batch."""
+    """Return the mask (B, 1, k·A, T + k·A) and the positions (B, k·A) of the pseudo rows of a batch."""
     length = batch.tokens.shape[1]
     causal = Slots.causal([0] * length)
     laid_out = [Rows.of(causal, anchors, ahead).slots for anchors in batch.anchors.tolist()]

@@ -1,4 +1,4 @@
-"""How good guesses are on text that was not trained on."""
+"""Measures guesses on text that was not trained on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from ladechat.train.students import Student
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Of each position ahead, the nearest first.
+    """The accuracy at each position ahead, the nearest first.
 
     Attributes:
         loss: see `guess_loss`.
-        top1: (k,) how often the likeliest guess was right.
-        top5: (k,) how often one of the five likeliest was.
-        chances: (k, `RANKS`) how often the guess of each rank was right, where each earlier position had the token that
-            came among its `RANKS` guesses: a tree of drafts gets to a position by such a path only.
-        anchors: how many there were.
+        top1: (k,) how often the most probable guess was right.
+        top5: (k,) how often one of the five most probable ones was.
+        chances: (k, `RANKS`) how often the guess of each rank was right, counted where every earlier position had its
+            token among the `RANKS` guesses: only by such a path does a tree of drafts reach a position.
+        anchors: the number of anchors.
     """
 
     loss: float
@@ -34,7 +34,7 @@ class Accuracy:
 
 @torch.no_grad()
 def measure(student: Student, base: Base, batches: Sequence[Batch], kl: bool = False) -> Accuracy:
-    """Guess the tokens after all anchors of some batches."""
+    """Measure the guesses at all anchors of some batches."""
     losses, ranks = [], []
     for batch in batches:
         for some in student.guesses(batch.to(base.device)):
@@ -54,14 +54,14 @@ def measure(student: Student, base: Base, batches: Sequence[Batch], kl: bool = F
 
 
 def _ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """(k, n) the rank of each target among the likeliest guesses, from 0; `RANKS` if it is none of them."""
+    """Return the rank of each target among the most probable guesses, (k, n), from 0; `RANKS` if it is none of them."""
     best = logits.topk(min(RANKS, logits.shape[-1]), -1).indices
     hits = best == targets[..., None]
     return torch.where(hits.any(-1), hits.int().argmax(-1), RANKS)
 
 
 def _chances(ranks: torch.Tensor) -> list[list[float]]:
-    """See `Accuracy.chances`. A position that no path gets to has those of all anchors."""
+    """Return `Accuracy.chances`. A position that no path reaches has those of all anchors."""
     chances = []
     reached = torch.ones_like(ranks[0], dtype=torch.bool)
     for own in ranks:

@@ -1,4 +1,4 @@
-"""What a training is asked for, checked as far as that goes without a model and torch."""
+"""The options of a training, checked as far as possible without a model and torch."""
 
 import json
 from collections.abc import Sequence
@@ -26,25 +26,25 @@ MOST_LENGTH = 1 << 20
 
 
 class Refused(ValueError):
-    """Something that cannot be trained as it was asked for: what, why, and what to do, in one sentence."""
+    """A training that is impossible as requested: what, why, and what to do, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What decides which numbers a training ends with: a run goes on from a checkpoint of the same recipe only.
+    """All that decides the numbers a training ends with: a checkpoint is resumed only by the same recipe.
 
     Attributes:
         method: one of `METHODS`.
         base: the fingerprint of the model.
-        layers: (k,) before which decoder layer each pseudo row enters; for Medusa k zeros.
+        layers: (k,), the decoder layer before which each pseudo row enters; for Medusa k zeros.
         sight: whether a pseudo row sees the earlier ones of its anchor.
         loss: "ce": cross-entropy with the text's next tokens; "kl": divergence from the model's own distributions.
-        steps: how many updates.
-        batch: chunks in each.
-        anchors: positions of each chunk that are trained on.
+        steps: the number of updates.
+        batch: the chunks in each update.
+        anchors: the positions of each chunk that are trained on.
         length: the tokens of a chunk.
         rate: the highest learning rate.
-        seed: of the order of the chunks and the choice of anchors.
+        seed: the seed of the order of chunks and the choice of anchors.
         text: the fingerprint of the tokens.
     """
 
@@ -63,24 +63,24 @@ class Recipe:
 
     @property
     def ahead(self) -> int:
-        """How many tokens are guessed ahead: k."""
+        """k: the number of tokens guessed ahead."""
         return len(self.layers)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A training, as it is asked for on the command line.
+    """A training, as requested on the command line.
 
     Attributes:
         method: one of `METHODS`, or "sweep".
-        out: the file that it makes. Text and checkpoint lie beside it.
+        out: the file to write. Text and checkpoint lie beside it.
         text: a file of plain text to train on; None: the model writes it.
-        tokens: how many tokens of text.
-        layers: see `Recipe`; None: half of the way up. Of a sweep: the layers to try; None: all.
+        tokens: the number of tokens of text.
+        layers: see `Recipe`; None: the middle layer. For a sweep: the layers to try; None: all.
         ahead: k.
-        temperature: of the answers that the model writes.
-        minutes: from one checkpoint to the next.
-        estimate: only say what it would take.
+        temperature: the temperature of answers that the model writes.
+        minutes: the minutes between two checkpoints.
+        estimate: whether to only print the estimate of the cost.
     """
 
     method: str
@@ -104,7 +104,7 @@ class Options:
     estimate: bool = False
 
     def check(self) -> None:
-        """Find what is wrong before anything is loaded.
+        """Check the options before anything is loaded.
 
         Raises:
             Refused: an option out of its range, or a file that cannot be read or written.
@@ -134,10 +134,10 @@ class Options:
         _check_files(self)
 
     def with_layers(self, depth: int) -> "Options":
-        """With the layers filled in for a model of this depth.
+        """Return these options with the layers filled in for a model of this depth.
 
         Raises:
-            Refused: layers that it does not have, or in a falling order.
+            Refused: layers that it does not have, or that are not in ascending order.
         """
         if self.method == "medusa":
             return replace(self, layers=(0,) * self.ahead)
@@ -158,24 +158,24 @@ class Options:
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """As they are given on the command line: 4,4,4."""
+    """Return numbers as they are given on the command line: 4,4,4."""
     return ",".join(map(str, numbers))
 
 
 def beside(out: Path, ending: str) -> Path:
-    """The file beside `out` that holds its text, checkpoint or plot."""
+    """Return the file beside `out` with this suffix, for its text, checkpoint or plot."""
     return out.with_name(out.name + ending)
 
 
 def difference(one: Recipe, other: str) -> str | None:
-    """The first option in which a recipe differs from another one, as JSON; None if they are the same."""
+    """Return the first option that differs between a recipe and another one as JSON; None if none does."""
     found = json.loads(other)
     own = as_plain(one)
     return next((name for name in own if own[name] != found.get(name)), None)
 
 
 def as_plain(recipe: Recipe) -> dict[str, object]:
-    """For JSON."""
+    """Return the recipe as a dictionary for JSON."""
     plain = {name: getattr(recipe, name) for name in Recipe.__slots__}
     return {**plain, "layers": list(recipe.layers)}
 

@@ -1,4 +1,4 @@
-"""How far a training is: a bar with the latest figures on a terminal, else a line now and then."""
+"""Shows the progress of a training: a bar with the latest figures on a terminal, else a line every 30 seconds."""
 
 import time
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from ladechat.train.held_out import Accuracy
 
 SECONDS_BETWEEN_LINES = 30.0
 SMOOTHING = 0.05
-"""Weight of the latest loss in the one that is shown."""
+"""The weight of the latest loss in the loss that is shown."""
 
 
 class Report:
-    """Says how a stage goes on.
+    """Shows the progress of a stage.
 
     Args:
-        bar: drawn on standard error; None where that is no terminal.
+        bar: a bar on standard error; None if that is no terminal.
     """
 
     def __init__(self, bar: Progress | None) -> None:
@@ -31,7 +31,7 @@ class Report:
         self._accuracy = ""
 
     def begin(self, doing: str, total: int, done: int = 0) -> None:
-        """Another stage, of which some is done already."""
+        """Start a stage, of which `done` is done already."""
         self._doing, self._total, self._first = doing, total, done
         self._begun = self._said = time.monotonic()
         self._loss = None
@@ -41,16 +41,16 @@ class Report:
             say(f"{doing}: {done:,} of {total:,}")
 
     def reach(self, done: int) -> None:
-        """So much of the stage is done."""
+        """Show how much of the stage is done."""
         self._show(done, "")
 
     def step(self, done: int, loss: float) -> None:
-        """A step is done, with this loss."""
+        """Show that a step is done, with this loss."""
         self._loss = loss if self._loss is None else self._loss + SMOOTHING * (loss - self._loss)
         self._show(done, f"loss {self._loss:.3f} {self._accuracy}".rstrip())
 
     def accuracy(self, done: int, found: Accuracy) -> None:
-        """Measured on held-out text after so many steps."""
+        """Show the accuracy on held-out text after `done` steps."""
         self._accuracy = in_figures(found)
         if self._bar is None:
             say(f"{self._doing}: {done:,} of {self._total:,}; held out: {self._accuracy}")
@@ -68,14 +68,14 @@ class Report:
 
 
 def in_figures(found: Accuracy) -> str:
-    """Top-1 and top-5 of each position: t+2 .36/.60, t+3 …"""
+    """Return top-1 and top-5 of each position: t+2 .36/.60, t+3 …"""
     pairs = zip(found.top1, found.top5, strict=True)
     return ", ".join(f"t+{place} {one:.3f}/{five:.3f}" for place, (one, five) in enumerate(pairs, start=2))
 
 
 @contextmanager
 def report() -> Iterator[Report]:
-    """A report on standard error."""
+    """Yield a report on standard error."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Report(None)

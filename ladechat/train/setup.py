@@ -1,4 +1,4 @@
-"""A loaded model and the options, made into what training needs."""
+"""Combines a loaded model and the options into the objects that training needs."""
 
 import shutil
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ RUNS_OF_A_SWEEP = 3
 
 @dataclass(frozen=True)
 class Setup:
-    """What training needs.
+    """The objects that training needs.
 
     Attributes:
-        options: with the layers filled in.
-        fingerprint: of the model.
+        options: options with the layers filled in.
+        fingerprint: the fingerprint of the model.
     """
 
     loaded: LoadedModel
@@ -51,21 +51,21 @@ class Setup:
 
     @property
     def model_name(self) -> str:
-        """The model, as files that are handed on name it: a folder without where it lies."""
+        """The model's name for files that are passed on: of a folder only its name."""
         folder = Path(self.options.model).expanduser()
         return folder.resolve().name if folder.exists() else self.loaded.name
 
     def recipe(self, texts: Sequence[Text]) -> Recipe:
-        """The recipe of a training on these texts."""
+        """Return the recipe of a training on these texts."""
         return recipe_of(self.options, self.fingerprint, text_fingerprint(texts))
 
     def chunks(self, texts: Sequence[Text]) -> Chunks:
-        """The texts, cut."""
+        """Return the texts cut into chunks."""
         options = self.options
         return Chunks(texts, options.length, options.ahead, options.anchors)
 
     def texts(self, report: Report) -> list[Text]:
-        """Read the text, or let the model write what is not written yet."""
+        """Read the text, or let the model write the part that is missing."""
         options, tokens = self.options, self.options.tokens
         if options.text is not None:
             return read_text(options.text, self.loaded.tokenizer, tokens)
@@ -82,13 +82,13 @@ class Setup:
         return list(up_to(file.texts, tokens))
 
     def needs(self) -> Needs:
-        """What the training needs; of a sweep, the largest of its trainings."""
+        """Return what the training needs; for a sweep, the largest of its trainings."""
         config: Any = self.loaded.model.config.get_text_config(decoder=True)
         shape = replace(Shape.of(config), parameters=self.loaded.parameters)
         return needs(shape, self.hungriest(), self.base.dtype.itemsize)
 
     def hungriest(self) -> Recipe:
-        """The recipe; of a sweep, that of its lowest layer."""
+        """Return the recipe; for a sweep, that of its lowest layer."""
         options = self.options
         if options.method == "sweep":
             lowest = (min(options.layers or (0,)),) * options.ahead
@@ -96,13 +96,13 @@ class Setup:
         return recipe_of(options, self.fingerprint)
 
     def check_room(self) -> None:
-        """See `ladechat.train.estimate.check_room`."""
+        """Refuse a training that does not fit, see `ladechat.train.estimate.check_room`."""
         tokens = 0 if self.options.text is not None else self.options.tokens
         disk = shutil.disk_usage(self.options.out.parent).free
         check_room(self.needs(), tokens, free_memory(self.base.device), disk, str(self.base.device))
 
     def time_line(self) -> str:
-        """Measure a few steps and a few tokens, and say what that makes."""
+        """Measure a few steps and a few tokens, and return a sentence with the expected time."""
         recipe, options = self.hungriest(), self.options
         tokens = torch.randint(self.loaded.vocabulary, (2 * recipe.batch, recipe.length)).tolist()
         training = Training(self.base, recipe, self.chunks([Text(chunk) for chunk in tokens]))
@@ -123,7 +123,7 @@ class Setup:
 
     @property
     def _longest(self) -> int:
-        """Tokens of an answer: two chunks, so that most are made of text in the middle of an answer."""
+        """The tokens of an answer: two chunks, so that most chunks come from the middle of an answer."""
         return 2 * self.options.length
 
     def _writer(self, longest: int) -> Writer:
@@ -140,10 +140,10 @@ class Setup:
 
 
 def prepare(loaded: LoadedModel, options: Options) -> Setup:
-    """Freeze the model, and see whether it can be trained for.
+    """Freeze the model, and check whether training is possible for it.
 
     Raises:
-        Refused: its layers cannot be called one by one, or options that do not fit it.
+        Refused: its layers cannot be called one by one, or the options do not fit it.
     """
     runner = loaded.runner
     if not isinstance(runner, TreeRunner) or runner.loop is None:

@@ -1,4 +1,4 @@
-"""What learns: the maps of hidden transfer, and the heads of Medusa. Each guesses the tokens after anchors."""
+"""The trained parts: maps of hidden transfer, and heads of Medusa. Each guesses the tokens after anchors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from ladechat.train.features import Base, pseudo_pass, read
 from ladechat.train.options import Recipe
 
 ROWS_AT_ONCE = 256
-"""Anchors whose logits are held at a time where that can be chosen."""
+"""The number of anchors whose logits are in memory at a time, where that can be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """Of some anchors.
+    """The guesses at some anchors.
 
     Attributes:
-        states: (k, n, d) hidden states as the output layer reads them, with gradients.
-        targets: (k, n) the tokens that came.
-        real: (k, n, d) the model's own hidden states that said so.
+        states: (k, n, d), input hidden states of the output layer, with gradients.
+        targets: (k, n), the tokens of the text.
+        real: (k, n, d), the model's own hidden states for these tokens.
     """
 
     states: Tensor
@@ -32,10 +32,10 @@ class Guesses:
 
 
 class Student:
-    """Guesses with tensors that learn. They are float32, whatever the model computes in.
+    """A trained part. Its tensors are float32, whatever the model computes in.
 
     Attributes:
-        tensors: what is trained, by name.
+        tensors: the trained tensors, by name.
     """
 
     tensors: dict[str, Tensor]
@@ -44,20 +44,20 @@ class Student:
         self._base, self._recipe = base, recipe
 
     def guesses(self, batch: Batch) -> Iterator[Guesses]:
-        """Those of all anchors of a batch, some at a time; `backward` may be called on each before the next."""
+        """Yield the guesses at all anchors of a batch, in parts; `backward` may be called on each before the next."""
         raise NotImplementedError
 
     def maps(self) -> TransferMaps | MedusaHeads:
-        """What a drafter takes, as it is now."""
+        """Return the present maps or heads, for a drafter."""
         raise NotImplementedError
 
     def _own(self, name: str) -> Tensor:
-        """A tensor in the type that the model computes in."""
+        """Return a tensor in the type that the model computes in."""
         return self.tensors[name].to(self._base.dtype)
 
 
 class TransferStudent(Student):
-    """The maps of hidden transfer. They start as the identity: a row begins as the state it is made of."""
+    """The maps of hidden transfer. They start as the identity: a row begins as the state that it is made from."""
 
     def __init__(self, base: Base, recipe: Recipe) -> None:
         super().__init__(base, recipe)
@@ -97,5 +97,5 @@ class MedusaStudent(Student):
 
 
 def make_student(base: Base, recipe: Recipe) -> Student:
-    """What a recipe trains, untrained."""
+    """Return the untrained maps or heads of a recipe."""
     return TransferStudent(base, recipe) if recipe.method == "transfer" else MedusaStudent(base, recipe)

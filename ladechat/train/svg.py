@@ -8,13 +8,13 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#0
 """Okabe and Ito's palette, which people with any kind of colour vision can tell apart."""
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 900, 420, 60, 40, 640, 370
-"""Of the picture, and of the frame in it, in pixels."""
+"""Sizes of the picture, and edges of the frame in it, in pixels."""
 
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
 class Line(NamedTuple):
-    """Its name, its points from left to right, the number of its colour, its dashes as SVG has them."""
+    """A line: name, points from left to right, number of its colour, dashes in SVG's format."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -23,12 +23,12 @@ class Line(NamedTuple):
 
 
 def chart(title: str, across: str, up: str, lines: Sequence[Line]) -> str:
-    """Lines over whole numbers, from 0 up, with a legend.
+    """Return a chart of lines over whole numbers, from 0 up, with a legend.
 
     Args:
-        title: above it.
-        across: what the whole numbers are.
-        up: what the values are.
+        title: the title above it.
+        across: the name of the horizontal axis.
+        up: the name of the vertical axis.
         lines: at least one with a point.
     """
     places = sorted({x for line in lines for x, _ in line.points})

@@ -1,9 +1,9 @@
-"""`ladechat train sweep`: where should pseudo rows enter? A short training at each layer, and what comes of it.
+"""`ladechat train sweep`: finds the layer where pseudo rows should enter, by a short training at each layer.
 
-For each layer: how often the guess of each position is right; how much pseudo hidden states look like the real ones of
-the same positions, layer by layer above; and both again where rows do not see earlier rows, and where the loss is the
-divergence from the model's distributions instead of cross-entropy. Wu et al. 2024 (arXiv 2404.12022) report figures of
-all these.
+For each layer it measures how often the guess of each position is right, and how similar pseudo hidden states are to
+the real ones of the same positions, layer by layer above; and both again where rows do not see earlier rows, and where
+the loss is the divergence from the model's distributions instead of cross-entropy. Wu et al. 2024 (arXiv 2404.12022)
+report all these figures.
 """
 
 import json
@@ -48,10 +48,10 @@ VARIANTS = (
 
 
 def sweep(setup: Setup) -> int:
-    """Train at each layer, and write and print what was found. What is written already is not done again.
+    """Train at each layer; write and print the results. Results that are in the file already are not computed again.
 
     Raises:
-        Refused: the file holds something else.
+        Refused: the file belongs to something else.
         OSError: it cannot be written.
     """
     options = setup.options
@@ -78,11 +78,11 @@ def sweep(setup: Setup) -> int:
 
 
 ABOUT = ("base", "steps", "batch", "anchors", "length", "rate", "seed", "text")
-"""What is the same for all trainings of a sweep."""
+"""Fields that are the same for all trainings of a sweep."""
 
 
 def similarity(base: Base, recipe: Recipe, training: Training, batches: list[Batch]) -> list[list[float]]:
-    """(k, layers from the transfer layer up) the mean cosine of pseudo and real states of a position."""
+    """Return the mean cosine of pseudo and real states of a position, (k, layers from the transfer layer upwards)."""
     maps = training.student.maps()
     sums: list[list[float]] = [[0.0] * (base.loop.depth - recipe.layers[0]) for _ in recipe.layers]
     anchors = sum(batch.anchors.numel() for batch in batches)
@@ -99,7 +99,7 @@ def similarity(base: Base, recipe: Recipe, training: Training, batches: list[Bat
 
 
 def _run(setup: Setup, chunks: Chunks, layer: int, variant: Variant, text: str, shown: Report) -> dict[str, Any]:
-    """One short training, and what it comes to."""
+    """Run one short training, and return its results."""
     options = replace(setup.options, method="transfer", loss=variant.loss, layers=(layer,) * setup.options.ahead)
     recipe = replace(recipe_of(options, setup.fingerprint, text), sight=variant.sight)
     training = Training(setup.base, recipe, chunks)
@@ -121,10 +121,10 @@ def _run(setup: Setup, chunks: Chunks, layer: int, variant: Variant, text: str, 
 
 
 def _begun(options: Options, about: dict[str, Any]) -> dict[str, Any]:
-    """What the file holds already.
+    """Return the content of the file, or an empty one if there is none.
 
     Raises:
-        Refused: it is of another sweep.
+        Refused: it belongs to another sweep.
     """
     path = options.out
     if not path.exists():
@@ -144,12 +144,12 @@ def _known(found: dict[str, Any], layer: int, variant: Variant) -> bool:
 
 
 def _rows(found: dict[str, Any], variant: Variant) -> list[dict[str, Any]]:
-    """The runs of a variant, by layer."""
+    """Return the runs of a variant, by layer."""
     return sorted((run for run in found["runs"] if run["variant"] == variant.name), key=lambda run: int(run["layer"]))
 
 
 def _show(found: dict[str, Any], ahead: int, console: Console) -> None:
-    """The table of accuracy by layer."""
+    """Print the tables of accuracy and similarity by layer."""
     positions = [f"t+{place}" for place in range(2, ahead + 2)]
     columns = [f"{position} {variant.name}" for variant in VARIANTS for position in positions]
     table = Table(

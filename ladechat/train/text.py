@@ -1,8 +1,8 @@
-"""The text to train on: what the model writes itself, or a file.
+"""The text to train on: written by the model itself, or read from a file.
 
-A chat model writes its own prompts as well (Xu et al. 2024, "Magpie", arXiv 2406.08464): given the opening of a user's
-turn, it goes on with a message; that message, laid out by the chat template, it answers. So no data is needed, and what
-the maps learn is what the model says.
+A chat model writes its own prompts as well (Xu et al. 2024, "Magpie", arXiv 2406.08464): given the start of a user's
+turn, it continues with a message; it then answers that message, formatted by the chat template. So no data is needed,
+and the maps learn from the model's own text.
 """
 
 import json
@@ -36,31 +36,31 @@ from ladechat.train.options import Refused
 
 FORMAT = "ladechat-text-1"
 TOGETHER = 32
-"""Conversations that are written in one batch."""
+"""The conversations that are written in one batch."""
 LONGEST_MESSAGE = 128
-"""Tokens of a message that the model writes for the user."""
+"""The maximum tokens of a message that the model writes for the user."""
 MESSAGE_TEMPERATURE, MESSAGE_TOP_K = 1.0, 50
-"""Not top-p, which sorts the vocabulary for each token: with a small model that takes twice as long as all else."""
+"""No top-p, which sorts the vocabulary for each token: with a small model that takes twice as long as all else."""
 MARKER = "⟦message⟧"
-"""Stands in for a message, to see what the chat template puts around it."""
+"""A placeholder for a message, to see what the chat template puts around it."""
 CHARACTERS_PER_TOKEN = 16
-"""More than a token of any text that is worth training on has."""
+"""More than the average token of any useful text has."""
 WASTED_BATCHES = 4
-"""So many batches in a row without a usable text, and the model is not asked again."""
+"""After this many batches in a row without a usable text, writing stops."""
 
 
 class Draw(LogitsProcessor):
-    """Leaves each row the one token that it draws.
+    """Draws one token for each row, and masks all others.
 
-    `generate` itself draws from torch's own generator. That has other users in this process, to whom seeding it and
-    putting it back afterwards would deal the same numbers twice.
+    `generate` itself draws from torch's global generator. Other users of it in this process would get the same numbers
+    twice if it were seeded for this and restored afterwards.
     """
 
     def __init__(self, generator: torch.Generator) -> None:
         self._generator = generator
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """The scores of the next tokens, (B, vocabulary): −inf but for one a row."""
+        """Return the scores of the next tokens, (B, vocabulary): −inf except for one in each row."""
         drawn = torch.multinomial(scores.softmax(dim=-1), num_samples=1, generator=self._generator)
         return torch.full_like(scores, -torch.inf).scatter(1, drawn, 0.0)
 
@@ -70,11 +70,11 @@ class Writer:
     """Writes conversations.
 
     Attributes:
-        eos_ids: tokens that end a text.
-        longest: the most tokens of an answer; of a text without a chat template, of all of it.
-        context_length: positions that a conversation may use.
-        temperature: of answers; 0 takes the likeliest token.
-        seed: where random numbers begin.
+        eos_ids: the tokens that end a text.
+        longest: the maximum tokens of an answer; without a chat template, of the whole text.
+        context_length: the positions that a conversation may use.
+        temperature: the temperature of answers; 0: greedy.
+        seed: the seed of the random numbers.
     """
 
     model: PreTrainedModel
@@ -86,7 +86,7 @@ class Writer:
     seed: int
 
     def batch(self, number: int, together: int = TOGETHER) -> list[Text]:
-        """The texts of one batch, the same for the same number. There may be fewer than `together`."""
+        """Return the texts of one batch, which depend only on its number. There may be fewer than `together`."""
         draw = Draw(torch.Generator(self.model.device).manual_seed(self.seed * 1_000_003 + number))
         opening = self._opening()
         if opening is None:
@@ -99,14 +99,14 @@ class Writer:
         return self._written(prompts, draw) if prompts else []
 
     def _written(self, prompts: Sequence[list[int]], draw: Draw) -> list[Text]:
-        """The prompts with their answers."""
+        """Return the prompts with their answers."""
         how = [TemperatureLogitsWarper(self.temperature), draw] if self.temperature else []
         room = self.context_length - max(map(len, prompts))
         answers = self._continued(prompts, min(self.longest, room), self.eos_ids, None, how)
         return [Text([*prompt, *ids], len(prompt)) for prompt, ids in zip(prompts, answers, strict=True) if ids]
 
     def _opening(self) -> tuple[list[int], frozenset[int], str | None] | None:
-        """The tokens before a user's message, and what ends it: some token, or else a string. None without template."""
+        """Return the tokens before a user's message, and the token or string that ends it; None without template."""
         if not self.tokenizer.chat_template:
             return None
         try:
@@ -114,7 +114,7 @@ class Writer:
         except TemplateError:
             return None
         before, marker, after = text.partition(MARKER)
-        # A space at the end would begin the message with a token of its own, where words bring theirs.
+        # A space at the end would become a token of its own, while the first word brings its own space.
         ids = self.tokenizer.encode(before.rstrip(" "), add_special_tokens=False)
         if not marker or not ids:
             return None
@@ -125,7 +125,7 @@ class Writer:
         return ids, frozenset(), after.strip().partition("\n")[0] or None
 
     def _prompt(self, ids: list[int], ends: frozenset[int], stop: str | None) -> list[int] | None:
-        """A message as the prompt of a conversation; None if there is nothing to answer, or no room for it."""
+        """Return the prompt for a message; None if it is empty, or there is no room for it."""
         kept = [token for token in ids if token not in ends and token not in self.eos_ids]
         content = str(self.tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False))
         content = (content.partition(stop)[0] if stop else content).strip()
@@ -154,7 +154,7 @@ class Writer:
         stop: str | None,
         how: Sequence[LogitsProcessor],
     ) -> list[list[int]]:
-        """What `generate` writes after each prompt, the end included: the likeliest tokens of what `how` leaves."""
+        """Return what `generate` writes after each prompt, including the end: the argmax after the processors `how`."""
         longest, device = max(map(len, prompts)), self.model.device
         ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts], device=device)
         seen = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
@@ -177,25 +177,25 @@ class Writer:
 
 
 def _up_to_the_end(ids: list[int], ends: frozenset[int]) -> list[int]:
-    """Without what stands behind the first end."""
+    """Return the ids up to the first end, inclusive."""
     end = next((place for place, token in enumerate(ids) if token in ends), len(ids))
     return ids[: end + 1]
 
 
 class TextFile:
-    """Texts in a file of JSON lines: a header, then a batch a line. A line that was half written is not there.
+    """Texts in a file of JSON lines: a header, then one batch a line. A half-written last line is ignored.
 
     Args:
-        path: of the file; it is made if it is not there.
-        made_by: what the text depends on: the model, the seed …
-        vocabulary: ids from here on are refused.
+        path: the file; it is created if it is missing.
+        made_by: all that the text depends on: the model, the seed …
+        vocabulary: the number of token ids; higher ids are refused.
 
     Attributes:
-        batches: how many are there.
-        texts: all of them.
+        batches: the number of batches.
+        texts: the texts of all batches.
 
     Raises:
-        Refused: the file is something else, damaged, or was made otherwise.
+        Refused: the file is something else, damaged, or was made with other options.
         OSError: it cannot be read or written.
     """
 
@@ -221,14 +221,14 @@ class TextFile:
 
     @property
     def tokens(self) -> int:
-        """How many there are in all texts."""
+        """The number of tokens in all texts."""
         return sum(len(text.tokens) for text in self.texts)
 
     def add(self, texts: Sequence[Text]) -> None:
-        """Append a batch, and see it on the disk.
+        """Append a batch, and flush it to the disk.
 
         Raises:
-            OSError: it cannot be written, as on a full disk; all before it is.
+            OSError: it cannot be written, as on a full disk; earlier batches are.
         """
         self._append({"texts": [[text.answer, text.tokens] for text in texts]})
         self.texts += texts
@@ -242,7 +242,7 @@ class TextFile:
 
 
 def write_text(file: TextFile, writer: Writer, tokens: int, on_tokens: Callable[[int], None]) -> None:
-    """Let the model write until there are so many tokens; `on_tokens` is called with how many there are.
+    """Let the model write until there are `tokens` tokens; call `on_tokens` with the present number.
 
     Raises:
         Refused: the model writes nothing.
@@ -258,10 +258,10 @@ def write_text(file: TextFile, writer: Writer, tokens: int, on_tokens: Callable[
 
 
 def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> list[Text]:
-    """The first tokens of a file: plain text, or a .jsonl that ladechat wrote for a model with the same tokens.
+    """Return the first tokens of a file: plain text, or a .jsonl that ladechat wrote for a model with the same tokens.
 
     Raises:
-        Refused: it cannot be read, or holds nothing.
+        Refused: it cannot be read, or is empty.
     """
     try:
         if path.suffix == ".jsonl":
@@ -282,7 +282,7 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
 
 
 def up_to(texts: Sequence[Text], tokens: int) -> Iterator[Text]:
-    """The first texts that make so many tokens."""
+    """Yield the first texts, until they have `tokens` tokens."""
     for text in texts:
         if tokens <= 0:
             return
@@ -291,7 +291,7 @@ def up_to(texts: Sequence[Text], tokens: int) -> Iterator[Text]:
 
 
 def _whole_lines(path: Path, mend: bool = True) -> Iterator[bytes]:
-    """The lines that end. With `mend`, what stands behind the last of them is cut off the file."""
+    """Yield the complete lines. With `mend`, an incomplete last one is cut off the file."""
     if mend and not path.exists():
         return
     whole = 0

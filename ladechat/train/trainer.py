@@ -1,4 +1,4 @@
-"""Trains maps or heads of a frozen model; stops and goes on at any step."""
+"""Trains maps or heads of a frozen model; can be stopped and resumed at any step."""
 
 import math
 import time
@@ -16,48 +16,48 @@ from ladechat.train.options import Recipe
 from ladechat.train.students import make_student
 
 WARM_UP = 0.1
-"""The part of the steps in which the learning rate rises; then it falls as a cosine. As the trainer of Medusa-1."""
+"""The fraction of the steps in which the learning rate rises; then it falls as a cosine, as in Medusa-1's trainer."""
 
 LARGEST_NORM = 1.0
-"""Of the gradients of a step, to which they are clipped."""
+"""The norm to which the gradients of a step are clipped."""
 
 CHUNKS_IN_BETWEEN = 16
-"""Held-out chunks that are measured on while training goes on; at its end, all are."""
+"""The number of held-out chunks for measurements during training; at its end all are used."""
 
 
 class Diverged(FloatingPointError):
-    """A loss or gradient that is not a number."""
+    """A loss or gradient is not finite."""
 
 
 class Interrupted(Exception):
-    """Training was asked to stop, and its checkpoint is written."""
+    """Training was stopped on request, and its checkpoint is written."""
 
 
 class Training:
-    """One training.
+    """A training in progress.
 
     Args:
         base: the model.
         recipe: what to train, and how.
-        chunks: what to train on.
+        chunks: the chunks to train on.
 
     Attributes:
-        student: what learns.
-        step: how many steps are done.
+        student: the trained part.
+        step: the number of steps done.
     """
 
     def __init__(self, base: Base, recipe: Recipe, chunks: Chunks) -> None:
         self._base, self.recipe, self._chunks = base, recipe, chunks
         self.student = make_student(base, recipe)
-        # Without decay: zero is no better a map than any other.
+        # No weight decay: zero is no better a map than any other.
         self._optimiser = torch.optim.AdamW(self.student.tensors.values(), lr=recipe.rate, weight_decay=0.0)
         self.step = 0
 
     def advance(self) -> float:
-        """One step. Its loss.
+        """Run one step, and return its loss.
 
         Raises:
-            Diverged: the loss or its gradient is not a number; nothing was changed.
+            Diverged: the loss or its gradient is not finite; nothing was changed.
         """
         recipe = self.recipe
         batch = self._chunks.step(recipe.seed, self.step, recipe.batch).to(self._base.device)
@@ -79,21 +79,21 @@ class Training:
         return total
 
     def accuracy(self, most: int | None = None) -> Accuracy:
-        """How good the guesses are on text that was held out, of all its chunks or of so many."""
+        """Measure the guesses on all held-out chunks, or on `most` of them."""
         batches = self._chunks.evaluation(self.recipe.batch, most)
         return measure(self.student, self._base, batches, self.recipe.loss == "kl")
 
     def save(self, path: Path) -> None:
-        """Keep it in a checkpoint. See `write_checkpoint`."""
+        """Save the training in a checkpoint, see `write_checkpoint`."""
         write_checkpoint(path, self.recipe, self.step, self.student.tensors, self._optimiser)
 
     def resume(self, path: Path) -> None:
-        """Go on from a checkpoint. See `read_checkpoint`."""
+        """Resume from a checkpoint, see `read_checkpoint`."""
         self.step = read_checkpoint(path, self.recipe, self.student.tensors, self._optimiser)
 
 
 def rate_factor(step: int, steps: int) -> float:
-    """What the learning rate is multiplied by in a step, from 0, of so many."""
+    """Return the factor of the learning rate in a step, counted from 0."""
     warm = max(1, round(WARM_UP * steps))
     if step < warm:
         return (step + 1) / warm
@@ -109,21 +109,21 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Train to the end, with a checkpoint and a look at held-out text every so often.
+    """Train to the end, with a checkpoint and a measurement on held-out text at intervals.
 
     Args:
-        training: begun or resumed.
-        checkpoint: the file.
-        seconds: from one checkpoint to the next.
-        on_step: called with the number of each step that is done, and its loss.
-        on_accuracy: called with what was measured, after so many steps.
-        stop: asked before each step whether to stop.
-        clock: in seconds.
+        training: a new or resumed training.
+        checkpoint: the checkpoint's file.
+        seconds: the seconds between two checkpoints.
+        on_step: called after each step with its number and its loss.
+        on_accuracy: called after each measurement with the number of steps and the result.
+        stop: called before each step; returns whether to stop.
+        clock: returns seconds.
 
     Raises:
-        Interrupted: `stop` said so; the checkpoint holds all steps.
+        Interrupted: `stop` returned true; the checkpoint holds all steps.
         Diverged: see `Training.advance`; the checkpoint holds an earlier step.
-        OSError: the checkpoint cannot be written; the one before is still there.
+        OSError: the checkpoint cannot be written; the earlier one is still there.
     """
     latest = clock()
     while training.step < training.recipe.steps:
