@@ -29,7 +29,7 @@ from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.race import PLAIN
 from ladechat.session.source import and_last_line
-from ladechat.terminal import PROGRESS_LINES, shown
+from ladechat.terminal import PROGRESS_LINES, forget_output, shown
 from ladechat.widgets.formatting import REASONS, SYSTEM_FOLDED, announced, describe_settings, figures, is_own
 from ladechat.word_wrap import WordWrap
 
@@ -47,16 +47,12 @@ def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int
         )
     except BrokenPipeError:
         # The reader has left. What Python still holds for it has to go somewhere when the program ends.
-        _forget_output()
+        forget_output()
         return BROKEN_PIPE
     except OSError as error:  # a disk that is full
         to_stderr(f"ladechat: The answer could not be written: {error.strerror or error}.")
-        _forget_output()
+        forget_output()
         return FAILED
-
-
-def _forget_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter | AnswerPrinter") -> int:

@@ -62,7 +62,7 @@ from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.launcher import EngineOptions, found_anywhere
 from ladechat.session.recording import Recorder, default_path
-from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_sizes_of_nothing, make_streams_safe
+from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_output, forget_sizes_of_nothing, make_streams_safe
 from ladechat.train.commands import app as train_commands
 
 app = typer.Typer(
@@ -94,6 +94,7 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
+        forget_output()
         sys.exit(f"ladechat: Standard output cannot be written: {error.strerror}; write it elsewhere.")
 
 

@@ -79,6 +79,11 @@ def make_streams_safe() -> None:
             stream.reconfigure(errors="replace")
 
 
+def forget_output() -> None:
+    """Let what is still to be written on standard output go nowhere: it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class WaitingFile(io.FileIO):
     """An open file that is waited for, also where whoever shares it has said that it shall not block.
 
