@@ -25,7 +25,7 @@ class Acceptance(NamedTuple):
     def read_slots(self) -> tuple[int, ...]:
         """For each emitted token, the slot whose logits gave it: the slot of the token before. These are committed.
 
-        An accepted slot stands at its final position and saw what plain decoding sees there, so its keys and values
+        An accepted slot has its final position and saw what plain decoding sees there, so its keys and values
         are valid as they are. Where the text ended inside a draft, the last accepted slot is not among these slots: no
         token was taken from its logits.
         """

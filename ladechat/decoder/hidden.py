@@ -1,4 +1,4 @@
-"""What a drafter may request of a pass in addition to logits: hidden states, and pseudo rows that enter half-way up."""
+"""Requests of drafters to a pass in addition to logits: hidden states, and pseudo rows that enter half-way up."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class TransferMaps:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a drafter requests of one pass.
+    """A drafter's request to one pass.
 
     Attributes:
         maps: the maps that make the pass's pseudo rows; None for no such rows.
@@ -43,7 +43,7 @@ class Want:
 
 
 class Hidden(NamedTuple):
-    """What a pass gave in addition to logits. Valid until the next pass, which may overwrite it.
+    """The outputs of a pass in addition to logits. Valid until the next pass, which may overwrite them.
 
     Attributes:
         states: (T, d) each slot's final hidden state, the input of the model's output layer.
@@ -64,7 +64,7 @@ class Hidden(NamedTuple):
 
 
 def merged(wants: Sequence[Want | None], slots: Sequence[int] | None = None) -> Want | None:
-    """Return what several drafters together request of one pass; None where none requests anything.
+    """Return the common request of several drafters to one pass; None where none requests anything.
 
     Args:
         wants: each drafter's request.

@@ -1,7 +1,7 @@
 """The lookahead branch: Jacobi iteration over a window of future tokens, whose trajectory yields n-grams.
 
 Fu et al. 2024 (arXiv 2402.02057), section 3.1. With W = 5 and N = 4 the window is three rows, each the answer of one
-pass, the oldest on top; row r (a, b, c), column c stands at position r + c after the last token ``I``::
+pass, the oldest on top; row r (a, b, c), column c has position r + c after the last token ``I``::
 
     position    0   1   2   3   4   5   6   7
     row 0       I  a1  a2  a3  a4                    two passes old

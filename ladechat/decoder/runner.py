@@ -12,7 +12,7 @@ from ladechat.decoder.verify_mask import SlotTree
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the passes of a runner can do.
+    """The capabilities of a runner's passes.
 
     Attributes:
         single_token: the reason, as a sentence, why each pass takes one slot; None where it takes any tree of slots.
@@ -34,7 +34,7 @@ class Runner(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What its passes can do; constant during its lifetime."""
+        """The capabilities of its passes; constant during its lifetime."""
         ...
 
     @property

@@ -44,7 +44,7 @@ class LensSnapshot(NamedTuple):
     Attributes:
         after: the token at t + 1, the last one that the pass before emitted.
         layers: (R,) the number of layers that each row of `rows` has passed, rising by one; the last row, all of them.
-        rows: the likeliest token of each position: index i is that at t + 2 + i. Low rows may lack positions whose map
+        rows: the argmax of each position: index i is that at t + 2 + i. Low rows may lack positions whose map
             acts at a higher layer. The last row holds the guesses.
     """
 

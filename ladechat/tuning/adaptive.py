@@ -1,4 +1,4 @@
-"""The adaptive policy: takes the drafts, likeliest first, that maximise tokens per second on this machine."""
+"""The adaptive policy: takes the most likely drafts, as many as maximise tokens per second on this machine."""
 
 import heapq
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Forecast(NamedTuple):
         drafting: whether drafters were asked.
         slots: the number of slots of the pass.
         least: how many of them were included unconditionally.
-        expected: the expected tokens with 0, 1 … drafts, the likeliest first.
+        expected: the expected tokens with 0, 1 … drafts, the most likely first.
         cost: the cost of the step, in plain passes.
         overhead: seconds that the step takes beyond a pass of so many slots: for pseudo rows, and outside the pass.
         carriers: the slots for which hidden states are requested.
@@ -192,7 +192,7 @@ class AdaptivePolicy:
         return _Best(best, expected.tolist(), float(seconds[best]))
 
     def _grow(self, tree: SlotTree, proposals: Sequence[Proposal], slots: Sequence[list[int]]) -> "_Grown":
-        """Add up to `MAX_DRAFTS` nodes to the tree, the likeliest first, and return the chances of their slots.
+        """Add up to `MAX_DRAFTS` nodes to the tree, the most likely first, and return the chances of their slots.
 
         Fills in `slots`. A node whose token is already a child of its parent's slot shares that child.
         """

@@ -68,7 +68,7 @@ class PassCosts:
     def measure(self) -> None:
         """Time all sizes, round after round, and take the minimum of each: other load only makes passes slower.
 
-        The cache stays as it is; one slot of the context must be free.
+        The cache does not change; one slot of the context must be free.
         """
         best: dict[int, float] = {}
         began = time.perf_counter()
@@ -158,6 +158,6 @@ def _usable(saved: Any) -> dict[int, float]:
 def _rising(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return costs made non-decreasing by slots: a larger pass includes the work of a smaller one.
 
-    So a size that was timed under load does not look dearer than larger ones.
+    So a size that was timed under load does not look slower than larger ones.
     """
     return np.minimum.accumulate(seconds[::-1])[::-1].copy()

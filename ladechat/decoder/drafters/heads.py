@@ -1,7 +1,7 @@
 """The common part of Medusa and hidden transfer: for each position ahead a list of guesses, combined into a tree.
 
 They differ in how the lists are made. A list belongs to one position and does not depend on the tokens before it, so
-the tree is their product: each guess of a position follows each of the position before. Its likeliest nodes are
+the tree is their product: each guess of a position follows each of the position before. Its most likely nodes are
 proposed.
 """
 
@@ -18,7 +18,7 @@ RANKS = 8
 
 
 class HeadsDrafter(Drafter):
-    """Proposes the likeliest paths through the guesses for the next positions; subclasses make the guesses in `_read`.
+    """Proposes the most likely paths through the guesses for the next positions; subclasses make these in `_read`.
 
     With ``cat, dog`` for the next token and ``sat`` for the one after it, it proposes ``cat → sat`` and ``dog → sat``.
 
@@ -41,7 +41,7 @@ class HeadsDrafter(Drafter):
         self._guesses = []
 
     def propose(self, room: Room) -> Proposal:
-        """Return the nodes with the likeliest paths, by the assumed chances of their ranks, best first."""
+        """Return the nodes with the most likely paths, by the assumed chances of their ranks, best first."""
         nodes: list[Node] = []
         waiting: list[tuple[float, int, int, int]] = []  # −chance of the path, parent, depth, rank
 

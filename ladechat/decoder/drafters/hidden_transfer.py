@@ -1,8 +1,8 @@
 """Hidden transfer: Wu et al. 2024 (arXiv 2404.12022). Linear maps half-way up the model make hidden states of future
 tokens; these pseudo rows go through the remaining layers in the same pass that verifies the previous drafts.
 
-The last accepted slot is not known before the pass, so all slots carry pseudo rows, or the first few, which are the
-likeliest. Where the last accepted slot has none, the next pass has nothing to verify.
+The last accepted slot is not known before the pass, so all slots carry pseudo rows, or the first few, which are most
+likely to be accepted. Where the last accepted slot has none, the next pass has nothing to verify.
 
 The layer lens shows how a guess comes about: the token that its row would predict at each layer, through the model's
 own final norm and output layer ("logit lens", nostalgebraist 2020).

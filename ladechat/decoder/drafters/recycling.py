@@ -1,6 +1,6 @@
 """Token recycling: Luo et al. 2024, "Turning Trash into Treasure" (arXiv 2408.08696).
 
-Every pass gives for every slot, including rejected ones, the likeliest next tokens. A table stores them by the slot's
+Every pass gives for every slot, including rejected ones, the most likely next tokens. A table stores them by the slot's
 token, and a tree of guesses is read from that table: successors of successors. Ours also stores the first few by the
 slot's last two tokens: after ``New York``, the successors of that pair are better guesses than those of any ``York``.
 """
@@ -37,7 +37,7 @@ class Successor(NamedTuple):
 
 
 class RecyclingDrafter(Drafter):
-    """Proposes the likeliest tree of successors from its tables alone: it needs no match in the text.
+    """Proposes the most likely tree of successors from its tables alone: it needs no match in the text.
 
     If they hold ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
     The table of single tokens takes 4 bytes per vocabulary entry and rank: 1.5 MB for 49,152 tokens.
@@ -61,7 +61,7 @@ class RecyclingDrafter(Drafter):
         self._text = text
 
     def propose(self, room: Room) -> Proposal:
-        """Return the nodes with the likeliest paths, by the assumed chances of successors, best first."""
+        """Return the nodes with the most likely paths, by the assumed chances of successors, best first."""
         nodes: list[Node] = []
         waiting: list[tuple[float, int, int, Successor, int, int]] = []  # −chance of the path, …, token before, depth
         order = 0

@@ -108,7 +108,7 @@ class SuffixDrafter(Drafter):
             if token in branches or depth < 1:
                 continue
             branches.add(token)
-            # The likeliest branch is followed for up to twice the length of its match; rivals are worth less.
+            # The most likely branch is followed for up to twice the length of its match; rivals are worth less.
             longest = min(depth, 2 * length if branches == {token} else length, self.nodes - len(nodes))
             nodes += self._continuation(place, length, longest, len(nodes))
         return Proposal(nodes)

@@ -1,7 +1,7 @@
 """Downloads large files of a hub into its cache, resuming so that no byte is fetched twice. Imports no torch.
 
 huggingface_hub (1.33) restarts an interrupted download: 13 GB again after a laptop was closed. So the weights, and only
-they, are downloaded here; huggingface_hub does not fetch files that it finds in its cache.
+they, are downloaded by this module; huggingface_hub does not fetch files that it finds in its cache.
 """
 
 import hashlib

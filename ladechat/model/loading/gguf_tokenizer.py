@@ -97,7 +97,7 @@ def _template(file: GgufFile) -> str | None:
 
 
 def _sentencepiece(file: GgufFile) -> Tokenizer:
-    """Build a SentencePiece tokenizer: it repeatedly merges the two pieces that form the likeliest token, with bytes
+    """Build a SentencePiece tokenizer: it repeatedly merges the two pieces that form the most likely token, with bytes
     for text that is not in the vocabulary.
     """
     unknown = file.token_id("unknown")
@@ -119,7 +119,7 @@ def _sentencepiece(file: GgufFile) -> Tokenizer:
 
 
 def _merges(file: GgufFile) -> list[tuple[str, str]]:
-    """Return every split of a token into two others, the likeliest token first."""
+    """Return every split of a token into two others, by falling score of the token."""
     ids = {token: index for index, token in enumerate(file.tokens)}
     found = []
     for token, score, kind in zip(file.tokens, file.facts["tokenizer.ggml.scores"], _kinds(file), strict=True):

@@ -21,7 +21,7 @@ NEAR_TIE = 4.0
 def deviation(logits: torch.Tensor, expected: torch.Tensor) -> float:
     """Return how far logits are from the expected ones, relative to the spread of those that matter; 0 if equal.
 
-    The larger of the mean |Δlogit| of the likeliest tokens, and the gap of the argmax in the expected logits.
+    The larger of the mean |Δlogit| of the top tokens, and the gap of the argmax in the expected logits.
 
     Args:
         logits: (vocabulary,) float32.

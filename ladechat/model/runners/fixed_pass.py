@@ -175,7 +175,7 @@ class _PlacedLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do: the tensors are given."""
+        """Do nothing: the tensors are given."""
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object

@@ -15,7 +15,7 @@ from ladechat.model.runners.own_inputs import own_inputs, state_of
 
 
 class SingleTokenRunner:
-    """The `ladechat.decoder.runner.Runner` of a model with a recurrent state, ALiBi or another memory of its own.
+    """The `ladechat.decoder.runner.Runner` of a model with a recurrent state, ALiBi or another kind of state.
 
     The model's own `prepare_inputs_for_generation` makes the inputs of each pass, and a prompt is read in one pass
     with its last token, as `generate` does: some of these models give another result for a text read in two parts. So
