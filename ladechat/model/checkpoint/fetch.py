@@ -42,7 +42,7 @@ def fetch(name: str, progress: ByteProgress) -> Path:
 def _fetch(name: str, progress: ByteProgress) -> Path:
     checkpoint = local_files(name)
     if checkpoint is None:
-        with import_explained("huggingface_hub"):  # half a second, which a local model need not wait for
+        with import_explained("huggingface_hub"):  # takes half a second, which local models avoid
             from ladechat.model.checkpoint.hub import download
 
         checkpoint = download(name, progress)
@@ -50,7 +50,7 @@ def _fetch(name: str, progress: ByteProgress) -> Path:
         return checkpoint
     check_kinds(name, checkpoint)
     check_names(name, [path.name for path in checkpoint.iterdir()])
-    weight_files(checkpoint)  # refuses an index that leads elsewhere
+    weight_files(checkpoint)  # refuses an index that leads out of the folder
     return checkpoint
 
 

@@ -68,7 +68,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         where = f"is no JSON: line {error.lineno}, column {error.colno}"
         raise NoObject(where if content.strip() else "is empty") from error
-    except RecursionError:  # its trace is as long as the file is deep
+    except RecursionError:  # no cause: its trace is as long as the nesting is deep
         raise NoObject("is nested too deeply") from None
     except ValueError as error:
         raise NoObject("holds a number of thousands of digits") from error

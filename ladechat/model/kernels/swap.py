@@ -209,7 +209,7 @@ def _is_usual_norm(module: nn.Module, library: Library) -> bool:
     x = torch.randn(2, 3, len(weight), generator=torch.Generator().manual_seed(0))
     try:
         return torch.allclose(module(x), library.norm(x, weight, epsilon), atol=1e-5, rtol=1e-5)
-    except (RuntimeError, TypeError, ValueError):  # it takes something else
+    except (RuntimeError, TypeError, ValueError):  # its forward takes other arguments
         return False
 
 

@@ -11,7 +11,7 @@ from ladechat.model.runners.cache_argument import CACHE
 
 STATE_ARGUMENTS = {CACHE: CACHE, "state": "state", "mems": CACHE}
 if CACHE == "past_key_values":
-    STATE_ARGUMENTS["cache_params"] = "cache_params"  # of states; later versions call them a cache, too
+    STATE_ARGUMENTS["cache_params"] = "cache_params"  # recurrent states; later versions call them a cache too
 """The names of the states that models return for the next pass, with the argument that takes each.
 
 Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""

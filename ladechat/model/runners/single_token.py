@@ -45,7 +45,7 @@ class SingleTokenRunner:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         return self._model.device
 
     @property

@@ -92,7 +92,7 @@ class TreeRunner:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         return self._device
 
     @property
